@@ -1,7 +1,7 @@
-"""The files of a folder of others: when each came, and the mark that tells it from another of its name.
+"""The files of a folder that others write: the time at which each arrived, and the mark that identifies it.
 
-On a disk a file came at its modification time, which Trinity sets of those that it writes. In a bucket nobody sets that
-time, and a copy has one of its own; so the names of Trinity's files say it there.
+On a disk a file arrives at its modification time, which Trinity sets for the files that it writes. In a bucket nobody
+can set that time, and a copy gets a new one. So the names of Trinity's files hold the time there.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ __all__ = ["NS_PER_MS", "Mark", "file_name", "mark_of", "walk"]
 NS_PER_MS: Final = 1_000_000
 _ENDINGS: Final = (".parquet", ".parq", ".pq")
 _HIDDEN: Final = "._"
-"""Signs before the names of what is no data."""
+"""First characters of the names that are no data."""
 _TIMED: Final = re.compile(r"trinity-\d{20}-[0-9a-f]{32}-\d{6,}-at(\d{20})\.parquet")
 
 Mark = tuple[int, int] | tuple[int, int, str]
-"""The mark that a file is known by: when it came in nanoseconds, and bytes; of others' in a bucket the ETag, too."""
+"""What identifies a file: its arrival time in nanoseconds and its bytes; in a bucket also the ETag of others' files."""
 
 
 def mark_of(store: ObjectStore, path: str, found: Stat) -> Mark:
-    """The mark of a file of which this is known; in a bucket from a listing, which may tell finer times than a look.
+    """Return the mark of a file; in a bucket from a listing, whose times may be finer than those of ``stat``.
 
-    Times of a disk are fine enough by themselves, those of a bucket may be whole seconds. A file that Trinity put there
-    stays what it is when it is copied again.
+    Times of a disk are fine enough by themselves; those of a bucket may be whole seconds. The mark of a file that
+    Trinity
+    put into a bucket does not change when the file is copied again.
     """
     if store.on_disk:
         return found.modified_ns, found.size
@@ -37,19 +38,19 @@ def mark_of(store: ObjectStore, path: str, found: Stat) -> Mark:
 
 
 def walk(store: ObjectStore) -> Iterator[tuple[str, Mark]]:
-    """The data files below a folder, in no order, with their marks."""
+    """Yield the data files below a folder, in no order, with their marks."""
     return ((path, mark_of(store, path, found)) for path, found in store.walk(*_ENDINGS, hidden=_HIDDEN))
 
 
 def file_name(store: ObjectStore, claim: int, statement: str, number: int, at_ns: int) -> str:
-    """Name of a file that Trinity puts into a folder; names of one time sort in the order of arrival.
+    """Return the name of a file that Trinity puts into a folder. Names of one time sort in arrival order.
 
     Args:
         store: the folder.
         claim: number of the commit.
-        statement: whose file it is.
+        statement: the statement that writes the file.
         number: counts the files of the commit.
-        at_ns: when it counts as come, nanoseconds since the epoch.
+        at_ns: its arrival time, nanoseconds since the epoch.
     """
     at = "" if store.on_disk else f"-at{at_ns:020d}"
     return f"trinity-{claim:020d}-{statement}-{number:06d}{at}.parquet"

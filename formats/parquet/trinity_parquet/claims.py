@@ -1,13 +1,13 @@
-"""Commits to a folder of others: one object in its root claims the next number, and is the commit point.
+"""Commits to a folder that others write: one object in its root claims the next number, and is the commit point.
 
-``.trinity-commits/<20 digits>.json`` names the staged files that move into the folder, and the files that go once all
-of them have; other engines skip both folders. A claim stands when it is there: whoever reads or writes next completes
-it, so that of a crashed commit all files come, or none. Until then they are kept out of sight.
+``.trinity-commits/<20 digits>.json`` names the staged files that move into the folder, and the files that are removed
+once all of them have moved. Other engines skip both folders. A claim is committed once it exists: the next reader or
+writer completes it, so of a crashed commit all files arrive, or none. Until then the files stay hidden.
 
-In a bucket a file moves by a copy, and its commit is under way as long as the staged one is there. Several may copy it
-at once, and a store that is slow with one of the copies may bring a file back that a compaction has replaced since. So
-``<20 digits>.replaces`` tells of claims that replaced files: what they replaced stays out of sight as long as the claim
-is remembered, which is longer than a request may last, and the next writer deletes it again.
+In a bucket a file moves by a copy, and its commit is under way as long as the staged file exists. Several processes may
+copy it at once, and a slow copy may bring back a file that a compaction has replaced since. So
+``<20 digits>.replaces`` marks claims that replaced files. What they replaced stays hidden as long as the claim is
+remembered, which is longer than a request may last, and the next writer deletes it again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _CLAIMS: Final = ".trinity-commits"
 _CLAIM: Final = ".json"
 _REPLACES: Final = ".replaces"
 AT_ONCE: Final = 16
-"""Files of a bucket that are asked for side by side."""
+"""Files of a bucket that are requested in parallel."""
 _ABANDONED_MS: Final = 7 * 24 * 3600 * 1000
-"""The age from which on files that are staged are nobody's: their process was killed before it made its claim."""
+"""The age at which staged files belong to nobody: their process was killed before it made its claim."""
 
 
 class Stage(Enum):
-    """The stage that a claim has come to. It only goes on, from one to the next."""
+    """The stage of a claim. Stages only advance, from one to the next."""
 
     MOVING = "some files are still staged: none is in sight"
     REMOVING = "the files have moved: those that they replace are out of sight"
@@ -46,11 +46,11 @@ class Stage(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """One commit; paths below the folder.
+    """One commit. Paths are below the folder.
 
     Attributes:
         number: counts the commits of Trinity's writers.
-        statement: whose staging folder holds the files.
+        statement: the statement whose staging folder holds the files.
         moves: staged file -> the file that it becomes.
         removed: file that is replaced -> its mark.
     """
@@ -62,7 +62,7 @@ class Claim:
 
 
 class Claims:
-    """The claims of one folder. Only the newest one can be incomplete: who claims the next number completes it first.
+    """The claims of one folder. Only the newest can be incomplete: a writer completes it before the next claim.
 
     Args:
         store: the folder.
@@ -72,14 +72,14 @@ class Claims:
         self._store = store
         self._done = -1  # the highest number that is known to be complete
         self.replaced: Mapping[int, Mapping[str, Mark]] = {}
-        """Number of a claim that is remembered -> the files that it replaced; in a bucket."""
+        """Number of a remembered claim -> the files that it replaced; only in a bucket."""
 
     def known(self) -> Claim:
-        """The newest claim that this process knows to be complete, without a look; the newest of all at first."""
+        """Return the newest claim known to be complete, without asking the store; at first, the newest claim."""
         return Claim(self._done, "", {}) if self._done >= 0 else self.newest()
 
     def newest(self) -> Claim:
-        """The newest claim; number 0, which does nothing, where there is none. Raises BAD_DATA naming a damaged one."""
+        """Return the newest claim, or number 0, which does nothing. Raises BAD_DATA naming a damaged claim."""
         names = self._store.names(_CLAIMS)
         number = max(_numbers(names, _CLAIM), default=0)
         self._done = min(self._done, number) if number else 0  # somebody may have cleared the folder
@@ -92,7 +92,7 @@ class Claims:
         return claim
 
     def _remember(self, names: Iterable[str]) -> None:
-        """Reads what claims replaced that others tell of."""
+        """Read what the claims that have a ``.replaces`` object replaced."""
         told = set(_numbers(names, _REPLACES)) | {max(_numbers(names, _CLAIM), default=0)}
         kept = {number: files for number, files in self.replaced.items() if number in told}
         for number in set(_numbers(names, _REPLACES)) - kept.keys():
@@ -116,13 +116,13 @@ class Claims:
             ) from error
 
     def settle(self) -> None:
-        """Completes the newest claim."""
+        """Complete the newest claim."""
         claim = self.newest()
         if self.stage(claim) is not Stage.DONE:
             self.complete(claim)
 
     def hides(self, claim: Claim, stage: Stage, path: str, mark: Mark) -> bool:
-        """True when a file of the folder is out of sight."""
+        """Return whether a file of the folder is hidden."""
         if stage is Stage.MOVING:
             return path in claim.moves.values()
         if stage is Stage.REMOVING and claim.removed.get(path) == mark:
@@ -130,7 +130,7 @@ class Claims:
         return self._is_replaced(path, mark)
 
     def stage(self, claim: Claim) -> Stage:
-        """The stage that a claim has come to."""
+        """Return the stage of a claim."""
         if claim.number <= self._done:
             return Stage.DONE
         if self._is_staged(claim):
@@ -141,14 +141,14 @@ class Claims:
         return Stage.DONE
 
     def put(self, claim: Claim) -> None:
-        """Makes a claim: the commit. Raises CommitRaced when another writer took the number."""
+        """Put a claim: this is the commit. Raises CommitRaced when another writer took the number."""
         try:
             self._store.put_if_absent(_name(claim.number), json.dumps(asdict(claim)).encode())
         except AlreadyExists as taken:
             raise CommitRaced(f"another writer added files to '{self._store.root}'") from taken
 
     def complete(self, claim: Claim, *, removing: bool = True) -> None:
-        """Does what is left to do; several may at once. Readers move files, and leave the removal to writers."""
+        """Finish a claim; several processes may do so at once. Readers move files, and leave the removal to writers."""
         self._move_all(claim.moves)
         self._store.sync_folders(map(_folder, claim.moves.values()))
         if removing:
@@ -161,13 +161,13 @@ class Claims:
                 self._clear(claim)
 
     def discard(self, statement: str) -> None:
-        """Removes what a statement has staged, unless a claim stands that needs it, or nobody can say."""
+        """Remove what a statement staged, unless a claim needs it, or that is not known."""
         with contextlib.suppress(OSError, TrinityError):
             if self.newest().statement != statement:
                 self._store.delete_below(_staging(statement))
 
     def _move_all(self, moves: Mapping[str, str]) -> None:
-        """Moves files; in a bucket, where each is some requests, side by side."""
+        """Move files; in a bucket, where each takes some requests, in parallel."""
         if self._store.on_disk or len(moves) == 1:
             for names in moves.items():
                 self._move(*names)
@@ -177,32 +177,33 @@ class Claims:
 
     def _move(self, staged: str, path: str) -> None:
         self._store.make_folder(_folder(path))
-        with contextlib.suppress(FileNotFoundError):  # another one did it
+        with contextlib.suppress(FileNotFoundError):  # another process moved it
             self._store.move(staged, path)
 
     def _is_staged(self, claim: Claim) -> bool:
-        """True while a file has not moved; in a bucket one listing tells."""
+        """Return whether a file has still to move; in a bucket one listing answers."""
         if self._store.on_disk:
             return any(map(self._store.exists, claim.moves))
         return any(entry.path in claim.moves for entry in self._store.list(_staging(claim.statement)))
 
     def _replaced(self, claim: Claim) -> list[str]:
-        """The files that a claim replaces, and that are still there."""
+        """Return the files that a claim replaces, and that still exist."""
         there = self._marks(claim.removed) if claim.removed else {}
         return [path for path, mark in claim.removed.items() if there.get(path) == mark]
 
     def _marks(self, paths: Iterable[str]) -> dict[str, Mark]:
-        """The marks that files have now; in a bucket by one listing, whose marks those of a claim are."""
+        """Return the present marks of files; in a bucket by one listing, as the marks of a claim are."""
         if not self._store.on_disk:
             return dict(walk(self._store))
         looked = ((path, self._store.stat(path)) for path in paths)
         return {path: mark_of(self._store, path, found) for path, found in looked if found}
 
     def _clear(self, claim: Claim) -> None:
-        """Deletes what a complete claim does not need, and what nobody does, all by the clock of the store.
+        """Delete what a complete claim does not need, and what nobody needs, all by the clock of the store.
 
-        Those are claims that a writer who was slow to put the next one cannot take for absent any more, and what others
-        have staged so long ago that nobody will claim it.
+        Those are claims so old that no slow writer can still find their number free, and files that were staged so long
+        ago
+        that nobody will claim them.
         """
         claims = {entry.path: entry.modified_ms for entry in self._store.list(_CLAIMS)}
         now = claims.get(_name(claim.number), 0)

@@ -1,4 +1,4 @@
-"""The commit: one manifest per version, put if absent; and the checkpoints and deletions that follow."""
+"""The commit puts one manifest per version, if absent. Checkpoints and deletions follow it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["put_manifest", "delete_log", "write_checkpoint", "write_hint"]
 
 
 def put_manifest(store: ObjectStore, change: Manifest) -> None:
-    """Puts the manifest of a version.
+    """Put the manifest of a version.
 
     Raises:
         CommitRaced: another writer took the version.
@@ -29,7 +29,7 @@ def put_manifest(store: ObjectStore, change: Manifest) -> None:
 
 
 def write_checkpoint(store: ObjectStore, version: TableVersion) -> None:
-    """Writes all of a version beside its manifest; a checkpoint that is there already says the same."""
+    """Write all of a version beside its manifest. An existing checkpoint says the same, and stays."""
     try:
         store.put_if_absent(checkpoint_name(version.number), to_checkpoint(store, version), commits=False)
     except AlreadyExists:
@@ -37,17 +37,17 @@ def write_checkpoint(store: ObjectStore, version: TableVersion) -> None:
 
 
 def write_hint(store: ObjectStore, number: int) -> None:
-    """Says that a version is there, so that nobody has to count up to it from the first one."""
+    """Record that a version exists, so that nobody has to count up to it from the first one."""
     store.put(NEWEST, to_hint(number), sync=False)
 
 
 def delete_log(store: ObjectStore, oldest: int, older_than_ms: int) -> None:
-    """Deletes the manifests and checkpoints before a version that needs none of them, from the lowest number on.
+    """Delete the manifests and checkpoints before a version that needs none of them, from the lowest number on.
 
-    The first manifest stays: by it a folder is known for a table.
+    The first manifest stays: it identifies the folder as a table.
     """
     before = f"{LOG}/{oldest:020d}"
-    # what was left of a manifest that was about to be put
+    # what a crashed put of a manifest left
     store.delete(e.path for e in store.list(LOG) if e.path.startswith(f"{LOG}/.") and e.modified_ms < older_than_ms)
     for entry in store.list(LOG, after=manifest_name(0)):
         if entry.path >= before or entry.modified_ms >= older_than_ms:

@@ -1,4 +1,4 @@
-"""Folders of Parquet files that others write: one commit, ordered by modification time, path and position."""
+"""Folders of Parquet files that others write: one version, its rows ordered by arrival time, path and position."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class FolderTable(SingleTable):
         return None
 
     def commit(self, change: Change) -> CommitResult:
-        """Make staged files part of the folder; they go where it is known that no commit came of them."""
+        """Make staged files part of the folder. They are discarded if the commit is known to have failed."""
         begun = change.rewrite or change.insert
         assert begun is not None  # a folder is not truncated
         try:
@@ -136,7 +136,7 @@ class FolderTable(SingleTable):
         return listing
 
     def _attempt(self, newest: TableHandle) -> _Attempt:
-        """Look at the folder as it is when no commit is under way."""
+        """List the folder when no commit is under way; complete one that is."""
         listing = self._listing(newest)
         if not listing.settled:
             self._folder.settle()
@@ -151,7 +151,7 @@ class _Attempt(Attempt):
     Attributes:
         folder: the folder.
         table: its handle.
-        listing: what it holds.
+        listing: the contents of the folder.
     """
 
     folder: Folder
@@ -174,7 +174,7 @@ class _Attempt(Attempt):
         return self.listing.files
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
-        """Return the change since a statement began; compactions are part of it, as they leave no mark."""
+        """Return the change since a statement began; it includes compactions, as these leave no mark."""
         assert isinstance(merge.insert, FolderInsert)
         same = merge.insert.files & self.listing.marks.items()
         paths = {path for path, _ in same}
@@ -182,7 +182,7 @@ class _Attempt(Attempt):
         return [FileChange(self.version, added, same != merge.insert.files)]
 
     def check_files(self, change: Change) -> None:
-        """Leave it to ``put``, which looks at all that is staged at once."""
+        """Check nothing: ``put`` checks all staged files at once."""
 
     def put(self, change: Change) -> int:
         if change.rewrite is not None:
@@ -197,7 +197,7 @@ class _Attempt(Attempt):
 
 @dataclass(frozen=True)
 class FolderInsert(InsertTableHandle):
-    """With the files that the folder held, and their marks: no commit says later which have gone."""
+    """An insert with the files that the folder held, and their marks: no commit tells later which were removed."""
 
     files: frozenset[tuple[str, Mark]]
 
@@ -211,7 +211,7 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
 
 @dataclass(frozen=True)
 class _FolderScan(NativeScan):
-    """Reads files by name of column, and partition columns from the names of folders, as Spark does."""
+    """Reads files by column name, and partition columns from folder names, as Spark does."""
 
     location: str
     storage: pa.Schema

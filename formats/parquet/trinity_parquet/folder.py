@@ -35,7 +35,7 @@ from trinity_parquet.claims import AT_ONCE, STAGING, Claim, Claims, Stage
 __all__ = ["Folder", "Listing", "foreign_format"]
 
 _NUMBERED: Final = 64
-"""States of a folder of which a process remembers the files."""
+"""States of a folder whose files a process remembers."""
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?\d+\.\d*")
@@ -48,14 +48,14 @@ class Listing:
 
     Attributes:
         files: in arrival order, all of one commit.
-        times: path -> when the file came, nanoseconds since the epoch.
-        columns: of the files, then of the folders' names.
-        partition_by: names of the latter.
-        version: the newest file's time, milliseconds since the epoch; a higher number where this process has seen
-            other files under that one, since ``cp -p`` brings files that are older than those that are there.
+        times: path -> arrival time of the file, nanoseconds since the epoch.
+        columns: those of the files, then those of the folders' names.
+        partition_by: names of the columns of the folders' names.
+        version: the newest file's time, milliseconds since the epoch; or a higher number, where this process has seen
+            other files under that one, since ``cp -p`` adds files that are older than the present ones.
         marks: path -> the file's mark.
-        claim: number of the newest commit of a writer of Trinity's.
-        settled: whether that one is complete.
+        claim: number of the newest commit of a Trinity writer.
+        settled: whether that commit is complete.
     """
 
     files: tuple[DataFile, ...]
@@ -69,17 +69,17 @@ class Listing:
 
     @cached_property
     def id(self) -> str:
-        """The hash of what the folder holds."""
+        """The hash of the folder's contents."""
         return hashlib.sha256(repr(sorted(self.marks.items())).encode()).hexdigest()
 
     def definition(self, name: tuple[str, str]) -> TableDefinition:
-        """The table, by the name under which it is registered."""
+        """Return the table's definition, under the name by which it is registered."""
         return foreign_definition(name, self.columns, self.partition_by, {})
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A file with what its footer says."""
+    """A file with the facts of its footer."""
 
     path: str
     mark: Mark
@@ -94,7 +94,7 @@ class _Found:
 
 
 class _Gone(Exception):
-    """A file that was listed and is not there."""
+    """A file was listed, and no longer exists."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -115,10 +115,10 @@ class Folder:
         self._claims = Claims(self._store)
 
     def list(self, name: str) -> Listing:
-        """The contents of the folder.
+        """List the contents of the folder.
 
         Args:
-            name: the table's, for messages.
+            name: the table's name, for messages.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND when there is no file; BAD_DATA for a file that is no Parquet file;
@@ -151,18 +151,18 @@ class Folder:
         files: Sequence[DataFile],
         replaced: Sequence[str] = (),
     ) -> int:
-        """Makes staged files part of the folder, and takes others out of it: all of that or nothing.
+        """Make staged files part of the folder, and remove others: all or nothing.
 
-        Files that replace others have the place of the newest of these in the order (K6).
+        Files that replace others take the place of the newest of these in the order (K6).
 
         Args:
-            listing: the folder as the commit was checked against it.
+            listing: the folder that the commit was checked against.
             target: where the files are staged.
             files: in their order.
             replaced: paths of files that they replace.
 
         Returns:
-            the time of the commit, milliseconds since the epoch: now, and behind all that the folder held.
+            the time of the commit, milliseconds since the epoch: now, or later than every file of the folder.
 
         Raises:
             CommitRaced: another writer's commit came between.
@@ -191,15 +191,15 @@ class Folder:
         return at_ms
 
     def settle(self) -> None:
-        """Completes what a crashed writer left."""
+        """Complete what a crashed writer left."""
         self._claims.settle()
 
     def discard(self, target: WriteTarget) -> None:
-        """Removes what is staged there, unless a commit stands that needs it."""
+        """Remove what is staged in a target, unless a commit needs it."""
         self._claims.discard(target.statement)
 
     def _staged_ms(self, target: WriteTarget, files: Sequence[DataFile]) -> int:
-        """The time of now, by the store's clock as that of others' files: in a bucket when the last file was staged."""
+        """Return the current time, by the clock of the files: in a bucket, the time of the last staged file."""
         there = {entry.path: entry for entry in self._store.list(f"{STAGING}/{target.statement}")}
         for name in (self._store.relative(file.path) for file in files):
             if name not in there:
@@ -226,18 +226,18 @@ class Folder:
         return modified_ms
 
     def _settled_files(self, name: str) -> tuple[Sequence[_Found], Claim, Stage]:
-        """The files in their order, none or all of each commit's, and the newest commit with how far it has come."""
+        """Return the files in their order, none or all of each commit, and the newest commit with its stage."""
         claims, missed = self._claims, set[str]()
         claim = claims.known()
         while True:
             if claims.stage(claim) is Stage.MOVING:
-                # one who may not write sees the folder as before the commit
+                # who may not write sees the folder as before the commit
                 with contextlib.suppress(OSError, TrinityError):
                     claims.complete(claim, removing=False)
             stage, replaced = claims.stage(claim), claims.replaced
             try:
                 found = sorted(self._files(name, claim, stage), key=lambda f: (f.arrived_ns, f.path))
-            except _Gone as gone:  # a compaction took it away: the next look does not find it
+            except _Gone as gone:  # a compaction removed it: the next listing lacks it
                 if gone.path in missed:
                     raise TrinityError("BAD_DATA", f"'{gone.path}' of table '{name}' cannot be read.") from gone
                 missed.add(gone.path)
@@ -257,7 +257,7 @@ class Folder:
         return self._known.values()
 
     def _read_all(self, name: str, keys: Iterable[tuple[str, Mark]]) -> Iterable[_Found]:
-        """Files with their footers; in a bucket, where each is a request or two, side by side."""
+        """Return files with their footers; in a bucket, where each is a request or two, in parallel."""
         if self._store.on_disk:
             return [self._read(name, *key) for key in keys]
         with ThreadPoolExecutor(AT_ONCE) as readers:
@@ -280,14 +280,14 @@ class Folder:
 
 
 def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
-    """INT96, the oldest form of a timestamp, as the instant that it is: Arrow takes it for nanoseconds without zone."""
+    """Return a schema with INT96, the oldest timestamp, as an instant: Arrow reads it as nanoseconds without a zone."""
     columns = (footer.schema.column(i) for i in range(footer.num_columns))
     oldest = {column.path for column in columns if column.physical_type == "INT96"}
     return pa.schema([f.with_type(arrow_type("timestamp")) if f.name in oldest else f for f in schema])
 
 
 def foreign_format(store: ObjectStore) -> str | None:
-    """The table format that manages a folder, or None."""
+    """Return the table format that manages a folder, or None."""
     if store.is_folder("_delta_log"):
         return "delta"
     return (
@@ -312,7 +312,7 @@ def _data_file(found: _Found, kinds: Mapping[str, type], version: int) -> DataFi
 
 
 def _partition_types(name: str, found: Sequence[_Found]) -> dict[str, type]:
-    """Partition column -> int, float, dt.date or str: the narrowest type that all values have, as Spark guesses."""
+    """Return partition column -> int, float, dt.date or str: the narrowest type of all values, as Spark infers it."""
     names = tuple(found[0].folders)
     for file in found:
         if tuple(file.folders) != names:
@@ -350,7 +350,7 @@ def _kind_name(kind: type) -> str:
 
 
 def _columns(name: str, found: Sequence[_Found]) -> list[Column]:
-    """The columns of all files, in the order in which they first appear, each in a type that holds every file's."""
+    """Return the columns of all files, in order of first appearance, each in a type that holds every file's."""
     fields: dict[str, pa.Field] = {}
     for file in found:
         for field in file.schema:
@@ -373,7 +373,7 @@ def _merged(name: str, file: _Found, before: pa.Field | None, field: pa.Field) -
 
 
 def _plain(name: str, file: _Found, field: pa.Field) -> pa.DataType:
-    """The type as Spark reads it: no dictionaries, no large or unsigned types.
+    """Return the type as Spark reads it: no dictionaries, no large or unsigned types.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a type that Spark does not read.

@@ -1,4 +1,4 @@
-"""The entry point: catalogs of Parquet tables."""
+"""The entry point: it makes catalogs of Parquet tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ParquetConnector(Connector):
 
 
 class ParquetFormat(Format):
-    """Parquet files without a table format of their own; needs nothing of Spark."""
+    """Parquet files without a table format of their own. It needs no Spark."""
 
     @property
     def in_object_stores(self) -> bool:

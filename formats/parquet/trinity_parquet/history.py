@@ -1,4 +1,4 @@
-"""The deeds of the commits of a Parquet table, as ``history()`` shows it."""
+"""The entries of ``history()`` for a Parquet table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["history_entry"]
 
 
 def history_entry(change: Manifest) -> HistoryEntry:
-    """The entry of ``history()`` for a commit."""
+    """Return the entry of ``history()`` for a commit."""
     details = {
         "added_files": len(change.added),
         "added_rows": sum(f.rows for f in change.added),

@@ -1,8 +1,8 @@
-"""The JSON of a version: a manifest says what it changed, a checkpoint all that there is.
+"""The JSON of a version: a manifest holds what it changed, a checkpoint its whole state.
 
 ``<table>/_trinity/log/<20 digits>.json`` holds added and removed files, the sidecar, a new definition, txn records.
-Every n-th version also has ``<20 digits>.checkpoint.json``. Paths in both are relative to the table, so that it can be
-moved.
+Every n-th version also has ``<20 digits>.checkpoint.json``. Paths in both are relative to the table, so that the table
+can be moved.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ __all__ = [
 
 LOG = "_trinity/log"
 NEWEST = f"{LOG}/_newest.json"
-"""The object that says which version had the newest checkpoint: a hint, from which the newest version is looked for."""
+"""The object that names a version with a checkpoint: a hint, from which the search for the newest version begins."""
 REMEDY = "restore it from a copy, or go back to the newest version that can be read by session.repair()."
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one version changes of the one before; absolute paths.
+    """What one version changes of the one before. Paths are absolute.
 
-    ``commit`` is unique: by it a writer knows its own manifest. ``parent`` is that of the version before, empty where
-    the manifest begins.
+    ``commit`` is unique: by it a writer recognises its own manifest. ``parent`` is the ``commit`` of the version
+    before,
+    empty where the manifest begins.
     """
 
     number: int
@@ -58,7 +59,7 @@ class Manifest:
 
     @classmethod
     def between(cls, before: TableVersion | None, after: TableVersion) -> Manifest:
-        """The change that a version makes to the one before it; all of it where there is None."""
+        """Return the change between a version and the one before it; without that, all of the version."""
         facts = (after.number, after.timestamp_ms, after.operation)
         if before is None:
             files, oldest = after.files, after.oldest or None
@@ -76,7 +77,7 @@ class Manifest:
         )
 
     def applied(self, before: TableVersion | None) -> TableVersion:
-        """The version after the change; ``before`` is None for one that begins."""
+        """Return the version after the change. ``before`` is None for a manifest that begins."""
         if before is None:
             assert self.definition is not None
             before = TableVersion(self.number, self.timestamp_ms, self.operation, self.definition)
@@ -93,7 +94,7 @@ class Manifest:
         )
 
     def to_json(self, store: ObjectStore) -> bytes:
-        """The manifest's bytes."""
+        """Return the manifest's bytes."""
         out: dict[str, Any] = {
             "version": self.number,
             "timestamp": self.timestamp_ms,
@@ -116,7 +117,7 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> Manifest:
-        """The change that :meth:`to_json` wrote."""
+        """Return the manifest that :meth:`to_json` wrote."""
         return cls(
             data["version"],
             data["timestamp"],
@@ -132,12 +133,12 @@ class Manifest:
 
 
 def begins(version: TableVersion | Manifest) -> bool:
-    """True for a version whose manifest names everything, so that nothing before it is read."""
+    """Return whether a version's manifest names everything, so that no earlier one is read."""
     return version.operation in ("create", "repair")
 
 
 def to_checkpoint(store: ObjectStore, version: TableVersion) -> bytes:
-    """The checkpoint's bytes."""
+    """Return the checkpoint's bytes."""
     out = {
         "version": version.number,
         "timestamp": version.timestamp_ms,
@@ -151,7 +152,7 @@ def to_checkpoint(store: ObjectStore, version: TableVersion) -> bytes:
 
 
 def from_checkpoint(store: ObjectStore, data: Mapping[str, Any]) -> TableVersion:
-    """The version that :func:`to_checkpoint` wrote; its operation is in the manifest only."""
+    """Return the version that :func:`to_checkpoint` wrote. Its operation is only in the manifest."""
     return TableVersion(
         data["version"],
         data["timestamp"],
@@ -165,28 +166,28 @@ def from_checkpoint(store: ObjectStore, data: Mapping[str, Any]) -> TableVersion
 
 
 def manifest_name(number: int) -> str:
-    """Object name of a version's manifest."""
+    """Return the object name of a version's manifest."""
     return f"{LOG}/{number:020d}.json"
 
 
 def checkpoint_name(number: int) -> str:
-    """Object name of a version's checkpoint."""
+    """Return the object name of a version's checkpoint."""
     return f"{LOG}/{number:020d}.checkpoint.json"
 
 
 def to_hint(number: int) -> bytes:
-    """The bytes of :data:`NEWEST`."""
+    """Return the bytes of :data:`NEWEST`."""
     return _encode({"version": number})
 
 
 def number_of(name: str) -> int | None:
-    """The version of an object that is a manifest; None for any other."""
+    """Return the version of a manifest's object name; None for any other name."""
     stem = name[len(LOG) + 1 :].removesuffix(".json")
     return int(stem) if stem.isdecimal() and name == manifest_name(int(stem)) else None
 
 
 def read_json(store: ObjectStore, name: str) -> dict[str, Any]:
-    """A manifest or checkpoint. Raises BAD_DATA naming a file that is no JSON object; FileNotFoundError."""
+    """Read a manifest or checkpoint. Raises BAD_DATA naming a file that is no JSON object; FileNotFoundError."""
     try:
         found = json.loads(store.get(name))
     except ValueError as error:

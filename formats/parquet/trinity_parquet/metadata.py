@@ -32,7 +32,7 @@ __all__ = ["ParquetMetadata"]
 
 
 class ParquetMetadata(FolderMetadata, VersionedMetadata):
-    """See :class:`~trinity.spi.ConnectorMetadata`; its appends, row changes and compactions are the shared ones."""
+    """See :class:`~trinity.spi.ConnectorMetadata`. The base classes append, change rows and compact."""
 
     keeps_deletes = True
 
@@ -74,7 +74,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         put_manifest(store, Manifest.between(before, version))
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
-        self.write_version(table, version)  # what the store tells of it is so
+        self.write_version(table, version)  # the store says how much of it is committed
         after_commit(f"Version {version.number} will be read back", lambda: self._snapshots.keep(table, version))
         if version.number % checkpoint_step(self._interval, len(version.files)) == 0 and not begins(version):
             store = ObjectStore(table.location)
@@ -104,7 +104,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         gone = super().delete_unneeded(table, older_than_ms)
         oldest = self.load_version(table).oldest
         if self._snapshots.stands_alone(table, oldest):
-            # a commit under way may be about to take the number of a manifest of the last minutes
+            # a commit under way may be about to use the number of a manifest of the last minutes
             limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
             delete_log(ObjectStore(table.location), oldest, limit)
         return gone

@@ -14,7 +14,7 @@ class ParquetOptions(CatalogOptions):
 
     Attributes:
         warehouse: folder of the catalog, a path or ``file:`` URI.
-        checkpoint_interval: a checkpoint is written every so many versions.
+        checkpoint_interval: every so many versions a checkpoint is written.
     """
 
     warehouse: str

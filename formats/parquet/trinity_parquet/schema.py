@@ -1,4 +1,4 @@
-"""Storage schema: Parquet holds every type of Trinity's as it is."""
+"""Storage schema: Parquet holds every type of Trinity unchanged."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["storage_schema"]
 
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
-    """The physical Arrow schema of a table's files. All nullable: the engine checks NOT NULL when it writes."""
+    """Return the physical Arrow schema of a table's files. All fields are nullable: the engine checks NOT NULL."""
     return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])

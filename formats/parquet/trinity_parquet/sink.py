@@ -1,4 +1,4 @@
-"""The sinks: the shared ones, which here leave out of a file what its folder's name says."""
+"""The sinks: the shared ones, which leave partition columns out of files in a folder that others write."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["FolderSinkProvider", "FolderTarget"]
 
 @dataclass(frozen=True)
 class FolderTarget(WriteTarget):
-    """A folder of others: its files have no partition columns."""
+    """A folder that others write. Its files have no partition columns."""
 
 
 class FolderSinkProvider(ParquetSinkProvider):
     """See :class:`~trinity.spi.PageSinkProvider`."""
 
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
-        """The shared sink, but for partitioned folders of others."""
+        """Return the shared sink, except for partitioned folders that others write."""
         if not (isinstance(target, FolderTarget) and target.partition_by):
             return super().create_page_sink(target, sink)
         return _FolderSink(target, sink, self.partition_values(target))

@@ -1,4 +1,4 @@
-"""Versions: manifests and checkpoints to the state of a table."""
+"""Versions: the state of a table, from manifests and checkpoints."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ __all__ = ["Snapshots", "is_table"]
 _log = logger(__name__)
 _CACHED: Final = 256
 _ENTRIES: Final = 10_000
-"""Commits whose deeds are remembered."""
+"""Commits whose history entries are remembered."""
 _LISTED_BACK: Final = 400
-"""Versions whose manifests and checkpoints are listed first."""
+"""How many versions back manifests and checkpoints are listed first."""
 
 
 def is_table(folder: Location) -> bool:
-    """True for a folder with a manifest of Trinity's."""
+    """Return whether a folder has a manifest of Trinity."""
     return ObjectStore(folder).exists(manifest_name(0))
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The memory of a table.
+    """What a process knows of a table.
 
     Attributes:
-        born: facts about its first manifest.
+        born: ``stat`` of its first manifest.
         newest: the newest version seen.
-        stamp: facts about the manifest of that version: another one is there once the table was put back.
+        stamp: ``stat`` of the manifest of that version: it differs once the table was put back.
     """
 
     born: Stat
@@ -56,10 +56,10 @@ class _Known:
 
 
 class Snapshots:
-    """Loads versions, and keeps those that were used last: a version never changes.
+    """Loads versions, and keeps those used last: a version never changes.
 
-    A table that was dropped and made again under its name is told from the one before by its first manifest, one that
-    was put back to an earlier state by the manifest of the newest version.
+    A table that was dropped and made again under its name has another first manifest. A table that was put back to an
+    earlier state has another manifest of the newest version.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Snapshots:
         self._mutex = threading.Lock()
 
     def load(self, table: TableHandle) -> TableVersion:
-        """The handle's version, or the newest.
+        """Return the handle's version, or the newest.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA;
@@ -85,17 +85,17 @@ class Snapshots:
                     raise
 
     def newest(self, table: TableHandle) -> int:
-        """Number of the newest version. Raises TABLE_NOT_FOUND."""
+        """Return the number of the newest version. Raises TABLE_NOT_FOUND."""
         store = ObjectStore(table.location)
         return self._newest(store, table, _born(store, table))
 
     def read(self, table: TableHandle, number: int) -> TableVersion:
-        """A version by its number. Raises TABLE_NOT_FOUND, BAD_DATA."""
+        """Return a version by its number. Raises TABLE_NOT_FOUND, BAD_DATA."""
         store = ObjectStore(table.location)
         return self._version(store, table, _born(store, table), number)
 
     def history(self, table: TableHandle, oldest: int, newest: int) -> list[HistoryEntry]:
-        """The deeds of some versions, oldest first."""
+        """Return the history entries of a range of versions, oldest first."""
         store = ObjectStore(table.location)
         born = _born(store, table)
 
@@ -107,7 +107,7 @@ class Snapshots:
         ]
 
     def changes(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
-        """The commits since a version, compactions left out; None once vacuum has forgotten that version."""
+        """Return the commits since a version, without compactions; None once vacuum has forgotten that version."""
         first = pinned.version or 0
         if first < newest.oldest:
             return None
@@ -120,32 +120,33 @@ class Snapshots:
         ]
 
     def stands_alone(self, table: TableHandle, number: int) -> bool:
-        """True when a version can be read without the manifests before it."""
+        """Return whether a version can be read without the manifests before it."""
         store = ObjectStore(table.location)
         return _checkpoint(store, number) is not None or begins(_change(store, table, number))
 
     def keep(self, table: TableHandle, version: TableVersion) -> None:
-        """Remembers a version that this process has committed, so that it is not read back."""
+        """Remember a version that this process has committed, so that it is not read back."""
         store = ObjectStore(table.location)
         born = _stat(store)
         if born is not None:
             self._versions.put((store.root, born, version.number), version)
-            if store.on_disk:  # elsewhere a look is a request
+            if store.on_disk:  # in a bucket a stat is a request
                 known = _Known(born, version.number, store.stat(manifest_name(version.number)))
                 with self._mutex:
                     self._known[store.root] = known
 
     def forget(self, table: TableHandle) -> None:
-        """Drops what is remembered of a table's versions."""
+        """Forget what is remembered of a table's versions."""
         root = ObjectStore(table.location).root
         self._versions.drop(lambda key: key[0] == root)
         self._entries.drop(lambda key: key[0] == root)
 
     def _newest(self, store: ObjectStore, table: TableHandle, born: Stat) -> int:
-        """The highest version: counted on from the newest one known, else found by listing.
+        """Return the newest version: count on from the newest one known, else list.
 
-        A vacuum deletes manifests from the lowest number on, but the first: so where the one that was counted to is
-        still there, no higher one was deleted.
+        A vacuum deletes manifests from the lowest number on, except the first. So where the manifest that was counted
+        to
+        still exists, no higher one was deleted.
         """
         with self._mutex:
             known = self._known.get(store.root)
@@ -153,7 +154,7 @@ class Snapshots:
             known = None
         look = _counted if store.on_disk else _listed
         found = look(store, table, born, known)
-        if found is None:  # another manifest is where the newest one was: the table was put back to an earlier state
+        if found is None:  # another manifest has its number: the table was put back to an earlier state
             self.forget(table)
             found = look(store, table, born, None)
         assert found is not None
@@ -165,7 +166,7 @@ class Snapshots:
         return self._versions.get((store.root, born, number), lambda: self._replay(store, table, born, number))
 
     def _replay(self, store: ObjectStore, table: TableHandle, born: Stat, number: int) -> TableVersion:
-        """From the nearest known version below: a cached one, a checkpoint, or the beginning."""
+        """Build a version from the nearest known one at or below it: a cached one, a checkpoint, or the beginning."""
         changes: list[Manifest] = []
         found, at = None, number
         checkpoints = _Checkpoints(store, number)
@@ -180,22 +181,22 @@ class Snapshots:
                 else:
                     changes.append(change)
                     at -= 1
-        if not changes and found.operation == "":  # a checkpoint by itself
+        if not changes and found.operation == "":  # a checkpoint alone
             _check_same(store, table, found)
         for change in reversed(changes):
             _check_follows(store, table, found, change)
             found = change.applied(found)
-        if not found.commit:  # a checkpoint of an older release does not say it
+        if not found.commit:  # a checkpoint of an older release lacks it
             found = replace(found, commit=_commit_of(store, table, number))
         return found
 
 
 class _Checkpoints:
-    """The checkpoints of a table: asked for one by one on a disk, and of all at once where a question is a request.
+    """The checkpoints of a table: looked up one by one on a disk, listed in a bucket, where a look is a request.
 
     Args:
         store: the table.
-        number: the version up to which they are asked for.
+        number: the highest version that is asked for.
     """
 
     def __init__(self, store: ObjectStore, number: int) -> None:
@@ -203,7 +204,7 @@ class _Checkpoints:
         self._listed = max(0, number - _LISTED_BACK)
 
     def read(self, number: int) -> TableVersion | None:
-        """A version's checkpoint; None where there is none."""
+        """Return a version's checkpoint; None where there is none."""
         if self._store.on_disk:
             return _checkpoint(self._store, number)
         names = self._newest if number > self._listed else self._all
@@ -211,7 +212,7 @@ class _Checkpoints:
 
     @cached_property
     def _newest(self) -> frozenset[str]:
-        """The names behind a version near by, which one request lists however many there are before."""
+        """The names after a version near by; one request lists them, however many come before."""
         return frozenset(entry.path for entry in self._store.list(LOG, after=manifest_name(self._listed)))
 
     @cached_property
@@ -220,7 +221,7 @@ class _Checkpoints:
 
 
 def _hinted(store: ObjectStore) -> int:
-    """A version that is there, or was before a vacuum; 0 where nothing says so."""
+    """Return a version that exists, or did before a vacuum; 0 without a hint."""
     try:
         number = json.loads(store.get(NEWEST))["version"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -229,7 +230,7 @@ def _hinted(store: ObjectStore) -> int:
 
 
 def _counted(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
-    """The newest version of a table on a disk; None where the manifest of the one known is another by now."""
+    """Return the newest version on a disk; None where the manifest of the known one has changed."""
     at = start = known.newest if known else _hinted(store)
     stamp = store.stat(manifest_name(at))
     if known and stamp != known.stamp:
@@ -243,15 +244,15 @@ def _counted(store: ObjectStore, table: TableHandle, born: Stat, known: _Known |
 
 
 def _listed(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
-    """The newest version by one listing, which begins with the newest one known: it is gone with its table.
+    """Return the newest version by one listing, from the newest known one on. That one is deleted only with its table.
 
-    None where the manifest of that one is another by now.
+    None where the manifest of that version has changed.
     """
     start = known.newest if known else _hinted(store)
     found = _stamps(store, manifest_name(start - 1) if start else None)
     if known and found.get(start) != known.stamp:
         return None
-    if not found and start and store.exists(manifest_name(0)):  # a hint that says too much
+    if not found and start and store.exists(manifest_name(0)):  # a hint that names too high a version
         found = _stamps(store)
     if not found:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
@@ -260,7 +261,7 @@ def _listed(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | 
 
 
 def _stamps(store: ObjectStore, after: str | None = None) -> dict[int, Stat]:
-    """The versions whose manifests are there -> facts about these, as a listing has them."""
+    """Return the versions that have manifests -> ``stat`` of these, from a listing."""
     listed = ((number_of(entry.path), entry) for entry in store.list(LOG, after=after))
     return {n: entry.stat for n, entry in listed if n is not None}
 
@@ -282,13 +283,13 @@ def _change(store: ObjectStore, table: TableHandle, number: int) -> Manifest:
 
 
 def _check_follows(store: ObjectStore, table: TableHandle, before: TableVersion, change: Manifest) -> None:
-    """Refuse a manifest that was made behind another version than the one that is there. Raises BAD_DATA."""
+    """Refuse a manifest whose parent is not the version before it. Raises BAD_DATA."""
     if change.parent and before.commit and change.parent != before.commit:
         raise _two_histories(store, table, change.number)
 
 
 def _check_same(store: ObjectStore, table: TableHandle, checkpoint: TableVersion) -> None:
-    """Refuse a checkpoint of another version than that of the manifest beside it. Raises BAD_DATA."""
+    """Refuse a checkpoint whose commit is not that of the manifest beside it. Raises BAD_DATA."""
     if checkpoint.commit and _commit_of(store, table, checkpoint.number) not in ("", checkpoint.commit):
         raise _two_histories(store, table, checkpoint.number)
 
@@ -313,7 +314,7 @@ def _commit_of(store: ObjectStore, table: TableHandle, number: int) -> str:
 
 
 def _checkpoint(store: ObjectStore, number: int) -> TableVersion | None:
-    """A checkpoint; None where there is none, or a damaged one, which manifests stand in for."""
+    """Return a checkpoint; None where it is missing or damaged, in which case manifests are read."""
     name = checkpoint_name(number)
     try:
         return from_checkpoint(store, read_json(store, name))
@@ -327,7 +328,7 @@ def _checkpoint(store: ObjectStore, number: int) -> TableVersion | None:
 
 
 def _born(store: ObjectStore, table: TableHandle) -> Stat:
-    """The facts about the table's first manifest. Raises TABLE_NOT_FOUND."""
+    """Return ``stat`` of the table's first manifest. Raises TABLE_NOT_FOUND."""
     found = _stat(store)
     if found is None:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
@@ -335,5 +336,5 @@ def _born(store: ObjectStore, table: TableHandle) -> Stat:
 
 
 def _stat(store: ObjectStore) -> Stat | None:
-    """The facts that tell the table from one before it: none in an object store, where each has a place of its own."""
+    """Return what tells a table from an earlier one of its name: nothing in a bucket, where each has its own place."""
     return store.stat(manifest_name(0)) if store.on_disk else Stat(0, 0, "")

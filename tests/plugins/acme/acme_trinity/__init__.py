@@ -1,4 +1,4 @@
-"""Acme tables: an adapter of Trinity."""
+"""A Trinity adapter for Acme tables."""
 
 from acme_trinity.format import AcmeFormat
 

@@ -1,4 +1,4 @@
-"""The entry point: catalogs of Acme tables."""
+"""The entry point: it makes catalogs of Acme tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["AcmeFormat"]
 
 
 class AcmeFormat(Format):
-    """Acme tables; needs nothing of Spark. One option: ``warehouse``, the folder of the catalog."""
+    """The format of Acme tables. It needs no Spark. Its one option is ``warehouse``, the folder of the catalog."""
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         if set(options) != {"warehouse"}:

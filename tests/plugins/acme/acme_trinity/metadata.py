@@ -1,6 +1,6 @@
-"""Acme's table format: each version is one JSON object, ``<table>/_acme/<20 digits>.json``, put if absent.
+"""Versions of Acme tables: each is one JSON object, ``<table>/_acme/<20 digits>.json``, put only if it is absent.
 
-An object is never deleted, so no version number is ever given twice; what vacuum deletes are data files.
+These objects are never deleted, so no version number is used twice. A vacuum deletes data files only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOG = "_acme"
 
 
 class AcmeMetadata(FolderMetadata, VersionedMetadata):
-    """Tables are folders below the warehouse, versions are objects below the table."""
+    """The metadata of a catalog: a table is a folder below the warehouse, a version is an object below the table."""
 
     def __init__(self, catalog: str, warehouse: str) -> None:
         super().__init__(FolderCatalog(catalog, warehouse, lambda folder: ObjectStore(folder).exists(_object(0))))
@@ -68,7 +68,7 @@ def _object(number: int) -> str:
 
 
 def _encode(store: ObjectStore, version: TableVersion) -> dict[str, Any]:
-    """A version as JSON. Paths are relative, so that a table can be moved."""
+    """Return a version as JSON. Its paths are relative, so that a table can be moved."""
     return {
         "number": version.number,
         "timestamp_ms": version.timestamp_ms,

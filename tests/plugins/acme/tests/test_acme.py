@@ -1,4 +1,4 @@
-"""The adapter under the conformance suite; by hand: ``trinity-conformance run acme``."""
+"""The conformance suite on this adapter. To run it by hand: ``trinity-conformance run acme``."""
 
 from __future__ import annotations
 
