@@ -1,4 +1,4 @@
-"""Delta tables: commits through Delta's own transaction log, data files from the shared sink."""
+"""Delta tables: commits go through Delta's own transaction log, data files through the shared sink."""
 
 from trinity_delta.format import DeltaConnector, DeltaFormat
 from trinity_delta.options import DeltaOptions

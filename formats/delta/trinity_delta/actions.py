@@ -1,4 +1,4 @@
-"""The actions of Delta's log that a commit of Trinity's consists of."""
+"""The actions of Delta's log that Trinity's commits consist of."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LOG: Final = "_delta_log"
 LAST_CHECKPOINT: Final = f"{LOG}/_last_checkpoint"
 """The hint at the newest checkpoint."""
 SIDECAR_DOMAIN: Final = "trinity.sidecar"
-"""Domain metadata: the sidecar's files, paths relative to the table."""
+"""Domain metadata: the sidecar's files, with paths relative to the table."""
 VACUUM_DOMAIN: Final = "trinity.vacuum"
 """Domain metadata: the oldest readable version."""
 ORDER_DOMAIN: Final = "trinity.row-order"
@@ -62,11 +62,12 @@ TAG_TIER: Final = "trinity.tier"
 TAG_COMMIT: Final = "trinity.commit"
 """Tag of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
 TAG_ORDER: Final = "trinity.order"
-"""Tag of an appended file: the number that its commit is about to have. Read only where the log's commit files, which
-tell it otherwise, are gone."""
+"""Tag of an appended file: the number of its commit. It is read only where the log's commit files, which have that
+number, are gone.
+"""
 TAG_BUCKET: Final = "trinity.bucket"
 TAG_OPERATION: Final = "trinity.operation"
-"""Tag of a commit: Trinity's word for it, where Delta has none."""
+"""Tag of a commit: Trinity's name for the operation, where Delta has none."""
 
 Action = dict[str, Any]
 
@@ -81,10 +82,10 @@ def by_kind(actions: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def commit_id(found: Mapping[str, Sequence[Any]]) -> str:
-    """Return what tells a commit from others of its number: the hash of what it says of itself, or else of all of it.
+    """Return the hash of a commit's ``commitInfo``, or without that of all its actions: it identifies the commit.
 
     Args:
-        found: its actions by their kind.
+        found: the commit's actions by their kind.
     """
     said = found.get("commitInfo") or found
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
@@ -93,35 +94,36 @@ def commit_id(found: Mapping[str, Sequence[Any]]) -> str:
 _KNOWN: Final = (
     "path", "partitionValues", "size", "deletionVector", "tags", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
-"""Fields of an add action that a remove action has, too."""
+"""Fields of an add action that a remove action also has."""
 
 
 def commit_name(version: int) -> str:
-    """Object name of a version's commit file."""
+    """Return the object name of a version's commit file."""
     return f"{LOG}/{version:020d}.json"
 
 
 def file_key(file: Mapping[str, Any]) -> str:
-    """Return the path of an ``add`` or ``remove`` action in one spelling: others write an absolute one in several."""
+    """Return the path of an ``add`` or ``remove`` action in one spelling: writers spell absolute paths differently."""
     path = str(file["path"])
     return str(Location.of(unquote(path))) if is_absolute(path) else path
 
 
 def committed_ms(info: Mapping[str, Any]) -> int:
-    """Return the time that a ``commitInfo`` says, milliseconds since the epoch; 0 where it says none."""
+    """Return the time of a ``commitInfo``, milliseconds since the epoch; 0 if it has none."""
     said = info.get("inCommitTimestamp") or info.get("timestamp")
     return said if isinstance(said, int) else 0
 
 
 def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:
-    """Adds a file of a sink.
+    """Return the action that adds a file of a sink.
 
     Args:
         file: the fragment's file, absolute path.
         store: the table's folder.
-        definition: the table, for the types of statistics and partition values.
-        order: of an append, the number that its commit is about to have; None for compaction, which changes no row
-            for a stream that reads the table.
+        definition: the table's, for the types of statistics and partition values.
+        order: the number of the commit of an append; None for a compaction, which changes no row for a stream that
+        reads
+            the table.
     """
     tags = {TAG_TIER: file.tier.value}
     if order is not None:
@@ -144,12 +146,12 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
 
 
 def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: bool = False) -> Action:
-    """Removes a file.
+    """Return the action that removes a file.
 
     Args:
-        path: as the log has it.
+        path: its path, as the log has it.
         file: the file.
-        definition: the table, for the types of partition values.
+        definition: the table's, for the types of partition values.
         changes: True when rows change with it; False in a compaction.
     """
     gone: Action = {
@@ -160,13 +162,13 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
         "partitionValues": to_delta_partition(file.partition, definition),
         "size": file.size,
     }
-    if isinstance(file.deletes, DeletionVector):  # Delta knows the file by both
+    if isinstance(file.deletes, DeletionVector):  # Delta identifies the file by both
         gone["deletionVector"] = file.deletes.to_action()
     return {"remove": gone}
 
 
 def remove_added(added: Mapping[str, Any], *, changes: bool = True) -> Action:
-    """Removes a file by its add action, with its deletion vector.
+    """Return the action that removes a file with its deletion vector, by its add action.
 
     Args:
         added: the action.
@@ -177,11 +179,11 @@ def remove_added(added: Mapping[str, Any], *, changes: bool = True) -> Action:
 
 
 def with_vector(added: Mapping[str, Any], vector: DeletionVector) -> list[Action]:
-    """Removes a file and adds it with another deletion vector, all else staying; no row changes (R1).
+    """Return the actions that replace a file's deletion vector and nothing else; no row changes (R1).
 
     Args:
         added: its add action.
-        vector: its deleted rows from now on.
+        vector: the new deletion vector.
     """
     kept = {key: value for key, value in added.items() if value is not None}
     marked = {"dataChange": False, "stats": loosened(added["stats"]), "deletionVector": vector.to_action()}
@@ -189,23 +191,23 @@ def with_vector(added: Mapping[str, Any], vector: DeletionVector) -> list[Action
 
 
 def transaction(txn: TransactionId) -> Action:
-    """Records an application's version (L4)."""
+    """Return the action that records an application's version (L4)."""
     return {"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": _now_ms()}}
 
 
 def sidecar_list(files: Iterable[DataFile], store: ObjectStore) -> Action:
-    """Names the files that are the sidecar from this commit on."""
+    """Return the action that lists the sidecar's files from this commit on."""
     listed = [replace(f, path=store.relative(f.path)).to_dict() for f in files]
     return domain(SIDECAR_DOMAIN, listed)
 
 
 def vacuum_mark(oldest: int) -> Action:
-    """Says which version is the oldest readable one."""
+    """Return the action that marks the oldest readable version."""
     return domain(VACUUM_DOMAIN, {"oldest": oldest})
 
 
 def new_metadata(definition: TableDefinition, settings: Mapping[str, str]) -> dict[str, Any]:
-    """The ``metaData`` action of a new table, with its configuration."""
+    """Return the ``metaData`` action of a new table, with its configuration."""
     return {
         "id": definition.id,
         "name": definition.name,
@@ -218,17 +220,17 @@ def new_metadata(definition: TableDefinition, settings: Mapping[str, str]) -> di
 
 
 def domain(name: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
-    """Domain metadata of Trinity's: what a table keeps under a name until the next one."""
+    """Return an action with domain metadata of Trinity, which holds until the next one of that name."""
     text = json.dumps(content, separators=(",", ":"))
     return {"domainMetadata": {"domain": name, "configuration": text, "removed": False}}
 
 
 def with_memory(actions: Iterable[Mapping[str, Any]], memory: Iterable[Action]) -> list[Action]:
-    """Return the actions of a commit with domain metadata that it is to write, too, where it writes no other.
+    """Return a commit's actions and the domain metadata that it has to repeat, where it writes none of that name.
 
     Args:
-        actions: the commit's.
-        memory: the domain metadata.
+        actions: the commit's actions.
+        memory: the domain metadata to repeat.
     """
     found = [dict(action) for action in actions]
     said = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}

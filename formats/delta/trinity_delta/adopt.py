@@ -1,4 +1,4 @@
-"""Changes of other engines to Trinity's tables: taken over where the log says them, else refused by name."""
+"""Changes that other engines made to Trinity's tables: adopted where the log describes them, else refused by name."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ __all__ = [
 ]
 
 CLUSTERING: Final = "delta.clustering"
-"""Domain metadata of Delta's: the columns of CLUSTER BY."""
+"""Domain metadata of Delta: the columns of CLUSTER BY."""
 _ISOLATION: Final = "delta.isolationLevel"
 
 
 def is_own(actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether the actions of a version are those of a table that Trinity has made."""
+    """Return whether the actions of a version are those of a table that Trinity made."""
     return any(_is_recorded(action["metaData"]) for action in actions if "metaData" in action)
 
 
 def on_record(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
-    """Return the definition of a table of Trinity's as Trinity left it.
+    """Return the definition of a table as Trinity left it.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one that another engine copied from another table, took away or changed.
+        TrinityError: NOT_SUPPORTED where another engine copied the table, or removed or changed the definition.
     """
     settings = metadata["configuration"]
     text, (sealed, _, digest) = settings.get(DEFINITION), settings.get(TABLE, "").partition(" ")
@@ -73,7 +73,7 @@ def on_record(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinitio
 
 
 def _is_recorded(metadata: Mapping[str, Any]) -> bool:
-    """True where a definition of Trinity's is there, or should be."""
+    """Return whether a definition of Trinity is there, or should be."""
     settings = metadata.get("configuration", {})
     return DEFINITION in settings or settings.get(TABLE, "").partition(" ")[0] == metadata.get("id")
 
@@ -88,9 +88,9 @@ def _changed(table: TableHandle, what: str) -> TrinityError:
 
 
 def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, Any]) -> TableDefinition:
-    """The definition with the columns, constraints and settings that Delta's log has by now.
+    """Return the definition with the columns, constraints and settings that Delta's log now has.
 
-    A column is known by its name in data files. A NOT NULL and a DEFAULT of Trinity's stay until Trinity drops them,
+    A column is identified by its name in data files. A NOT NULL and a DEFAULT of Trinity stay until Trinity drops them,
     unless Delta has a DEFAULT of its own.
 
     Args:
@@ -99,7 +99,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
         metadata: the ``metaData`` action.
 
     Raises:
-        TrinityError: NOT_SUPPORTED naming what cannot be taken over.
+        TrinityError: NOT_SUPPORTED naming what cannot be adopted.
     """
     settings = metadata["configuration"]
     if known.stored_names and settings.get(MODE, "none") == "none":
@@ -121,7 +121,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
 
 
 def _merged(was: Column, now: Column, field: Mapping[str, Any], known: TableDefinition) -> Column:
-    """A column that Trinity knows, as it is now; types that Delta lacks stay what they were."""
+    """Return a column that Trinity knows, as it is now. Types that Delta lacks stay what they were."""
     same = TEXT not in field["metadata"] and stored_as(parse_type(was.type)) == stored_as(parse_type(now.type))
     return replace(
         now,
@@ -133,7 +133,7 @@ def _merged(was: Column, now: Column, field: Mapping[str, Any], known: TableDefi
 
 
 def _renamed_within(kind: Any) -> Iterator[str]:
-    """Fields within a type that data files call otherwise: the engine's own scan goes by names there."""
+    """Yield the fields within a type that have other names in data files: the engine's own scan goes by names there."""
     if isinstance(kind, str):
         return
     for part in ("elementType", "keyType", "valueType"):
@@ -154,7 +154,7 @@ def _check_partitions(table: TableHandle, definition: TableDefinition, metadata:
 
 
 def check_own_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-    """Refuses to write what other engines' settings call for and Trinity does not do. Raises NOT_SUPPORTED."""
+    """Refuse to write where other engines' settings ask for what Trinity does not do. Raises NOT_SUPPORTED."""
     if not Location.of(table.location).on_disk and CONDITIONAL_PUT not in (protocol.get("writerFeatures") or ()):
         raise refused(table, f"no feature {CONDITIONAL_PUT}, so others might put their commits over those of Trinity")
     check_writable(table, metadata, protocol)
@@ -164,12 +164,12 @@ def check_own_writable(table: TableHandle, metadata: Mapping[str, Any], protocol
 
 
 def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites: bool) -> None:
-    """Refuses to take files with their rows away where the table's settings forbid it.
+    """Refuse to remove files with their rows where the table's settings forbid it.
 
     Args:
         table: the table.
         metadata: the ``metaData`` action.
-        rewrites: True when rows of theirs come back in other files: the change feed would show them as changed.
+        rewrites: True when some of the rows are written to other files: the change feed would show them as changed.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the setting.
@@ -181,14 +181,14 @@ def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites
 
 
 def check_dropped(table: TableHandle, changed: TableDefinition, clustering: Collection[str]) -> None:
-    """Refuses to drop a column by which Delta clusters the table (NOT_SUPPORTED)."""
+    """Refuse to drop a column by which Delta clusters the table. Raises NOT_SUPPORTED."""
     for column in changed.dropped:
         if column.stored_name in clustering:
             raise refused(table, f"a clustering (CLUSTER BY) by column '{column.name}'")
 
 
 def clustered_by(domain: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns of Delta's clustering by the names that data files have for them, from its domain metadata."""
+    """Return the columns of Delta's clustering by their names in data files, from its domain metadata."""
     if domain.get("removed"):
         return ()
     return tuple(path[0] for path in json.loads(domain["configuration"]).get("clusteringColumns", ()))

@@ -1,4 +1,4 @@
-"""Checkpoints: all that the log says by a version, in one Parquet file of Delta's classic kind."""
+"""Checkpoints: the state of the log at a version, in one Parquet file of Delta's classic kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trinity_delta.log import commit_stamp, read_commit, read_commits
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
 _HADOOPS: Final = f"{LOG}/._last_checkpoint.crc"
-"""The checksum that Hadoop keeps beside a hint of Delta's: it would refuse another hint by it."""
+"""The checksum that Hadoop keeps beside Delta's hint: Hadoop would refuse Trinity's hint because of it."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _VECTOR: Final = pa.struct(
     [
@@ -75,15 +75,15 @@ _File = tuple[str, Any, Any]
 
 @dataclass
 class Replayed:
-    """The sum of a log by a version: of what replaces one another the newest.
+    """The sum of a log up to a version: the newest of the actions that replace one another.
 
     Attributes:
-        parts: the Parquet files of the checkpoint that it begins with, whose removed files are left out.
-        single: kind -> action, of which a table has one.
+        parts: the Parquet files of the checkpoint that it begins with; their removed files are left out.
+        single: kind -> action, for kinds of which a table has one.
         txns: application -> action.
-        domains: name -> action; those that were removed are not kept.
+        domains: name -> action, without those that were removed.
         files: live files.
-        removed: files that were removed, of which no live one has the name and the deletion vector.
+        removed: removed files, except those whose name and deletion vector a live file has.
     """
 
     parts: tuple[pq.ParquetFile, ...] = ()
@@ -94,9 +94,9 @@ class Replayed:
     removed: dict[_File, Action] = field(default_factory=dict)
 
     def add(self, actions: Iterable[Action]) -> None:
-        """Takes in a commit, or a checkpoint."""
+        """Add the actions of a commit, or of a checkpoint."""
         listed = list(actions)
-        # first what is taken: a file gets a new deletion vector by a remove and an add
+        # removes first: a file gets a new deletion vector by a remove and an add
         for action in listed:
             if (gone := action.get("remove")) is not None:
                 self.files.pop(_key(gone), None)
@@ -118,11 +118,11 @@ class Replayed:
             self.single[kind] = action
 
     def knows(self, file: Mapping[str, Any]) -> bool:
-        """True for a file, with its deletion vector, that is live or was removed."""
+        """Return whether a file, with its deletion vector, is live or was removed."""
         return _key(file) in self.files or _key(file) in self.removed
 
     def actions(self) -> list[Action]:
-        """All but the files that were removed."""
+        """Return all actions but those of removed files."""
         return [*self.single.values(), *self.txns.values(), *self.domains.values(), *self.files.values()]
 
 
@@ -132,12 +132,12 @@ def _key(file: Mapping[str, Any]) -> _File:
 
 
 def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str]) -> Replayed:
-    """The sum of the log by a version: from the newest checkpoint up to it, and the commits since.
+    """Return the sum of the log up to a version: the newest checkpoint up to it, and the commits since.
 
     Args:
         store: the table's folder.
         table: its name, for messages.
-        version: its version.
+        version: the version.
         names: the names of the log's objects.
 
     Raises:
@@ -159,7 +159,7 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
 
 
 def _said_of(store: ObjectStore, table: str, version: int, names: Sequence[str]) -> list[Action]:
-    """Return a commit of which a checkpoint does not say when it was; its time alone where others deleted its file."""
+    """Return the commit of a checkpoint's version, for its time; the checkpoint's own time where that file is gone."""
     if commit_stamp(store, version):
         return read_commit(store, table, version)
     made = store.stat(f"{LOG}/{names[0]}")
@@ -172,12 +172,12 @@ def _first_readable(store: ObjectStore, checkpoints: Iterable[Sequence[str]]) ->
 
 
 def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | None:
-    """The sum of the log by a version that has a checkpoint; None where there is none that tells all in one file.
+    """Return the sum of the log at a version with a classic checkpoint; None if it has none, or one with other actions.
 
     Args:
         store: the table's folder.
         table: its name, for messages.
-        version: its version, whose commit file is there.
+        version: the version, whose commit file exists.
     """
     name = checkpoint_name(version)
     if not store.exists(name) or (read := read_checkpoint(store, [name.removeprefix(f"{LOG}/")])) is None:
@@ -186,20 +186,20 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | No
         return None
     found = Replayed(read.parts)
     found.add(read.actions)
-    found.add(read_commit(store, table, version))  # a checkpoint does not say when its version was committed
+    found.add(read_commit(store, table, version))  # a checkpoint lacks the time of its version
     return found
 
 
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
-    """Writes the checkpoint of a version, and the hint at it.
+    """Write the checkpoint of a version, and the hint at it.
 
-    Files that were removed stand in a row group of their own, which no reader of the version needs.
+    Removed files have a row group of their own, which no reader of the version needs.
 
     Args:
         store: the table's folder.
         table: its name, for messages.
-        version: its version.
-        removed_since_ms: files that were removed before are not in it, milliseconds since the epoch.
+        version: the version.
+        removed_since_ms: files removed before this time are left out, milliseconds since the epoch.
         names: the names of the log's objects.
     """
     found = replayed(store, table, version, names)
@@ -214,7 +214,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
     data = out.getvalue().to_pybytes()
     try:
         store.put_if_absent(checkpoint_name(version), data, commits=False)
-    except AlreadyExists:  # it says the same
+    except AlreadyExists:  # it has the same content
         return
     size = len(rows) + len(removed)
     hint = {"version": version, "size": size, "sizeInBytes": len(data), "numOfAddFiles": len(found.files)}
@@ -224,7 +224,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
 
 
 def _removed(found: Replayed, since_ms: int) -> pa.StructArray:
-    """The removed files of a checkpoint: those that the one before has, which Python does not look at, and new ones."""
+    """Return a checkpoint's removed files: those of the one before, which Python does not look at, and new ones."""
     kind = _SCHEMA.field("remove").type
     fresh = [_row(action)["remove"] for action in found.removed.values()]
     older = _older_removed(found.parts)
@@ -236,7 +236,7 @@ def _removed(found: Replayed, since_ms: int) -> pa.StructArray:
 
 
 def _older_removed(parts: Iterable[pq.ParquetFile]) -> pa.StructArray:
-    """The removed files of a checkpoint; as it has them where it is of Trinity's."""
+    """Return the removed files of a checkpoint; without a conversion where Trinity wrote it."""
     kind = _SCHEMA.field("remove").type
     return pa.concat_arrays([pa.array([], kind), *(_removed_in(file, kind) for file in parts)])
 
@@ -251,6 +251,6 @@ def _removed_in(file: pq.ParquetFile, kind: pa.DataType) -> pa.StructArray:
 
 
 def _row(action: Action) -> Action:
-    """An action as a checkpoint has it: of its files none is a change."""
+    """Return an action as a checkpoint has it: none of its files is a change."""
     [(kind, body)] = action.items()
     return {kind: {**body, "dataChange": False}} if kind in ("add", "remove") else action

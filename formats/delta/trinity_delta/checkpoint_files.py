@@ -1,4 +1,4 @@
-"""Checkpoints as files: of one part, of several, and of Delta's version 2, whose sidecars have the files' actions."""
+"""Checkpoints as files: one part, several parts, or Delta's version 2, whose sidecars hold the actions of files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMED_BY: Final = {
     "protocol": "minReaderVersion",
     "domainMetadata": "domain",
 }
-"""Kind of action -> a field that each one has; without files that were removed."""
+"""Kind of action -> a field that each such action has. Removed files are left out."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Checkpoint:
     """The actions of a checkpoint.
 
     Attributes:
-        actions: all but those of removed files that Parquet files have.
-        parts: the Parquet files, which have these.
+        actions: all actions, except those of removed files that are in Parquet files.
+        parts: the Parquet files, which have those.
     """
 
     actions: list[Action]
@@ -56,7 +56,7 @@ def checkpoint_name(version: int) -> str:
 
 
 def checkpoints_of(names: Iterable[str]) -> dict[int, list[list[str]]]:
-    """Return the whole checkpoints of a log: version -> the names of the files of each, the classic one first.
+    """Return the complete checkpoints of a log: version -> the file names of each, the classic one first.
 
     Args:
         names: the names of the log's objects.
@@ -74,9 +74,9 @@ def checkpoints_of(names: Iterable[str]) -> dict[int, list[list[str]]]:
 
 
 def read_checkpoint(store: ObjectStore, names: Iterable[str]) -> Checkpoint | None:
-    """Return a checkpoint; None for one that is gone, damaged or empty: the commits stand in for it.
+    """Return a checkpoint; None where it is missing, damaged or empty: commits are read instead.
 
-    Most actions are of files that were removed; these are left out.
+    Most actions are of removed files; these are left out.
 
     Args:
         store: the table's folder.
@@ -100,7 +100,7 @@ _OF_ITSELF: Final = {"checkpointMetadata", "sidecar"}
 
 
 def _read(store: ObjectStore, path: str) -> Checkpoint:
-    """Return what a file of a checkpoint says. Raises ValueError, OSError, KeyError, TypeError where it is damaged."""
+    """Return the content of a file of a checkpoint. Raises ValueError, OSError, KeyError, TypeError if damaged."""
     data = store.get(path)
     if path.endswith(".json"):
         return Checkpoint(list(_whole(json.loads(line) for line in data.splitlines() if line.strip())), ())
@@ -115,7 +115,7 @@ def _read(store: ObjectStore, path: str) -> Checkpoint:
 
 
 def _whole(rows: Iterable[Mapping[str, Any]]) -> Iterator[Action]:
-    """Return the actions of rows. Raises ValueError for one that is none."""
+    """Yield the actions of rows. Raises ValueError for a malformed one."""
     for row in rows:
         action = {kind: _present(body) for kind, body in row.items() if body is not None}
         if fault := action_fault(action):
@@ -125,7 +125,7 @@ def _whole(rows: Iterable[Mapping[str, Any]]) -> Iterator[Action]:
 
 
 def _groups(file: pq.ParquetFile) -> list[int]:
-    """Return the row groups in which files that were removed are not all that there is."""
+    """Return the row groups that hold more than removed files."""
     numbers = range(file.num_row_groups)
     if not {*file.schema_arrow.names} <= {*_NAMED_BY, "remove"}:
         return [*numbers]
@@ -134,7 +134,7 @@ def _groups(file: pq.ParquetFile) -> list[int]:
 
 
 def _holds(group: pq.RowGroupMetaData, leaves: Container[str]) -> bool:
-    """Return True where some of the columns may have values."""
+    """Return whether some of the columns may have values."""
     for column in map(group.column, range(group.num_columns)):
         if column.path_in_schema in leaves:
             found = column.statistics
@@ -144,9 +144,9 @@ def _holds(group: pq.RowGroupMetaData, leaves: Container[str]) -> bool:
 
 
 def _present(body: Mapping[str, Any]) -> Action:
-    """Return an action without the fields that it leaves open; a checkpoint has columns for all that there may be.
+    """Return an action without its empty fields: a checkpoint has a column for every field that there may be.
 
-    What another engine says as values and not as text is said as text.
+    Statistics that another engine wrote as values are returned as text.
     """
     found = {key: value for key, value in body.items() if value is not None and not key.endswith("_parsed")}
     if (parsed := body.get("stats_parsed")) is not None:

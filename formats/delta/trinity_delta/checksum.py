@@ -1,6 +1,6 @@
-"""Version checksums: what a version adds up to, beside its commit, as Delta's protocol has it.
+"""Version checksums: totals of a version, in a file beside its commit, as Delta's protocol defines them.
 
-Readers compare it with what they have read, and find the protocol and the metadata of a version in it.
+Readers compare them with what they have read, and find the protocol and the metadata of a version there.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def write_checksum(
     protocol: Mapping[str, Any],
     files: Collection[DataFile],
 ) -> None:
-    """Writes the checksum of a version, which may be lost with a crash of the machine; one that is there says the same.
+    """Write the checksum of a version. It is not synced: a crash of the machine may lose it.
 
     Args:
         store: the table's folder.
-        version: its number.
+        version: the version.
         info: the ``commitInfo`` of its commit.
         metadata: the ``metaData`` action of the version.
         protocol: its ``protocol`` action.

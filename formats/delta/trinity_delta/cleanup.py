@@ -1,4 +1,4 @@
-"""Cleaning up of a log that Trinity writes by itself: commits, checkpoints and checksums go as old as Delta's do."""
+"""Clean-up of a log that only Trinity writes: it keeps commits, checkpoints and checksums as long as Delta does."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def clean_up(
     modified_ms: Callable[[str], int],
     now_ms: int,
 ) -> None:
-    """Deletes what the log says of versions that are too old, from the lowest number on.
+    """Delete log files of versions that are too old, from the lowest number on.
 
-    All versions stay that are not older than ``delta.logRetentionDuration`` at the last midnight (UTC), and what they
-    are read from: the newest checkpoint that precedes them.
+    Versions not older than ``delta.logRetentionDuration`` at the last midnight (UTC) stay, and so does the newest
+    checkpoint before them, from which they are read.
 
     Args:
         store: the table's folder.
         settings: its configuration.
         names: the names of the objects of its log.
-        modified_ms: the time of one that is there, milliseconds since the epoch; asked from the oldest commit on.
-        now_ms: the time, milliseconds since the epoch.
+        modified_ms: returns the time of an object, milliseconds since the epoch; called from the oldest commit on.
+        now_ms: the present time, milliseconds since the epoch.
     """
     if not cleans_up(settings):
         return

@@ -1,4 +1,4 @@
-"""Column mapping: the numbers, and the names in data files, that Delta gives to all fields, nested ones too."""
+"""Column mapping: the numbers and the names in data files that Delta gives to all fields, also nested ones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from trinity_delta.schema import ID, MODE, PHYSICAL
 __all__ = ["numbered"]
 
 _HIGHEST: Final = "delta.columnMapping.maxColumnId"
-"""Setting: the highest number that was ever given."""
+"""Setting: the highest number ever given."""
 
 
 def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """A ``schemaString`` and settings in which each field has a number; those without a name in data files keep theirs.
+    """Return a schema and settings in which each field has a number. A field without a name in data files gets its own.
 
     Args:
-        schema: a table's, of which fields may be new.
-        settings: its configuration.
+        schema: the ``schemaString``, whose fields may be new.
+        settings: the table's configuration.
     """
     if settings.get(MODE, "none") == "none":
         return schema, dict(settings)
@@ -29,7 +29,7 @@ def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, s
 
 
 def _with_numbers(kind: Any, fresh: Iterator[int]) -> Any:
-    """A type, whose fields get their numbers in the order in which it is written, each before those within it."""
+    """Return a type with numbered fields, in the order in which they are written, each before those within it."""
     if not isinstance(kind, Mapping):
         return kind
     found = dict(kind)

@@ -46,7 +46,7 @@ _OPERATIONS: Final = {
     "compact": "Optimize",
     "resolve": "Optimize",
 }
-"""The operation of a statement -> that of Delta's transaction."""
+"""Operation of a statement -> operation of Delta's transaction."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class DeltaAttempt(Attempt):
         logs: their logs.
         table: the handle, pinned to the table.
         state: its newest version.
-        described: whether columns or settings change: on a disk Delta's own classes say what that calls for.
+        described: whether columns or settings change: on a disk Delta's own classes write such commits.
     """
 
     snapshots: Snapshots
@@ -112,10 +112,10 @@ class DeltaAttempt(Attempt):
 
     def put(self, change: Change) -> int:
         started, external = self.start(), self.definition.external
-        if change.txn is not None:  # one that others record meanwhile conflicts
+        if change.txn is not None:  # a concurrent record of the same application conflicts
             started.read_txn(change.txn[0])
         if change.rewrite is None or external:
-            # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
+            # concurrent commits of rows conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
         if change.rewrite is not None and external:
             pinned = self.snapshots.load(change.rewrite.table)
@@ -167,7 +167,7 @@ class DeltaAttempt(Attempt):
     # -- changes of columns and settings ----------------------------------------------------------------
 
     def start(self) -> Transaction:
-        """Start the transaction: Trinity's own, or on a disk Delta's for what Trinity does not keep to."""
+        """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support."""
         if self._by_delta:
             return self._of_delta()
         if self.definition.external:
@@ -175,14 +175,14 @@ class DeltaAttempt(Attempt):
         return OwnTransaction(self.table, self.state, self.snapshots, in_force(self.table, self.state))
 
     def record_definition(self) -> None:
-        """Put on record what other engines changed of the definition."""
+        """Record the definition that other engines changed."""
         if self.state.changed:
             settings = {**self.state.metadata["configuration"], **recorded(self.state.definition)}
             self.start().alter({"configuration": settings})
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Write the checkpoint that is due behind commits of Delta's own classes."""
+        """Write the checkpoint that is due after commits of Delta's own classes."""
         if self._by_delta:
             after_commit(f"Version {self.version} has no checkpoint", lambda: catch_up(self.table, self.state))
 
@@ -195,7 +195,7 @@ class DeltaAttempt(Attempt):
 
         Raises:
             TrinityError: TABLE_NOT_FOUND.
-            CommitRaced: the version is the newest no more.
+            CommitRaced: the version is no longer the newest.
         """
         jvm, table, state = self.logs.jvm(), self.table, self.state
         started = jvm.start(table.full_name, table.location)
@@ -212,7 +212,7 @@ class DeltaAttempt(Attempt):
 
 @cache
 def _warn_of_others(location: str) -> None:
-    """Say once of a table in an object store who must not write to it meanwhile."""
+    """Warn once about a table in an object store: other writers must not write to it meanwhile."""
     _log.warning(
         "A commit to '%s' is put if nobody else has put that version. Spark's Delta puts without that condition, and "
         "may put its own over one of Trinity's or of delta-rs: let no such writer run at the time.",
@@ -221,7 +221,7 @@ def _warn_of_others(location: str) -> None:
 
 
 def _keeps_to(state: State) -> bool:
-    """Return True for a table of Trinity's on a disk that needs nothing of a writer that Trinity does not do."""
+    """Return whether a table is Trinity's own, and Trinity supports all its features and settings."""
     if state.definition.external:
         return False
     features = set(state.protocol.get("writerFeatures") or ())

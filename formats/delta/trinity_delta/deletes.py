@@ -1,4 +1,4 @@
-"""Deletion vectors: the deleted rows of a data file as a bitmap, many of which lie in one file, or in the log (R1)."""
+"""Deletion vectors: the deleted rows of a data file as a bitmap. Many lie in one file, or one in the log (R1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _MAGIC: Final = struct.pack("<I", 1681511377)
-"""Before a bitmap in Roaring's portable form of 64 bits."""
+"""The first bytes of a bitmap in Roaring's portable 64-bit form."""
 _VERSION: Final = b"\x01"
 """The first byte of a file of deletion vectors."""
 _PREFIX: Final = "deletion_vector_"
@@ -82,21 +82,21 @@ class DeletionVector(Deletes):
         return payload
 
     def to_action(self) -> dict[str, Any]:
-        """The ``deletionVector`` of an action of Delta's log."""
+        """Return the ``deletionVector`` of an action of Delta's log."""
         known = {"storageType": self.kind, "pathOrInlineDv": self.place, "offset": self.offset}
         said = {**known, "sizeInBytes": self.size, "cardinality": self.rows}
         return {key: value for key, value in said.items() if value is not None}
 
 
 def deletion_vector(store: ObjectStore, said: Mapping[str, Any]) -> DeletionVector:
-    """The deletion vector that an action of Delta's log names.
+    """Return the deletion vector that an action of Delta's log names.
 
     Args:
         store: the table's folder.
-        said: its ``deletionVector``.
+        said: the action's ``deletionVector``.
 
     Raises:
-        TrinityError: BAD_DATA for one of a kind that Delta's protocol does not have.
+        TrinityError: BAD_DATA for a kind that Delta's protocol does not have.
     """
     kind, place = str(said["storageType"]), str(said["pathOrInlineDv"])
     found = DeletionVector(said["cardinality"], kind, place, said["sizeInBytes"], said.get("offset"))
@@ -114,7 +114,7 @@ def deletion_vector(store: ObjectStore, said: Mapping[str, Any]) -> DeletionVect
 
 
 def is_vector_file(path: str) -> bool:
-    """True for the name of a file of deletion vectors."""
+    """Return whether a path names a file of deletion vectors."""
     name = path.rpartition("/")[2]
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
@@ -124,11 +124,11 @@ def _name(number: uuid.UUID) -> str:
 
 
 class DeletionVectorSink(DeleteSink):
-    """Writes one file with a deletion vector for each data file, right in the table's folder, as Delta does.
+    """Writes one file with a deletion vector for each data file, directly in the table's folder, as Delta does.
 
     Args:
         rewrite: the compaction.
-        sink: which sink it is.
+        sink: the id of the sink.
     """
 
     def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
@@ -139,7 +139,7 @@ class DeletionVectorSink(DeleteSink):
         self._made: list[tuple[str, dict[str, Any], int]] = []
 
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
-        """Adds the file's vector: its positions, with those that were deleted before."""
+        """Add the file's vector: the positions, and those deleted before."""
         from pyroaring import BitMap64
 
         bits = BitMap64(with_earlier(file, positions).astype(np.uint64))
@@ -150,13 +150,13 @@ class DeletionVectorSink(DeleteSink):
         self._made.append((file.path, vector.to_action(), len(payload) + 8))
 
     def finish(self) -> list[bytes]:
-        """Writes the file, which is on disk by then, and reports the vectors."""
+        """Write the file, synced if the target asks for it, and return the vectors."""
         if self._made:
             self._store.put(_name(self._id), bytes(self._data), sync=self._sync)
         return [json.dumps({"of": of, "vector": said, "size": size}).encode() for of, said, size in self._made]
 
     def abort(self) -> None:
-        """Removes the file."""
+        """Remove the file."""
         try:
             self._store.delete([_name(self._id)])
         except TrinityError:
@@ -164,7 +164,7 @@ class DeletionVectorSink(DeleteSink):
 
 
 def vectors_of_fragments(rewrite: RewriteTableHandle, fragments: Sequence[bytes]) -> dict[str, DeletesFragment]:
-    """Absolute path of a data file -> its deletion vector, of what :class:`DeletionVectorSink` has reported.
+    """Return absolute path of a data file -> its deletion vector, from the fragments of :class:`DeletionVectorSink`.
 
     Where two sinks have vectors of one data file, one with the rows of both is written.
     """

@@ -1,4 +1,4 @@
-"""Delta tables that other engines made: their schema, what of them can be read and written, and their native scan."""
+"""Delta tables that other engines made: their schema, what Trinity reads and writes of them, and their native scan."""
 
 from __future__ import annotations
 
@@ -54,16 +54,17 @@ _READABLE: Final = frozenset(
         "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType", "variantType-preview",
     }
 )  # fmt: skip
-"""Reader features that Delta's own Spark reader honours for the native scan; those of VARIANT ask for nothing where no
-column has that type, and a column that has it is refused by its name."""
+"""Reader features that Delta's own Spark reader supports for the native scan. Those of VARIANT matter only where a
+column has that type, and such a column is refused by its name.
+"""
 _HIGHEST: Final = {"minReaderVersion": 3, "minWriterVersion": 7}
-"""The protocol's versions of which Trinity knows what they ask for."""
+"""The highest versions of the protocol that Trinity knows."""
 _WRITABLE: Final = _READABLE | {
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
     "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants",
     "materializePartitionColumns", "rowTracking",
 }  # fmt: skip
-"""Writer features that an append meets, provided that no column uses those that compute."""
+"""Writer features that an append satisfies, provided that no column uses those that compute values."""
 _COMPUTED: Final = {
     "delta.generationExpression": "a generated column",
     "delta.identity.start": "an identity column",
@@ -81,17 +82,18 @@ Action = Mapping[str, Any]
 
 
 def check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
-    """Refuses a protocol with a version or a feature that is not honoured. Raises NOT_SUPPORTED naming it."""
+    """Refuse a protocol with a version or a feature that Trinity does not read. Raises NOT_SUPPORTED naming it."""
     _check_version(table, protocol, "minReaderVersion")
     if unknown := set(protocol.get("readerFeatures") or ()) - _READABLE:
         raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not read")
 
 
 def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
-    """The definition of a table that Trinity did not make.
+    """Return the definition of a table that Trinity did not make.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a column of a type that Trinity does not have.
+        TrinityError: NOT_SUPPORTED for a column type that Trinity does not have, and for data files that are not
+        Parquet.
     """
     if (provider := (metadata.get("format") or {}).get("provider", "parquet")) != "parquet":
         raise refused(table, f"data files of the format '{provider}', and Trinity reads Parquet alone")
@@ -103,7 +105,7 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
 
 
 def constraints(metadata: Mapping[str, Any]) -> Iterator[Check]:
-    """Delta's own CHECK constraints, which NULL does not meet."""
+    """Yield Delta's own CHECK constraints, which NULL violates."""
     settings = metadata["configuration"]
     for key in sorted(k for k in settings if k.startswith(CONSTRAINT)):
         yield Check(key.removeprefix(CONSTRAINT), f"coalesce(({settings[key]}), FALSE)", every=True)
@@ -116,13 +118,13 @@ def apply_external(
     file_of: Callable[[Mapping[str, Any], int], DataFile],
     version: int,
 ) -> None:
-    """Removes and adds a commit's files in place; a file that only loses rows keeps its commit number and its place.
+    """Remove and add a commit's files in place. A file that only loses rows keeps its commit number and its place.
 
     Args:
         files: :func:`~trinity_delta.actions.file_key` -> live file.
         adds: the same key -> its add action.
         found: the commit's actions by kind.
-        file_of: the file of an add action, under a commit number.
+        file_of: returns the file of an add action, under a commit number.
         version: the commit's number.
     """
     added = sorted(found.get("add", []), key=_order_in_commit)
@@ -138,18 +140,18 @@ def apply_external(
 
 
 def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
-    """By name, which writers number by partition; files whose commit may be forgotten come by time first."""
+    """Sort by name, which writers number by partition; files whose commit may be forgotten sort by time first."""
     time = added["modificationTime"] if _COMMITTED in added else 0
     return time, added["path"].rsplit("/", 1)[-1], added["path"]
 
 
 def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
-    """The actions of a version that was rebuilt from a checkpoint, with the commits of its files.
+    """Return the actions of a version rebuilt from a checkpoint, with the commits of its files.
 
     Args:
-        actions: the version's.
+        actions: the version's actions.
         first: the oldest commit that the log still has; older files count as committed just before it.
-        commits: the actions of that commit and of all that follow, up to the version.
+        commits: the actions of that commit and of all later ones, up to the version.
     """
     known: dict[str, int] = {}
     ever: dict[str, int] = {}
@@ -167,14 +169,14 @@ def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Acti
 
 
 class DeltaScan(NativeScan):
-    """Reads a version through Delta's Spark reader: deletion vectors, column mapping, values of partitions.
+    """Reads a version through Delta's Spark reader: deletion vectors, column mapping, partition values.
 
     Args:
-        jvm: Delta, started by the first call.
+        jvm: returns Delta in the JVM, started by the first call.
         table: the table.
         metadata: the version's ``metaData`` action.
         protocol: the version's ``protocol`` action.
-        added: absolute path -> add action of its live files.
+        added: absolute path of a live file -> its add action.
     """
 
     def __init__(
@@ -190,7 +192,7 @@ class DeltaScan(NativeScan):
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
         check_calendar(spark, self._table.full_name)
-        if mapping_mode(self._metadata) == "id":  # Delta insists on these for columns that are found by id
+        if mapping_mode(self._metadata) == "id":  # Delta needs these settings for columns that are found by id
             for direction in ("read", "write"):
                 spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
         added = [self._added[f.path] for f in files]
@@ -210,7 +212,7 @@ class DeltaScan(NativeScan):
 
 
 def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-    """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature or column."""
+    """Refuse a table for which an append is not supported. Raises NOT_SUPPORTED naming the feature or column."""
     features, on_disk = set(protocol.get("writerFeatures") or ()), Location.of(table.location).on_disk
     _check_version(table, protocol, "minWriterVersion")
     if unknown := features - _WRITABLE - (set() if on_disk else {CONDITIONAL_PUT}):
@@ -227,14 +229,14 @@ def _check_version(table: TableHandle, protocol: Mapping[str, Any], key: str) ->
 
 
 def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-    """Refuses a table whose files must stay. Raises NOT_SUPPORTED, also for what :func:`check_writable` refuses."""
+    """Refuse a table whose files must stay. Raises NOT_SUPPORTED, also for what :func:`check_writable` refuses."""
     check_writable(table, metadata, protocol)
     if str(metadata["configuration"].get(APPEND_ONLY, "false")).lower() == "true":
         raise refused(table, f"the property '{APPEND_ONLY}', under which no row version may go")
 
 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
-    """The storage schema of new files: under column mapping with physical names and field ids, on every level."""
+    """Return the storage schema of new files; column mapping adds physical names and field ids on every level."""
     found = []
     for column, field in zip(definition.columns, fields_of(metadata), strict=True):
         stored = stored_field(column, _arrow_type(field["type"], metadata))
@@ -271,7 +273,7 @@ def _physical_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str
 
 
 def as_column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[str, Any]) -> Column:
-    """A field as a column. Raises NOT_SUPPORTED for a type that Trinity does not have, and for a collation."""
+    """Return a field as a column. Raises NOT_SUPPORTED for a type that Trinity does not have, and for a collation."""
     name, about, stored = field["name"], field["metadata"], _physical_name(field, metadata)
     try:
         kind = parse_type(about[TEXT]) if TEXT in about else _type(field["type"])
@@ -299,7 +301,7 @@ def _type(kind: Any) -> DataType:
 
 
 def refused(table: TableHandle, what: str) -> TrinityError:
-    """The error of a table that has something that Trinity cannot do with."""
+    """Return the error of a table with something that Trinity does not support."""
     return TrinityError(
         "NOT_SUPPORTED",
         f"Delta table '{table.full_name}' has {what}; use the engine that made it, or drop this there.",

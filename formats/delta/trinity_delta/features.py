@@ -1,4 +1,4 @@
-"""The protocol of a table: the features that its settings and columns call for, as Delta's own writer derives them."""
+"""The protocol of a table: the features that its settings and columns need, derived as Delta's own writer does it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from trinity_delta.schema import CONSTRAINT, FEED, MODE, PARTITIONED, VECTORS, W
 __all__ = ["CONDITIONAL_PUT", "DOMAIN_METADATA", "KEPT", "SUPPORTED", "protocol_of"]
 
 CONDITIONAL_PUT: Final = "trinityConditionalPut"
-"""A writer feature of Trinity's. No other writer knows it, so each one refuses to write: those that do not commit by a
-conditional put would overwrite commits. It asks nothing of readers."""
+"""A writer feature of Trinity's own. No other writer knows it, so every other one refuses to write: writers that do not
+commit by a conditional put would overwrite commits. It demands nothing of readers.
+"""
 DOMAIN_METADATA: Final = "domainMetadata"
-"""The feature under which a log keeps domain metadata, as Trinity's."""
+"""The feature under which a log keeps domain metadata, such as Trinity's."""
 SUPPORTED: Final = "delta.feature."
-"""Prefix of the settings that ask for a feature by its name."""
+"""Prefix of the settings that enable a feature by its name."""
 _READERS: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "typeWidening"})
 _ALWAYS: Final = ("appendOnly", "invariants")
-"""Features of Delta's oldest protocol, which it lists for every table."""
+"""Features of Delta's oldest protocol, which Delta lists for every table."""
 _SWITCHED: Final = {
     VECTORS: "deletionVectors",
     WIDENING: "typeWidening",
@@ -29,27 +30,27 @@ _SWITCHED: Final = {
     ENABLED: FEATURE,
     **dict.fromkeys(PARTITIONED, "materializePartitionColumns"),
 }
-"""Settings that call for a feature where they are true."""
+"""Settings that need a feature when they are true."""
 KEPT: Final = frozenset(
     {*_ALWAYS, *_SWITCHED.values(), "checkConstraints", "columnMapping", DOMAIN_METADATA, "timestampNtz"}
 )
-"""The features that Trinity keeps to where it commits by itself."""
+"""The features that Trinity supports in its own commits."""
 
 
 def protocol_of(
     schema: str, settings: Mapping[str, str], present: Mapping[str, Any] | None = None, further: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The ``protocol`` action of a table; a feature that it had stays.
+    """Return the ``protocol`` action of a table; features that it has stay.
 
     Args:
-        schema: its ``schemaString``.
-        settings: its configuration.
-        present: the protocol that it has.
-        further: features that it is to have whatever it holds.
+        schema: the table's ``schemaString``.
+        settings: the table's configuration.
+        present: the present protocol.
+        further: features to add in any case.
     """
     had = (present or {}).get("writerFeatures") or ()
     wanted = {*had, *_ALWAYS, *further, *_of_settings(settings), *_of_types(json.loads(schema))}
-    wanted |= {DOMAIN_METADATA} if FEATURE in wanted else set()  # where the highest number of a row is kept
+    wanted |= {DOMAIN_METADATA} if FEATURE in wanted else set()  # it holds the highest row id
     readers = sorted({*((present or {}).get("readerFeatures") or ()), *(wanted & _READERS)})
     version = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7}
     return {**version, **({"readerFeatures": readers} if readers else {}), "writerFeatures": sorted(wanted)}

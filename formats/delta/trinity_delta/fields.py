@@ -1,4 +1,4 @@
-"""The fields of a table's ``schemaString``, as Spark reads them: what may be left out is filled in."""
+"""The fields of a table's ``schemaString``, as Spark reads them: what may be missing is filled in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS: Final[Mapping[str, Mapping[str, bool | None]]] = {
     "map": {"keyType": None, "valueType": None, "valueContainsNull": True},
     "struct": {"fields": None},
 }
-"""Type -> what its JSON has beside the name; a value is Spark's default for what is left out."""
+"""Type -> what its JSON has beside the name; a value is Spark's default for a missing entry, None if required."""
 
 
 def fields_of(metadata: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
@@ -25,12 +25,12 @@ def fields_of(metadata: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
 
 
 def mapping_mode(metadata: Mapping[str, Any]) -> str:
-    """Return the mode of column mapping: ``none``, ``name`` or ``id``, or another word that a newer Delta knows."""
+    """Return the mode of column mapping: ``none``, ``name`` or ``id``, or a word of a newer Delta."""
     return str(metadata["configuration"].get(MODE, "none")).lower()
 
 
 def every_field(fields: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Return the fields, and those within their types at any depth."""
+    """Yield the fields, and those within their types at any depth."""
     for field in fields:
         yield field
         yield from every_field(list(_within(field["type"])))
@@ -44,7 +44,7 @@ def _within(kind: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def schema_fault(metadata: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the schema of a ``metaData`` action; None for one that can be read."""
+    """Return what is wrong with the schema of a ``metaData`` action; None if it can be read."""
     try:
         fields = fields_of(metadata)
     except ValueError as error:
@@ -60,7 +60,7 @@ def schema_fault(metadata: Mapping[str, Any]) -> str | None:
 
 
 def required_within(kind: Any) -> Iterator[tuple[str, ...]]:
-    """Return the paths of what is NOT NULL within a type, as :attr:`~trinity.spi.Column.required` has them."""
+    """Yield the paths of what is NOT NULL within a type, as :attr:`~trinity.spi.Column.required` has them."""
     for name, inner, nullable in () if isinstance(kind, str) else _parts(kind):
         if not nullable:
             yield (name,)
@@ -68,7 +68,7 @@ def required_within(kind: Any) -> Iterator[tuple[str, ...]]:
 
 
 def _parts(kind: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
-    """Return what is right within a nested type: its name, its type, and True where it may be NULL."""
+    """Return the direct parts of a nested type: name, type, and whether it may be NULL."""
     if kind["type"] == "array":
         return [("element", kind["elementType"], kind["containsNull"])]
     if kind["type"] == "map":  # no key is NULL anyway
@@ -86,13 +86,13 @@ def _fields(text: str) -> tuple[dict[str, Any], ...]:
 
 
 def _filled(kind: Any, where: str) -> Any:
-    """Return a type's JSON with what may be left out. Raises ValueError naming the place of what is not understood."""
+    """Return a type's JSON with missing entries filled in. Raises ValueError naming the place of a malformed one."""
     if isinstance(kind, str):
         return kind
     if not isinstance(kind, dict) or not isinstance(name := kind.get("type"), str):
         raise ValueError(f"{where} has no type")
     parts = _PARTS.get(name)
-    if parts is None:  # of a user's own: the column is refused by the name of its type
+    if parts is None:  # a user-defined type: the column is refused by the name of its type
         return name
     found = {**{part: default for part, default in parts.items() if default is not None}, **kind}
     if missing := [part for part in parts if part not in found]:

@@ -1,4 +1,4 @@
-"""The entry point: catalogs of Delta tables."""
+"""The entry point: it makes catalogs of Delta tables."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from trinity_delta.snapshot import is_table
 __all__ = ["DeltaConnector", "DeltaFormat"]
 
 DELTA_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
-"""Pinned: ``jvm.py`` uses classes of Delta that are no public API."""
+"""Pinned, as ``jvm.py`` uses classes of Delta that are no public API."""
 
 
 class DeltaConnector(Connector):
-    """One catalog of Delta tables, in a location or under the names of a Spark catalog."""
+    """One catalog of Delta tables, below a warehouse or under the names of a Spark catalog."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
         folders = (
@@ -71,7 +71,8 @@ class DeltaFormat(Format):
                 # the default of 50 makes every look at a small table ten times slower
                 "spark.databricks.delta.snapshotPartitions": "2",
                 # Delta would rebuild the table's state by a Spark job for a list that Trinity does not read: after each
-                # change of columns, and at each commit of a small table where the time zone is not UTC
+                # change of
+                # columns, and at each commit of a small table where the time zone is not UTC
                 "spark.databricks.delta.allFilesInCrc.enabled": "false",
             },
             probes={"org.apache.spark.sql.delta.DeltaLog": DELTA_JAR},

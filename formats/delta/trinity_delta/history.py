@@ -1,4 +1,4 @@
-"""The deeds of the commits of Delta's log, as ``history()`` shows it."""
+"""The entries of ``history()`` for Delta's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALTERS: Final = frozenset({"RENAME COLUMN", "SET TBLPROPERTIES", "UPDATE SCHEMA
 
 
 def history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
-    """Return the entry of ``history()`` for a commit, by its number and its actions; its time is as it says itself."""
+    """Return the entry of ``history()`` for a commit, from its number and its actions. The time is the commit's."""
     found = by_kind(actions)
     info = found.get("commitInfo", [{}])[0]
     added, removed = found.get("add", []), found.get("remove", [])
@@ -34,7 +34,7 @@ def history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
 
 
 def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
-    """Trinity's word for what a commit did; Delta's own word for another engine's."""
+    """Return Trinity's name for what a commit did; Delta's own name for a commit of another engine."""
     if version == 0:
         return "create"
     if said == "WRITE" and "remove" not in found:

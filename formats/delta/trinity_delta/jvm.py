@@ -1,4 +1,4 @@
-"""All that the adapter asks of Delta's own classes over py4j; these are internal to Delta, and live here alone."""
+"""All uses of Delta's own classes over py4j. They are internal to Delta; no other module uses them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DeltaJvm:
         TrinityError: CONFIGURATION_INVALID when the session has no Delta JARs.
     """
 
-    # a checkpoint takes Delta ten times as long as a commit, and Trinity reads the log without one
+    # Delta needs ten times as long for a checkpoint as for a commit, and Trinity reads the log without one
     preferred: Mapping[str, str] = MappingProxyType({"delta.checkpointInterval": "100"})
 
     def __init__(self, spark: SparkSession) -> None:
@@ -48,7 +48,7 @@ class DeltaJvm:
         self.none = self.module("scala.None")
 
     def module(self, name: str) -> Any:
-        """A Scala object. JARs of ``spark.jars`` are known to the context's class loader only."""
+        """Return a Scala object. Only the context's class loader knows the JARs of ``spark.jars``."""
         try:
             loader = self.java("java.lang.Thread").currentThread().getContextClassLoader()
             return loader.loadClass(f"{name}$").getField("MODULE$").get(None)
@@ -61,41 +61,41 @@ class DeltaJvm:
             ) from error
 
     def java(self, name: str) -> Any:
-        """A Java class by its full name, looked up once: by its parts py4j searches every JAR for each of them."""
+        """Return a Java class by its full name, looked up once: py4j searches every JAR for each part of the name."""
         if name not in self._classes:
             self._classes[name] = getattr(self._jvm, name)
         return self._classes[name]
 
     def sequence(self, items: Sequence[Any]) -> Any:
-        """A Scala Seq."""
+        """Return a Scala Seq."""
         found = self.java("java.util.ArrayList")()
         for item in items:
             found.add(item)
         return self.java("scala.jdk.javaapi.CollectionConverters").asScala(found).toSeq()
 
     def mapping(self, items: Mapping[str, str]) -> Any:
-        """A Scala Map."""
+        """Return a Scala Map."""
         return self.java("org.apache.spark.api.python.PythonUtils").toScalaMap(dict(items))
 
     def action(self, action: Action) -> Any:
-        """An action of Delta's from its JSON."""
+        """Return an action of Delta from its JSON."""
         return self._actions.fromJson(json.dumps(action))
 
     def json(self, value: Any) -> Any:
-        """Any object of Delta's as parsed JSON, in one call."""
+        """Return any object of Delta as parsed JSON, in one call."""
         return json.loads(self._mapper.writeValueAsString(value))
 
     def operation(self, name: str, *arguments: Any) -> Any:
-        """A commit as DESCRIBE HISTORY shows it: one of Delta's operations, by the name of its class.
+        """Return an operation of Delta, as DESCRIBE HISTORY shows it, by the name of its class.
 
-        None of them is ``ManualUpdate``: after one Delta rebuilds the whole state of the table with Spark jobs; after
-        the others it adds the commit's actions to what it knows. (Its ``Merge`` must be given the number of source
-        rows, so that any change of rows is an ``Update``.)
+        It is never ``ManualUpdate``: after that Delta rebuilds the whole state of the table with Spark jobs, after the
+        others it adds the commit's actions to what it knows. ``Merge`` needs the number of source rows, so any change
+        of rows is an ``Update``.
         """
         return self.java(f"{_DELTA}.DeltaOperations${name}")(*arguments)
 
     def rows_changed(self, name: str) -> Any:
-        """The operation Write (an append), Update, Optimize or Truncate."""
+        """Return the operation Write (an append), Update, Optimize or Truncate."""
         arguments: list[Any] = []
         if name == "Write":
             arguments = [self.java("org.apache.spark.sql.SaveMode").valueOf("Append"), *[self.none] * 8]
@@ -106,7 +106,7 @@ class DeltaJvm:
         return self.operation(name, *arguments)
 
     def altered(self, before: Any, after: Any) -> Any:
-        """The operation that a change of a table's metadata is."""
+        """Return the operation for a change of a table's metadata."""
         if renamed := renamed_columns(before.schemaString(), after.schemaString()):
             return self.operation("RenameColumn", *(self.sequence([name]) for name in renamed[0]))
         if before.schemaString() != after.schemaString():
@@ -115,17 +115,17 @@ class DeltaJvm:
         return self.operation("SetTableProperties", self.mapping(dict(changed)))
 
     def vacuumed(self, metadata: Any, retained_ms: int) -> Any:
-        """The operation VacuumStart."""
-        given = self.java("java.util.OptionalLong").of(retained_ms)  # a boxed one would become an Integer on the way
+        """Return the operation VacuumStart."""
+        given = self.java("java.util.OptionalLong").of(retained_ms)  # py4j would turn a boxed one into an Integer
         retained = self.java("scala.jdk.javaapi.OptionConverters").toScala(given)
         return self.operation("VacuumStart", False, retained, self._logs.tombstoneRetentionMillis(metadata))
 
     def log(self, location: str) -> Any:
-        """The DeltaLog of a table's folder."""
+        """Return the DeltaLog of a table's folder."""
         return self._logs.forTable(self._session, Location.of(location).for_spark)
 
     def forget(self, location: str) -> None:
-        """Drops what the JVM remembers of a table, which was dropped or is about to be made."""
+        """Forget what the JVM knows of a table, which was dropped or is about to be made."""
         path = self.java("org.apache.hadoop.fs.Path")(Location.of(location).for_spark)
         self._logs.invalidateCache(self._session, path)
 
@@ -138,12 +138,12 @@ class DeltaJvm:
         return dict(self.json(checked))
 
     def start(self, name: str, location: str) -> DeltaTransaction:
-        """A transaction on the newest version of the table ``name``."""
+        """Return a transaction on the newest version of the table ``name``."""
         with delta_errors(name, location):
             return DeltaTransaction(self, name, location, self.log(location).startTransaction())
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
-        """Commits the first version of a table, with the ``metaData`` action given."""
+        """Commit the first version of a table, with the given ``metaData`` action."""
         self.start(name, location).create(metadata)
 
     def files(
@@ -154,9 +154,9 @@ class DeltaJvm:
         protocol: Mapping[str, Any],
         added: Sequence[Mapping[str, Any]],
     ) -> DataFrame:
-        """The rows of some files by Delta's own reader, with ``_metadata.file_path`` and ``_metadata.row_index``.
+        """Return the rows of files by Delta's own reader, with ``_metadata.file_path`` and ``_metadata.row_index``.
 
-        Delta shows the latter only of tables with deletion vectors, so the reader is told that this is one.
+        Delta shows the latter only for tables with deletion vectors, so the reader gets a protocol with that feature.
         """
         from pyspark.sql import DataFrame
 
@@ -179,7 +179,7 @@ class DeltaJvm:
                 self.java("scala.Some")(self.action({"protocol": told})),
             )
             actions = self.sequence([self.action({"add": a}) for a in added])
-            # Delta makes it of the session that is active on the thread, which the caller may have several of
+            # Delta uses the session that is active on the thread; the caller may have several
             plan = log.createDataFrame(snapshot, actions, False, self.none).queryExecution().logical()
             rows = self.java("org.apache.spark.sql.classic.Dataset").ofRows(self.spark._jsparkSession, plan)
             return DataFrame(rows, self.spark)
@@ -188,12 +188,12 @@ class DeltaJvm:
 class DeltaTransaction:
     """One optimistic transaction of Delta's own; see :class:`~trinity_delta.transaction.Transaction`.
 
-    After the commit point only success is told: Delta raises what goes wrong behind it too (its hooks, a checksum, a
+    After the commit point only success is reported. Delta also raises what fails after it (its hooks, a checksum, a
     lost connection), so on any error the log is searched for the transaction's own commit.
 
     Attributes:
         read_version: the version that it started from; -1 when there is no table.
-        memory: domain metadata that the commit writes where it says nothing else of it.
+        memory: domain metadata that the commit repeats, unless it writes its own of that name.
     """
 
     def __init__(self, jvm: DeltaJvm, name: str, location: str, transaction: Any) -> None:
@@ -212,7 +212,7 @@ class DeltaTransaction:
             return str(self._transaction.metadata().id())
 
     def read_txn(self, application: str) -> None:
-        """Does what ``txnVersion`` does, but for the record itself: for that Delta would rebuild the table's state."""
+        """Declare the read as ``txnVersion`` does, without the record, for which Delta would rebuild the state."""
         with delta_errors(self._name, self._location):
             self._transaction.readTxn().addOne(application)
 
@@ -221,7 +221,7 @@ class DeltaTransaction:
             self._transaction.readWholeTable()
 
     def create(self, metadata: Mapping[str, Any]) -> None:
-        """Commits the first version, with the ``metaData`` action given."""
+        """Commit the first version, with the given ``metaData`` action."""
         with delta_errors(self._name, self._location):
             self._transaction.updateMetadataForNewTable(self._jvm.action({"metaData": dict(metadata)}))
             made = self._jvm.operation("CreateTable", self._transaction.metadata(), False, False, self._jvm.none)
@@ -262,14 +262,14 @@ class DeltaTransaction:
         return version
 
     def _sync(self, version: int) -> None:
-        """Delta syncs nothing itself; of a new table the folders are new, too."""
+        """Sync the commit, which Delta does not do; for a new table also its folders."""
         store = ObjectStore(self._location)
         store.sync(commit_name(version))
         store.sync_folders([LOG] if version else [LOG, "", str(store.location.parent)])
 
 
 def committed_as(location: str, txn_id: str, after: int) -> int | None:
-    """The version above ``after`` that Delta's transaction of that id committed, or None."""
+    """Return the version above ``after`` that Delta's transaction of that id committed, or None."""
     store = ObjectStore(location)
     for version in itertools.count(after + 1):
         try:
@@ -281,7 +281,7 @@ def committed_as(location: str, txn_id: str, after: int) -> int | None:
 
 
 _LISTED: Final = 7
-"""The writer version that lists its features; an older one means those up to its number."""
+"""The writer version from which on features are listed; an older one stands for the features up to its number."""
 _MEANT: Final = {
     2: ("appendOnly", "invariants"),
     3: ("checkConstraints",),
@@ -300,7 +300,7 @@ def _writer_features(protocol: Mapping[str, Any]) -> set[str]:
 
 @contextmanager
 def delta_errors(name: str, location: str) -> Iterator[None]:
-    """Maps Delta's exceptions: a lost race to CommitRaced, all else to a TrinityError that names the table."""
+    """Map Delta's exceptions: a lost race to CommitRaced, all else to a TrinityError that names the table."""
     try:
         yield
     except (TrinityError, CommitRaced):
@@ -330,8 +330,8 @@ _CORRUPT: Final = frozenset({"java.io.FileNotFoundException", "com.fasterxml.jac
 
 
 def _classes(error: Exception) -> list[str]:
-    """Names of the Java exception's class and its ancestors, and of its causes; none for a Python error."""
-    # Delta's Python package, once imported, has classes of its own for conflicts, and for these alone
+    """Return the class names of a Java exception, its ancestors and its causes; none for a Python error."""
+    # Delta's Python package, once imported, has classes of its own for conflicts, and only for these
     if type(error).__module__.startswith("delta.exceptions"):
         return [_RACED]
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)

@@ -1,4 +1,4 @@
-"""The memory that a process has of a table of Delta's."""
+"""What a process remembers of a Delta table."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from trinity_delta.state import State
 __all__ = ["Known"]
 
 _CACHED: Final = 64
-"""Versions that are remembered of a table."""
+"""Versions remembered of a table."""
 _ENTRIES: Final = 10_000
-"""Commits of a table whose deeds are remembered."""
+"""Commits of a table whose history entries are remembered."""
 
 
 @dataclass
 class Known:
-    """The memory of a table.
+    """What a process remembers of a table.
 
     Attributes:
         newest: the newest version seen.
-        first: in an object store the oldest version that could be read when the whole log was listed.
+        first: in an object store, the oldest version that could be read when the whole log was last listed.
         stamp: tells the commit file of ``newest`` from that of another table under the same name.
-        states: versions used last.
-        entries: what their commits did, as ``history()`` shows it.
-        kept: versions that were committed from here and not listed since, and the bytes of their commits.
-        checkpoint: the hint at the newest checkpoint, as far as it is known; None where nobody has looked.
+        states: the versions used last.
+        entries: their entries of ``history()``.
+        kept: versions committed by this process and not listed since -> bytes of their commit files.
+        checkpoint: the hint at the newest checkpoint; None where nobody has looked.
     """
 
     newest: int
@@ -41,10 +41,10 @@ class Known:
     checkpoint: Mapping[str, int] | None = None
 
     def forget_from(self, version: int) -> None:
-        """Forget a version, and those behind it: another engine has put its own over it."""
+        """Forget a version and all later ones: another engine has overwritten it."""
         self.states.drop(lambda number: number >= version)
         self.entries.drop(lambda number: number >= version)
 
     def lost(self, found: Mapping[int, Stat]) -> list[int]:
-        """The versions that were committed from here and are not what is there."""
+        """Return the versions that were committed here, and are missing or another writer's in the log."""
         return [version for version, size in self.kept.items() if version not in found or found[version].size != size]

@@ -1,4 +1,4 @@
-"""Delta's log as files: the commits that are there, and their actions."""
+"""Delta's log as files: the commits that exist, and their actions."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ __all__ = [
 ]
 
 _AT_ONCE: Final = 16
-"""Commit files that are read side by side."""
+"""Commit files that are read in parallel."""
 ENGINE: Final = "Trinity/"
-"""The beginning of the writer's name in commits that Trinity makes by itself."""
+"""The beginning of the writer's name in Trinity's own commits."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
-"""Places behind a missing commit where it is looked for others."""
+"""Distances behind the newest commit found at which others are looked for: one in between may be missing."""
 _RESTORE: Final = "RESTORE"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A log, or the end of one, as a listing shows it.
+    """A log, or its end, from a listing.
 
     Attributes:
-        commits: version -> facts about its commit file.
+        commits: version -> ``stat`` of its commit file.
         checkpoints: the versions that have a checkpoint.
     """
 
@@ -60,9 +60,9 @@ class Listing:
 
     @property
     def first(self) -> int | None:
-        """The oldest version that can be read; 0 also where a commit is missing, None for no table, or no more of one.
+        """The oldest version that can be read; 0 also where a commit is missing, None if there is no table (any more).
 
-        A checkpoint stands for what was before it; the commit file of its version stays with it.
+        A checkpoint replaces the commits before it; the commit file of its version is kept with it.
         """
         first = _unbroken(self.commits) if self.commits else 0
         if first and first - 1 not in self.checkpoints:
@@ -71,13 +71,13 @@ class Listing:
 
 
 def commit_numbers(store: ObjectStore) -> list[int]:
-    """The versions whose commit files are there, in no order."""
+    """Return the versions that have commit files, in no order."""
     return [int(match[1]) for match in map(_COMMIT.fullmatch, store.names(LOG)) if match]
 
 
 def has_commits(store: ObjectStore) -> bool:
-    """True for a folder with a commit: the first one, that of the newest checkpoint, or any other in its log."""
-    if store.on_disk:  # elsewhere each look is a request, as the listing is
+    """Return whether a folder has a commit: the first one, that of the newest checkpoint, or any other in its log."""
+    if store.on_disk:  # in a bucket each look is a request, as the listing is
         known = (0, checkpoint_hint(store).get("version"))
         if any(number is not None and commit_stamp(store, number) for number in known):
             return True
@@ -85,7 +85,7 @@ def has_commits(store: ObjectStore) -> bool:
 
 
 def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, Any]]:
-    """The actions of a commit file.
+    """Return the actions of a commit file.
 
     Raises:
         TrinityError: BAD_DATA naming the file, when it is missing or corrupt.
@@ -94,7 +94,7 @@ def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, 
     try:
         actions = [_present(json.loads(line)) for line in store.get(path).splitlines() if line.strip()]
     except FileNotFoundError as error:
-        commits(store, table)  # or the table was dropped meanwhile
+        commits(store, table)  # raises TABLE_NOT_FOUND if the table was dropped meanwhile
         raise damaged(table, path, "missing") from error
     except ValueError as error:
         raise damaged(table, path, f"corrupt ({error})") from error
@@ -106,7 +106,7 @@ def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, 
 
 
 def _present(action: Any) -> Any:
-    """Return an action without what is null in it; its ``commitInfo``, which may be any JSON, is an object."""
+    """Return an action without its null entries; a ``commitInfo`` that is no object becomes an empty one."""
     if not isinstance(action, dict):
         return action
     found = {kind: body for kind, body in action.items() if body is not None}
@@ -114,7 +114,7 @@ def _present(action: Any) -> Any:
 
 
 def read_commits(store: ObjectStore, table: str, versions: Iterable[int]) -> list[list[dict[str, Any]]]:
-    """The actions of commit files; in an object store, where each is a request, they are read side by side.
+    """Return the actions of commit files; in an object store, where each is a request, they are read in parallel.
 
     Raises:
         TrinityError: BAD_DATA naming the first one that is missing or corrupt.
@@ -126,12 +126,12 @@ def read_commits(store: ObjectStore, table: str, versions: Iterable[int]) -> lis
 
 
 def commit_stamp(store: ObjectStore, version: int) -> Stat | None:
-    """The facts about a version's commit file; None when it is not there."""
+    """Return ``stat`` of a version's commit file; None when it is missing."""
     return store.stat(commit_name(version))
 
 
 def commits(store: ObjectStore, table: str) -> list[int]:
-    """Versions whose commit files are there. Raises TABLE_NOT_FOUND when there is none."""
+    """Return the versions that have commit files. Raises TABLE_NOT_FOUND when there is none."""
     found = commit_numbers(store)
     if not found:
         raise no_commits(table)
@@ -139,7 +139,7 @@ def commits(store: ObjectStore, table: str) -> list[int]:
 
 
 def checkpoint_hint(store: ObjectStore) -> Mapping[str, int]:
-    """The hint at the newest checkpoint: its ``version``, and its ``size`` in actions; empty without one."""
+    """Return the hint at the newest checkpoint: its ``version``, and its ``size`` in actions; empty without one."""
     try:
         found = json.loads(store.get(LAST_CHECKPOINT))
         return {"version": int(found["version"]), "size": int(found["size"])}
@@ -148,9 +148,9 @@ def checkpoint_hint(store: ObjectStore) -> Mapping[str, int]:
 
 
 def newest_commit(store: ObjectStore, table: str) -> int:
-    """The newest version: counted on from the newest checkpoint, else found by listing all of the log.
+    """Return the newest version: count on from the newest checkpoint, else list the whole log.
 
-    It is listed as well where a commit is missing on the way: there are others behind that.
+    The log is also listed where a commit is missing on the way, with others behind it.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND when there is none.
@@ -165,7 +165,7 @@ def newest_commit(store: ObjectStore, table: str) -> int:
 
 
 def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
-    """True for a commit that Trinity made by itself, not through Delta's classes."""
+    """Return whether Trinity made a commit by itself, not through Delta's classes."""
     infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
     return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos)
 
@@ -176,7 +176,7 @@ def is_restore(actions: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def listed(store: ObjectStore, known: int | None = None) -> Listing:
-    """The log by one listing: all of it, or a known version and those behind it."""
+    """List the log: all of it, or a known version and those behind it."""
     commits, others = dict[int, Stat](), list[str]()
     for entry in store.list(LOG, after=commit_name(known - 1) if known else None):
         name = entry.path.removeprefix(f"{LOG}/")
@@ -188,7 +188,7 @@ def listed(store: ObjectStore, known: int | None = None) -> Listing:
 
 
 def names_and_times(store: ObjectStore) -> tuple[Collection[str], Callable[[str], int]]:
-    """The names of a log's objects, and the time of one of them, milliseconds since the epoch; asked for on a disk."""
+    """Return the names of a log's objects, and a function from name to time, milliseconds since the epoch."""
     if store.on_disk:
         return store.names(LOG), lambda name: _modified_ms(store.stat(f"{LOG}/{name}"))
     found = {entry.path.removeprefix(f"{LOG}/"): entry.modified_ms for entry in store.list(LOG)}
@@ -196,17 +196,17 @@ def names_and_times(store: ObjectStore) -> tuple[Collection[str], Callable[[str]
 
 
 def _modified_ms(found: Stat | None) -> int:
-    """The time of an object; now for one that went meanwhile."""
+    """Return the time of an object; the present time if it was removed meanwhile."""
     return (found.modified_ns if found else time.time_ns()) // 10**6
 
 
 def earliest_commit(store: ObjectStore, table: str) -> int:
-    """The first version from which every commit file up to the newest is there."""
+    """Return the first version from which on every commit file up to the newest exists."""
     return _unbroken(set(commits(store, table)))
 
 
 def _unbroken(found: Collection[int]) -> int:
-    """The first of the numbers that lead to the highest one without a gap."""
+    """Return the first of the numbers that lead to the highest one without a gap."""
     at = max(found)
     while at - 1 in found:
         at -= 1
@@ -214,7 +214,7 @@ def _unbroken(found: Collection[int]) -> int:
 
 
 def earliest(store: ObjectStore, table: str) -> int:
-    """The oldest version that can be rebuilt: from the beginning, or from a checkpoint once the log was cleaned up."""
+    """Return the oldest version that can be rebuilt: from the first commit, or from a checkpoint after a clean-up."""
     first = earliest_commit(store, table)
     if first == 0:
         return 0
@@ -222,5 +222,5 @@ def earliest(store: ObjectStore, table: str) -> int:
 
 
 def no_commits(table: str) -> TrinityError:
-    """The error of a table without a log."""
+    """Return the error of a table without a log."""
     return TrinityError("TABLE_NOT_FOUND", f"Table '{table}' does not exist (any more).")

@@ -1,7 +1,9 @@
 """The logs of a catalog's tables: Trinity's own commits, and on a disk those of Delta's own classes.
 
-On a disk Trinity commits by itself what it knows all about: rows of its own tables that have no setting or feature that
-it does not keep to. The rest is Delta's: changes of columns and settings, tables that others made, other features.
+On a disk Trinity makes commits of rows to its own tables, as long as it supports all their settings and features.
+Delta's classes make the rest: changes of columns and settings, and commits to tables with other features, or that
+others
+made.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ __all__ = ["Logs"]
 
 
 class Logs:
-    """Finds the log of a location; Spark is started by the first that Delta's own classes have to write.
+    """Finds the log of a location. The first use of Delta's own classes starts Spark.
 
     Args:
-        context: the session's, which has Spark.
+        context: the session's context, which has Spark.
     """
 
     def __init__(self, context: ConnectorContext) -> None:
@@ -34,27 +36,27 @@ class Logs:
         self._own = OwnLog()
 
     def jvm(self) -> DeltaJvm:
-        """Delta in the JVM."""
+        """Return Delta in the JVM."""
         spark = self._context.spark()
         if self._delta is None or self._delta.spark is not spark:
             self._delta = DeltaJvm(spark)
         return self._delta
 
     def at(self, location: str, settings: Mapping[str, str]) -> DeltaLog:
-        """The log of a table's folder.
+        """Return the log of a table's folder.
 
         Args:
             location: the folder.
-            settings: the table's configuration, wished or present.
+            settings: the table's configuration, wanted or present.
         """
         own = not Location.of(location).on_disk or are_kept(settings)
         return self._own if own else self.jvm()
 
     def checked(self, location: str, wanted: Mapping[str, str]) -> dict[str, str]:
-        """A table's configuration, whose settings of Delta's are spelled as Delta does.
+        """Return a table's configuration, with Delta's spelling of Delta's settings.
 
         Raises:
-            TrinityError: INVALID_TABLE_PROPERTY for one that cannot be set.
+            TrinityError: INVALID_TABLE_PROPERTY for a setting that cannot be set.
         """
         own = {key: text for key, text in wanted.items() if key.startswith("delta.")}
         return {**wanted, **self.at(location, own).checked_configuration(own)}
@@ -68,7 +70,7 @@ class Logs:
             location: the folder.
             present: the configuration before.
             changed: the definition after it.
-            needed: settings that the change calls for.
+            needed: settings that the change needs.
 
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY for a setting that cannot be set.
@@ -79,7 +81,7 @@ class Logs:
         return {k: v for k, v in {**present, **checked}.items() if k not in gone}
 
     def forget(self, location: str) -> None:
-        """Drops what a running Spark remembers of a table, which was dropped or is about to be made."""
+        """Forget what a running Spark knows of a table, which was dropped or is about to be made."""
         if Location.of(location).on_disk and self._context.spark_runs():
-            with contextlib.suppress(TrinityError):  # one without Delta remembers nothing
+            with contextlib.suppress(TrinityError):  # a Spark without Delta remembers nothing
                 self.jvm().forget(location)

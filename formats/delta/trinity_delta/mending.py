@@ -1,4 +1,4 @@
-"""The repair of a table whose newest commits are damaged, or from whose log another engine took what Trinity keeps."""
+"""The repair of a table with damaged newest commits, or whose log has lost what Trinity keeps there."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["repaired"]
 
 
 def repaired(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry_run: bool) -> RepairResult:
-    """Repair a table; see :meth:`~trinity.spi.ConnectorMetadata.repair`, whose arguments and errors these are.
+    """Repair a table; arguments and errors are those of :meth:`~trinity.spi.ConnectorMetadata.repair`.
 
-    Of one that is not damaged the definition and the domain metadata are put back.
+    If it is not damaged, the definition and the domain metadata are put back.
     """
     state, lost = snapshots.newest_readable(table)
     if not lost:
@@ -43,10 +43,10 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
         dry_run: True to change nothing.
 
     Returns:
-        the version that says them again; ``skipped`` where nothing is missing.
+        the version that holds them again; ``skipped`` where nothing is missing.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for what the log does not tell any more, or what makes the table unreadable besides.
+        TrinityError: NOT_SUPPORTED where the log does not have them any more, or the table is unreadable otherwise.
     """
     newest = replace(table, version=None)
 
@@ -71,7 +71,7 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
 
 
 def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal: TrinityError) -> Mapping[str, str]:
-    """The table configuration that says the definition, from the newest version that has it. Raises the refusal."""
+    """Return the configuration with the definition, of the newest version that has it. Raises the refusal."""
     for version in range(state.version - 1, state.oldest - 1, -1):
         before = snapshots.state(replace(table, version=version)).metadata
         if before["id"] != state.metadata["id"] or not is_own([{"metaData": before}]):
@@ -81,7 +81,7 @@ def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal:
         except TrinityError:
             continue
         told = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
-        if told.items() <= state.metadata["configuration"].items():  # it is something else that is amiss
+        if told.items() <= state.metadata["configuration"].items():  # something else is wrong
             break
         return told
     raise refusal

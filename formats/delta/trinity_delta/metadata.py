@@ -95,7 +95,7 @@ class DeltaMetadata(FolderMetadata):
         commit_loop(table.location, attempt, alone=True)
 
     def check_location(self, table: TableHandle) -> None:
-        """Refuses a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""
+        """Refuse a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""
         if not Location.of(table.location).on_disk:
             self._snapshots.state(table).check_there(table)
 
@@ -105,13 +105,13 @@ class DeltaMetadata(FolderMetadata):
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: DeltaAttempt) -> bool:
             state, started = attempt.state, attempt.start()
-            started.read_whole_table()  # the change may have looked at the rows
+            started.read_whole_table()  # the change may depend on the rows
             changed = change(state.definition)
             if changed == state.definition:
                 return True
             wanted, present = needs(state.definition, changed), state.metadata["configuration"]
             if wanted.mapping and not state.mapped:
-                # Delta takes column mapping and a change of columns in two commits only; this first one changes nothing
+                # Delta requires two commits for column mapping and a change of columns; this first one changes nothing
                 started.alter({"configuration": {**present, **MAPPED}})
                 return False
             check_dropped(table, changed, state.clustering)
@@ -158,7 +158,7 @@ class DeltaMetadata(FolderMetadata):
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._begin(table)
         pinned = table.pinned(state.version, state.definition.id)
-        if state.definition.external or state.definition.keyed:  # row versions go that other engines see
+        if state.definition.external or state.definition.keyed:  # other engines see row versions disappear
             check_rewritable(table, state.metadata, state.protocol)
         return RewriteTableHandle(pinned, *target_of(table, state, OLDEST), tuple(replaced))
 
@@ -189,7 +189,7 @@ class DeltaMetadata(FolderMetadata):
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Deletes the data files that no readable version needs, and returns them."""
+        """Delete the data files that no readable version needs, and return them."""
         store = ObjectStore(table.location)
         states = self._snapshots.readable(table)
         needed = {path for state in states for f in (*state.files.values(), *state.sidecar) for path in f.needs}
@@ -197,7 +197,7 @@ class DeltaMetadata(FolderMetadata):
         return delete_orphans(store, needed, older_than_ms, also=is_vector_file)
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
-        self._forget(table)  # what is remembered may not be readable any more
+        self._forget(table)  # what is remembered may have become unreadable
         done = repaired(self._snapshots, table, version, dry_run=dry_run)
         self._forget(table)
         return done
@@ -205,9 +205,9 @@ class DeltaMetadata(FolderMetadata):
     # -- helpers ----------------------------------------------------------------------------------------
 
     def _begin(self, table: TableHandle) -> State:
-        """The state that a statement writes to; what other engines changed of the definition is on record from here.
+        """Return the state that a statement writes to; record what other engines changed of the definition.
 
-        Files with marks for columns by their place among all that there were (P1) need these to be settled.
+        Files with marks for columns, which go by place among all columns ever (P1), need these places to be settled.
         """
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)
@@ -235,8 +235,8 @@ class DeltaMetadata(FolderMetadata):
         Args:
             table: the table.
             use: makes one attempt.
-            known: what is known of the table; loaded when left out.
-            described: as of :class:`DeltaAttempt`.
+            known: the table's definition; loaded when left out.
+            described: see :class:`DeltaAttempt`.
         """
         seen: list[State] = []
         if known is None:

@@ -1,6 +1,6 @@
-"""Names of Delta tables in a catalog of Spark's: its own, of a Hive metastore, Unity's.
+"""Names of Delta tables in a Spark catalog: Spark's own, a Hive metastore, Unity Catalog.
 
-They are read with SQL. What is made or dropped there is Spark's to make and drop.
+They are read with SQL. Only Spark makes and drops tables there.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["SparkNames"]
 
 _NO_CATALOG: Final = ("CATALOG_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
-"""Conditions of Spark's errors for a catalog that it does not have: it takes the name for a schema's then."""
+"""Conditions of Spark's errors for a catalog that it does not have: it then reads the name as a schema's."""
 _MISSING: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE")
 _DETAILS: Final = "# Detailed Table Information"
-"""Line of DESCRIBE's between a table's columns and what else is known of it."""
+"""Line of DESCRIBE between a table's columns and its other facts."""
 
 
 class SparkNames:
-    """The schemas and tables of a Spark catalog; :class:`~trinity.storage.FolderCatalog` says what methods mean.
+    """The schemas and tables of a Spark catalog; see :class:`~trinity.storage.FolderCatalog` for the methods.
 
     Args:
         catalog: the Trinity catalog's name, for handles and messages.
-        spark_catalog: the name that Spark knows the catalog by.
-        context: lends Spark.
+        spark_catalog: the catalog's name in Spark.
+        context: the session's context, which has Spark.
 
     Raises, from every method:
         TrinityError: CONFIGURATION_INVALID where Spark has no such catalog; FILESYSTEM_ERROR where it does not answer.
@@ -44,7 +44,7 @@ class SparkNames:
         return sorted(_plain(row[0]) for row in self._rows("SHOW NAMESPACES IN"))
 
     def list_tables(self, schema: str) -> list[str]:
-        """Names of the Delta tables of a schema, sorted; views and tables of other formats are none."""
+        """Return the names of a schema's Delta tables, sorted, without views and tables of other formats."""
         known = self.list_schemas()
         if schema not in known:
             raise no_schema(self._catalog, schema, known)
@@ -52,7 +52,7 @@ class SparkNames:
         return sorted(name for name in shown if _provider(self._details(schema, name) or {}) == "delta")
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
-        """The handle of a table, or None. Raises NOT_SUPPORTED for a view, and for a table that is none of Delta's."""
+        """Return the handle of a table, or None. Raises NOT_SUPPORTED for a view, and for a table of another format."""
         details = self._details(schema, table)
         if details is None:
             return None
@@ -74,7 +74,7 @@ class SparkNames:
         raise self._not_ours(f"{table.schema}.{table.table}", f"DROP TABLE {table.schema}.{table.table}")
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        """Nothing: what a name stands for is Spark's to remove."""
+        """Remove nothing: only Spark removes what its names stand for."""
         return []
 
     def create_schema(self, schema: str) -> NoReturn:
@@ -91,7 +91,7 @@ class SparkNames:
         )
 
     def _details(self, schema: str, table: str) -> dict[str, str] | None:
-        """Facts about a table, such as ``Provider`` and ``Location``; None when it is not there."""
+        """Return facts about a table, such as ``Provider`` and ``Location``; None if there is none."""
         from pyspark.errors import PySparkException
 
         try:
@@ -102,7 +102,7 @@ class SparkNames:
             raise self._trouble(error) from error
         lines = [(row.col_name, row.data_type) for row in rows]
         names = [name for name, _ in lines]
-        # (columns come first, and may have any name)
+        # columns come first, and may have any name
         return dict(lines[names.index(_DETAILS) + 1 :]) if _DETAILS in names else {}
 
     def _rows(self, words: str, *names: str) -> Iterable[Row]:
@@ -128,10 +128,10 @@ class SparkNames:
 
 
 def _plain(name: str) -> str:
-    """A name without the quotes that Spark shows it in."""
+    """Return a name without the quotes in which Spark shows it."""
     return name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
 
 
 def _provider(details: Mapping[str, str]) -> str:
-    """The format of a table, lower-case; empty for a view."""
+    """Return the format of a table, lower-case; empty for a view."""
     return str(details.get("Provider") or "").lower()

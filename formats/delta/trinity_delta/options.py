@@ -12,11 +12,11 @@ __all__ = ["DeltaOptions"]
 
 
 class DeltaOptions(CatalogOptions):
-    """Settings of a catalog: one of the two.
+    """Settings of a catalog: exactly one of the two is given.
 
     Attributes:
         warehouse: folder of the catalog, a path or ``file:`` URI, or ``s3://bucket/path``.
-        spark_catalog: name of a catalog of Spark's, whose Delta tables the catalog has under their names there.
+        spark_catalog: name of a Spark catalog, whose Delta tables this catalog has under their names there.
     """
 
     warehouse: str | None = None

@@ -13,11 +13,11 @@ from trinity_delta.actions import ORDER_DOMAIN, TAG_TIER, Action, by_kind, domai
 __all__ = ["order_actions", "order_after", "order_since", "origin_of"]
 
 _COPYING: Final = ("UPDATE", "DELETE")
-"""Delta's operations that bring data, but no rows that were not there before."""
+"""Delta's operations that add data, but only rows that existed before."""
 
 
 def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
-    """The maker of a file.
+    """Return the maker of a file.
 
     Args:
         added: its ``add`` action.
@@ -29,12 +29,12 @@ def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
 
 
 def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: TableDefinition, version: int) -> RowOrder:
-    """The order of rows that is remembered after a commit.
+    """Return the order of rows that is remembered after a commit.
 
     Args:
-        order: what was remembered before.
+        order: the order remembered before.
         found: the commit's actions by kind.
-        definition: the table after it.
+        definition: the table's definition after it.
         version: its number.
     """
     for said in found.get("domainMetadata", ()):
@@ -46,7 +46,7 @@ def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: Tab
 
 
 def _brings_rows(added: Mapping[str, Any], found: Mapping[str, list[Any]]) -> bool:
-    """True when another engine's file may have rows that were not there before its commit."""
+    """Return whether another engine's file may have rows that did not exist before its commit."""
     info = found.get("commitInfo", [{}])[0]
     inserted = (info.get("operationMetrics") or {}).get("numTargetRowsInserted")
     copied = info.get("operation") in _COPYING or (info.get("operation") == "MERGE" and inserted == "0")
@@ -59,11 +59,11 @@ def order_since(
     version: int,
     commits: Iterable[tuple[int, Iterable[Mapping[str, Any]] | None]],
 ) -> RowOrder:
-    """The order of rows that is remembered at a version that was rebuilt from a checkpoint.
+    """Return the order of rows that is remembered at a version that was rebuilt from a checkpoint.
 
     Args:
-        order: what the newest commit of Trinity's has remembered.
-        definition: the table.
+        order: the order that Trinity's newest commit has remembered.
+        definition: the table's definition.
         version: the version.
         commits: number and actions of the commits since then; None for one whose file is gone.
     """
@@ -75,12 +75,12 @@ def order_since(
 
 
 def order_actions(definition: TableDefinition, order: RowOrder, version: int) -> list[Action]:
-    """The actions by which a commit remembers the order of rows, in a table whose rows have stamps.
+    """Return the actions by which a commit remembers the order of rows; none for a table without stamps.
 
     Args:
-        definition: the table.
-        order: what is known with the commit.
-        version: the one that it is about to be.
+        definition: the table's definition.
+        order: the order after the commit.
+        version: the version that the commit is about to make.
     """
     if not definition.stamped:
         return []

@@ -1,6 +1,6 @@
-"""Trinity's own commits, each the put of its number if nobody else has it (L7); nothing of the JVM is needed for them.
+"""Trinity's own commits: each puts the commit file of its number if nobody else has (L7). They need no JVM.
 
-In an object store there are no others: Delta's classes do not commit there so that two drivers see one another.
+In an object store there are no others: commits of Delta's classes there are not safe among several drivers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Optimize": ("OPTIMIZE", {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False}),
     "Truncate": ("TRUNCATE", {}),
 }
-"""Operation -> its name and parameters, as Delta's own commits have them."""
+"""Operation -> its name and parameters in Delta's own commits."""
 _FEATURES: Final = ("readerFeatures", "writerFeatures")
 _MOST_COMMITS: Final = 100
-"""Commits that a reader finds behind a checkpoint at most, whatever the table holds."""
+"""The most commits that a reader finds behind a checkpoint, whatever the table holds."""
 _MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
@@ -71,13 +71,13 @@ class OwnLog:
 
 
 class Memory(Protocol):
-    """The memory of a process of the tables that it writes to."""
+    """The memory of a process, with the tables that it writes to."""
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
         """Remember a version that was committed here, and the bytes of its commit file."""
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
-        """Return what is known of the newest checkpoint, as the log's own hint has it; None where nobody has looked."""
+        """Return the known hint at the newest checkpoint, like the log's own; None where nobody has looked."""
 
     def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
         """Remember the newest checkpoint."""
@@ -86,13 +86,14 @@ class Memory(Protocol):
 class OwnTransaction:
     """See :class:`~trinity_delta.transaction.Transaction`.
 
-    A commit takes the number behind the version that it has seen, so whatever came between is looked at again.
+    A commit takes the number after the version that it was checked against, so a concurrent commit makes it check
+    again.
 
     Args:
         table: the table.
-        state: the version that the transaction has seen.
-        memory: where what it commits is kept.
-        domains: domain metadata that the commit writes where it says nothing else of it.
+        state: the version that the transaction is checked against.
+        memory: remembers what it commits.
+        domains: domain metadata that the commit repeats, unless it writes its own of that name.
     """
 
     def __init__(self, table: TableHandle, state: State, memory: Memory, domains: Sequence[Action] = ()) -> None:
@@ -101,10 +102,10 @@ class OwnTransaction:
         self._further: set[str] = set()
 
     def read_txn(self, application: str) -> None:
-        """Nothing to declare."""
+        """Declare nothing: every concurrent commit conflicts."""
 
     def read_whole_table(self) -> None:
-        """Nothing to declare."""
+        """Declare nothing: every concurrent commit conflicts."""
 
     def alter(self, change: Mapping[str, Any]) -> None:
         self.update(change)
@@ -150,7 +151,7 @@ class OwnTransaction:
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
         after_commit(f"Version {number} will be read back", lambda: self._memory.keep(self._table, made, size))
-        if not made.definition.external:  # of others' files it is not known how many rows are deleted
+        if not made.definition.external:  # how many rows others deleted in their files is not known
             after_commit(
                 f"Version {number} has no checksum",
                 lambda: write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
@@ -159,7 +160,7 @@ class OwnTransaction:
         return number
 
     def _described(self) -> list[Action]:
-        """The ``protocol`` and the ``metaData`` where they have changed."""
+        """Return the ``protocol`` and the ``metaData`` actions, where they have changed."""
         if self._metadata is self._state.metadata:
             return []
         present = self._state.protocol
@@ -168,7 +169,7 @@ class OwnTransaction:
         return [*([] if same else [{"protocol": protocol}]), {"metaData": self._metadata}]
 
     def _checkpoint(self, store: ObjectStore, made: State) -> None:
-        """Write the checkpoint of a version that is to have one, and delete what the log does not need any more."""
+        """Write the checkpoint of a version that is due for one, and delete what the log no longer needs."""
         settings, table = made.metadata["configuration"], self._table
         interval, hint = min(checkpoint_interval(settings), _MOST_COMMITS), self._memory.checkpoint_hint(table)
         if hint is None or _is_due(made, interval, hint):
@@ -179,14 +180,15 @@ class OwnTransaction:
         (log, modified_ms), now = names_and_times(store), int(time.time() * 1000)
         write_checkpoint(store, table.full_name, made.version, now - retention_ms(settings), log)
         self._memory.keep_checkpoint(table, {**hint, "version": made.version})
-        if not made.definition.external:  # how long others' versions stay is theirs to say
+        if not made.definition.external:  # other engines decide how long their versions stay
             clean_up(store, settings, log, modified_ms, now)
 
 
 def catch_up(table: TableHandle, state: State) -> None:
-    """Write the checkpoint of a version that too many commits lie behind.
+    """Write a checkpoint when too many commits follow the last one.
 
-    Delta's own writer has one at each multiple of its interval, if no writer that makes none takes that version.
+    Delta's own writer makes one at each multiple of its interval, but not where a writer that makes none takes that
+    version.
     """
     store = ObjectStore(table.location)
     if state.version - checkpoint_hint(store).get("version", 0) >= _MOST_COMMITS:
@@ -195,14 +197,14 @@ def catch_up(table: TableHandle, state: State) -> None:
 
 
 def _is_due(made: State, interval: int, hint: Mapping[str, int]) -> bool:
-    """Return True for a version at a step, and where others took the versions at steps and wrote no checkpoint."""
+    """Return whether a checkpoint is due: at each step, or where others committed the steps and wrote none."""
     step = max(_step(interval, rows) for rows in (len(made.files), hint.get("size", 0)))
     behind = made.version - hint.get("version", 0)
     return made.version % step == 0 or behind >= min(2 * step, _MOST_COMMITS)
 
 
 def _step(interval: int, rows: int) -> int:
-    """Versions from one checkpoint to the next, for so many rows of them."""
+    """Return the number of versions from one checkpoint to the next, for a checkpoint of so many rows."""
     step = checkpoint_step(interval, rows)
     while step > _MOST_COMMITS:
         step //= 2
@@ -210,12 +212,12 @@ def _step(interval: int, rows: int) -> int:
 
 
 def _asked(settings: Mapping[str, str]) -> set[str]:
-    """The features that settings ask for by their names."""
+    """Return the features that settings enable by their names."""
     return {key.removeprefix(SUPPORTED) for key in settings if key.startswith(SUPPORTED)}
 
 
 def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``metaData`` as Delta keeps it: without settings that are of the protocol, and with numbered columns."""
+    """Return the ``metaData`` as Delta keeps it: without settings of the protocol, and with numbered columns."""
     asked = {key: text for key, text in metadata["configuration"].items() if key not in _MINIMA}
     settings = {key: text for key, text in asked.items() if not key.startswith(SUPPORTED)}
     schema, settings = numbered(metadata["schemaString"], with_row_columns(settings))
@@ -223,7 +225,7 @@ def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _altered(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The operation that a change of a table's metadata is, and its parameters."""
+    """Return the operation for a change of a table's metadata, and its parameters."""
     old, new = before["schemaString"], after["schemaString"]
     if renamed := renamed_columns(old, new):
         return "RENAME COLUMN", {"oldColumnPath": renamed[0][0], "newColumnPath": renamed[0][1]}
@@ -259,12 +261,12 @@ def _commit_info(
 
 @cache
 def _engine() -> str:
-    """The writer as commits name it; asked once, since looking for it reads a file."""
+    """Return the writer's name in commits. It is cached, since finding it reads a file."""
     return f"{ENGINE}{version_of('trinity-merge')}"
 
 
 def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
-    """Puts a commit file, and returns its bytes. Raises CommitRaced where another writer took the number."""
+    """Put a commit file, and return its bytes. Raises CommitRaced where another writer took the number."""
     data = "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
     try:
         store.put_if_absent(commit_name(number), data)
@@ -274,6 +276,6 @@ def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) 
 
 
 def _text(settings: Mapping[str, str]) -> str:
-    """Settings as a commit tells of them; the definition is in the ``metaData`` beside it."""
+    """Return settings as a commit shows them; the definition is in the ``metaData`` beside it."""
     told = {key: text for key, text in settings.items() if key not in (DEFINITION, TABLE)}
     return json.dumps(told, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Partition values in Delta's log: text, as the protocol's "Partition Value Serialization" has it, and back."""
+"""Partition values in Delta's log: text by the protocol's "Partition Value Serialization", and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXTS: Final = ("string", "char", "varchar", "binary")
 
 
 def check_partitions(definition: TableDefinition) -> None:
-    """Refuses a partitioning that Delta does not have: transforms, and binary columns (NOT_SUPPORTED)."""
+    """Refuse a partitioning that Delta does not have: transforms, and binary columns. Raises NOT_SUPPORTED."""
     identity_only(definition, "Delta")
     for name in definition.partition_columns:
         if parse_type(definition.column(name).type).name == "binary":
@@ -29,7 +29,7 @@ def check_partitions(definition: TableDefinition) -> None:
 
 
 def to_delta_partition(partition: Mapping[str, Any], definition: TableDefinition) -> dict[str, str | None]:
-    """The ``partitionValues`` of a file.
+    """Return the ``partitionValues`` of a file.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION for an empty string, which Delta reads as NULL.
@@ -51,7 +51,7 @@ def _text(name: str, value: Any, definition: TableDefinition) -> str | None:
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, dt.datetime):
-        # an instant is written with its zone, or readers would take it for one of their session's
+        # an instant is written with its zone, or readers would read it in their session's zone
         zone = "Z" if value.tzinfo is not None else ""
         clock = value.astimezone(dt.UTC).replace(tzinfo=None) if zone else value
         return clock.isoformat(sep="T" if zone else " ", timespec="microseconds") + zone
@@ -59,7 +59,7 @@ def _text(name: str, value: Any, definition: TableDefinition) -> str | None:
 
 
 def from_delta_partition(values: Mapping[str, str | None], definition: TableDefinition) -> dict[str, Any]:
-    """The partition of a file, of any writer, by stored names; what is not understood is left out."""
+    """Return the partition of a file of any writer, by stored names. Values that are not understood are left out."""
     found = {}
     for column in map(definition.column, definition.partition_columns):
         name = column.stored_name
@@ -75,7 +75,7 @@ def from_delta_partition(values: Mapping[str, str | None], definition: TableDefi
 def _value(text: str | None, kind: str) -> Any:
     if text is None or (text == "" and kind not in _TEXTS):
         return None
-    if text == "":  # NULL by the protocol, and '' to Spark: left to the one that reads the file
+    if text == "":  # NULL by the protocol, and '' to Spark: the reader of the file decides
         raise ValueError(text)
     if kind == "boolean":
         return text.lower() == "true"
@@ -87,7 +87,7 @@ def _value(text: str | None, kind: str) -> Any:
         return dt.date.fromisoformat(text)
     if kind == "timestamp":
         value = dt.datetime.fromisoformat(text)
-        if value.tzinfo is None:  # of a writer in some session's zone: nobody knows which instant it is
+        if value.tzinfo is None:  # written in some session's zone: the instant is not known
             raise ValueError(text)
         return value
     return dt.datetime.fromisoformat(text) if kind == "timestamp_ntz" else text

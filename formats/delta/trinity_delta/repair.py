@@ -1,4 +1,4 @@
-"""A log whose newest commits are damaged: whose table it is, and how they go out of the way."""
+"""A log with damaged newest commits: whose table it is, and how those commits are set aside."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trinity_delta.schema import DEFINITION
 __all__ = ["damaged", "made_by_trinity", "set_aside"]
 
 _ASIDE: Final = "_trinity/damaged"
-"""Below the table's folder: where no reader looks."""
+"""Folder below the table's, in which no reader looks."""
 
 
 def damaged(table: str, commit: str, what: str) -> TrinityError:
-    """The error of a read that met a commit file that is damaged."""
+    """Return the error of a read that found a damaged commit file."""
     return TrinityError(
         "BAD_DATA",
         f"Commit file '{commit}' of Delta table '{table}' is {what}; restore it from a copy. A table that Trinity made "
@@ -28,7 +28,7 @@ def damaged(table: str, commit: str, what: str) -> TrinityError:
 
 
 def made_by_trinity(location: str) -> bool:
-    """True when any commit or checksum that can be read says so."""
+    """Return whether any readable commit or checksum shows that Trinity made the table."""
     said = (action.get("metaData") or action.get("metadata") or {} for action in _actions(ObjectStore(location)))
     return any(DEFINITION in metadata.get("configuration", {}) for metadata in said)
 
@@ -45,13 +45,14 @@ def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
 
 
 def set_aside(location: str, readable: int, newest: int) -> None:
-    """Moves what the log holds of versions above a readable one to where no reader looks.
+    """Move the log files of versions above a readable one to where no reader looks.
 
-    From the newest on, each version's commit file last: after a crash the log has no gap, and this goes on.
+    This begins with the newest version, and moves each version's commit file last. So after a crash the log has no gap,
+    and a second run continues.
     """
     store, aside = ObjectStore(location), f"{_ASIDE}/{uuid.uuid4().hex}"
     store.make_folder(aside)
-    store.delete([LAST_CHECKPOINT])  # a hint, which may name one of those
+    store.delete([LAST_CHECKPOINT])  # a hint, which may name one of those versions
     for version in range(newest, readable, -1):
         commit = commit_name(version).removeprefix(f"{LOG}/")
         found = [name for name in store.names(LOG) if name.lstrip(".").startswith(f"{version:020d}.")]

@@ -1,9 +1,9 @@
-"""The memory that Trinity keeps in domain metadata, where another engine's commit has put it out of force.
+"""What Trinity keeps in domain metadata, where another engine's commit has put it out of force.
 
-RESTORE brings back the files of an older version and leaves the newest domain metadata as it is; the sidecar and the
-order of rows are then those of the version that is restored. A commit that removes Trinity's domain metadata, as DROP
-FEATURE does, makes the table unreadable until `session.repair` puts back what was removed. Trinity's next commit after
-a RESTORE writes down what is in force, so a checkpoint behind it says the same as the commits.
+RESTORE brings back the files of an older version and leaves the newest domain metadata unchanged. The sidecar and the
+order of rows are then those of the restored version. A commit that removes Trinity's domain metadata, as DROP FEATURE
+does, makes the table unreadable until `session.repair` puts it back. After a RESTORE, Trinity's next commit writes what
+is in force, so that a later checkpoint agrees with the commits.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Commit = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Since:
-    """The changes by other engines since Trinity's newest commit.
+    """What other engines changed since Trinity's newest commit.
 
     Attributes:
-        displaced: paths of compacted files from which they took rows.
-        turn: the newest commit that put Trinity's domain metadata out of force; None for none.
+        displaced: paths of compacted files from which they removed rows.
+        turn: the newest commit that put Trinity's domain metadata out of force; None if there is none.
     """
 
     displaced: frozenset[str] = frozenset()
@@ -40,7 +40,7 @@ class Since:
 
 
 def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
-    """Return what others have done since Trinity's newest commit, by numbers and actions of commits, newest first."""
+    """Return what other engines changed since Trinity's newest commit. Commits are (number, actions), newest first."""
     taken = set[str]()
     for number, actions in commits:
         if is_restore(actions) or _removes_memory(actions):
@@ -53,9 +53,9 @@ def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
 
 
 def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) -> int | None:
-    """Return the version whose memory a commit has put in force.
+    """Return the version whose domain metadata a commit has put in force.
 
-    None where that of the version before stays in force as the commit's domain metadata leaves it.
+    None if that of the version before stays in force, with the commit's own changes.
 
     Args:
         store: the table's folder.
@@ -64,7 +64,7 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
         actions: its actions.
 
     Raises:
-        TrinityError: BAD_DATA where the log does not tell which version a RESTORE has brought back.
+        TrinityError: BAD_DATA where the log does not show which version a RESTORE has brought back.
     """
     if is_restore(actions):
         named = _info(actions).get("operationParameters", {}).get("version")
@@ -73,14 +73,14 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
 
 
 def as_remembered(now: State, then: State, actions: Commit) -> State:
-    """Return a state with what Trinity kept beside its files at the version that they come from.
+    """Return a state with what Trinity kept beside the files, as of the version from which they were brought back.
 
     Args:
-        now: the state as the log's files and settings make it.
+        now: the state from the log's files and settings.
         then: the state of that version.
-        actions: the commit that made the one of the other.
+        actions: the commit that led from ``then`` to ``now``.
     """
-    # in the order of that version: of others' files which one commit brought the later ones win
+    # in the order of that version: among others' files of one commit the later ones win
     paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
     removed = _removes_memory(actions) or not keeps_memory(now.definition, now.protocol)
     return replace(
@@ -95,9 +95,9 @@ def as_remembered(now: State, then: State, actions: Commit) -> State:
 
 
 def in_force(table: TableHandle, state: State) -> list[Action]:
-    """Return the domain metadata that says what a state remembers, for the commit that follows it.
+    """Return the domain metadata of a state, for the commit that follows it.
 
-    Nothing where the log says so already.
+    It is empty where the log has it already.
     """
     if state.written:
         return []
@@ -109,7 +109,7 @@ def in_force(table: TableHandle, state: State) -> list[Action]:
 
 
 def _known(file: DataFile, before: DataFile | None) -> DataFile:
-    """A file as the other version knew it: by its place in the order of commits."""
+    """Return a file as the earlier version knew it: with its place in the order of commits."""
     return before if before is not None and before.deletes == file.deletes else file
 
 
@@ -123,7 +123,7 @@ def _removes_memory(actions: Commit) -> bool:
 
 
 def _is_of_trinity(number: int, actions: Commit) -> bool:
-    """True for a commit of Trinity's, by whichever classes; other engines may add a file anew with its tags."""
+    """Return whether Trinity made a commit, by whichever classes; other engines may add a file again with its tags."""
     if is_of_trinity(actions):
         return True
     if any(a["domainMetadata"]["domain"] in DOMAINS for a in actions if "domainMetadata" in a):
@@ -132,10 +132,10 @@ def _is_of_trinity(number: int, actions: Commit) -> bool:
 
 
 def _found(store: ObjectStore, table: str, number: int, actions: Commit) -> int:
-    """The newest version before a RESTORE that has the files which it brought back.
+    """Return the newest version before a RESTORE that has the files which it brought back.
 
-    A RESTORE to a time says that time as its user wrote it, in a time zone of theirs. The log is walked back, and a
-    file that a commit added or removed is one more, or one less, in which that version differs.
+    A RESTORE to a time records it as the user wrote it, in an unknown time zone. So this walks back the log: a file
+    that a commit added or removed is one difference more, or one less, to the version before it.
     """
     differ = _toggled(set(), actions)
     for version in range(number - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The actions of compactions: files that go and come, and rows that are deleted by position (K6, R1)."""
+"""The actions of compactions: files removed and added, and rows deleted by position (K6, R1)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["check_vectors", "folded_external", "has_vectors", "marked"]
 def folded_external(
     rewrite: RewriteTableHandle, pinned: State, state: State, files: Sequence[DataFile]
 ) -> list[Action]:
-    """The actions of the compaction of a table of others, whose readers see row versions go.
+    """Return the actions of a compaction of an external table, whose readers see row versions disappear.
 
-    Where none goes, the same rows are in other files, which is no change to a feed or a stream of the table.
+    Where none disappears, the same rows are in other files, which is no change to a feed or a stream of the table.
 
     Args:
         rewrite: the compaction.
-        pinned: the table as it was read.
-        state: as it is.
+        pinned: the table as the compaction read it.
+        state: the table as it is now.
         files: new files.
 
     Raises:
@@ -43,7 +43,7 @@ def folded_external(
         )
     changes = not _keeps_rows([state.files[path] for path in paths], files)
     if changes and str(state.metadata["configuration"].get(FEED, "false")).lower() == "true":
-        ObjectStore(rewrite.table.location).delete(f.path for f in files)  # which nothing names
+        ObjectStore(rewrite.table.location).delete(f.path for f in files)  # no version names them
         raise refused(
             rewrite.table,
             f"'{FEED}' = 'true' and row versions that a compaction would leave out: its feed would show every row as "
@@ -57,17 +57,17 @@ def folded_external(
 
 
 def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
-    """Return True where no row version has gone, as far as it is known how many there were."""
+    """Return whether all row versions are still there, as far as their numbers are known."""
     return all(f.rows_known for f in before) and sum(f.rows for f in before) == sum(f.rows for f in after)
 
 
 def has_vectors(state: State) -> bool:
-    """True when the table's settings let rows be deleted by deletion vectors."""
+    """Return whether the table's settings allow deletion vectors."""
     return _setting(state) == "true"
 
 
 def check_vectors(table: TableHandle, state: State) -> None:
-    """Refuses a table whose owner does not want deletion vectors. Raises NOT_SUPPORTED naming the setting."""
+    """Refuse a table whose settings forbid deletion vectors. Raises NOT_SUPPORTED naming the setting."""
     if _setting(state) == "false":
         raise refused(table, f"'{VECTORS}' = 'false', and compact('resolve') deletes rows by deletion vectors")
 
@@ -78,10 +78,10 @@ def _setting(state: State) -> str | None:
 
 
 def marked(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:
-    """The files of which rows are deleted by position, with their new deletion vectors.
+    """Return the actions that give files with newly deleted rows their new deletion vectors.
 
     Args:
-        state: the table as it is.
+        state: the table as it is now.
         marks: absolute path -> deleted rows.
     """
     found: list[Action] = []

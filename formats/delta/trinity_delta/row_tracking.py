@@ -1,8 +1,8 @@
-"""Row tracking: the numbers that Delta gives to rows, given by Trinity where it commits by itself.
+"""Row tracking: the numbers that Delta gives to rows; Trinity gives them in its own commits.
 
-Each file has the number of its first row, its ``baseRowId``, and the version that brought it; the table has the highest
-number that was given. Rows that a compaction or a row change writes anew get new ones. (Who keeps numbers of rows that
-are copied says so in a commit's tag ``delta.rowTracking.preserved``, which Trinity does not write.)
+Each file has the number of its first row, its ``baseRowId``, and the version that added it. The table has the highest
+number given. Rows that a compaction or a row change rewrites get new numbers. (A writer that keeps the numbers of
+copied rows sets the commit's tag ``delta.rowTracking.preserved``, which Trinity does not write.)
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
 
 FEATURE: Final = "rowTracking"
 ENABLED: Final = "delta.enableRowTracking"
-"""Setting under which readers are shown the numbers of all rows."""
+"""Setting under which readers see the numbers of all rows."""
 _SUPPORTED: Final = f"delta.feature.{FEATURE}"
 ROW_DOMAIN: Final = "delta.rowTracking"
-"""Domain metadata: the highest number that was given."""
+"""Domain metadata: the highest number given."""
 MATERIALIZED: Final = {
     "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
@@ -41,19 +41,19 @@ MATERIALIZED: Final = {
 
 
 def with_row_columns(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a table, with names of those columns where its rows are tracked."""
+    """Return a table's settings; if its rows are tracked, with the names of those columns."""
     if settings.get(ENABLED, "").lower() != "true":
         return dict(settings)
     return {**{key: f"{start}{uuid.uuid4()}" for key, start in MATERIALIZED.items()}, **settings}
 
 
 def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Mapping[str, str]) -> None:
-    """Refuses to begin with it in a table that may have rows without numbers.
+    """Refuse to enable row tracking in a table that may have rows without numbers.
 
     Args:
         table: the table.
         protocol: its ``protocol`` action.
-        settings: the configuration that it is to have.
+        settings: the wanted configuration.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY.
@@ -68,17 +68,17 @@ def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Ma
 
 
 def highest_row_id(said: Mapping[str, Any]) -> int:
-    """The highest number that was given, by the table's domain metadata."""
+    """Return the highest number given, from the table's domain metadata."""
     return int(json.loads(said["configuration"])["rowIdHighWaterMark"])
 
 
 def with_row_ids(actions: Iterable[Mapping[str, Any]], highest: int, version: int) -> list[Action]:
-    """The actions of a commit, in which new files have numbers for their rows; a file that was there keeps its own.
+    """Return the actions of a commit, with numbers for the rows of new files. A file that has some keeps them.
 
     Args:
-        actions: the commit's.
-        highest: the highest number that was given before; -1 for none.
-        version: the commit's.
+        actions: the commit's actions.
+        highest: the highest number given before; -1 for none.
+        version: the commit's version.
     """
     found, given = list[Action](), highest
     for action in actions:

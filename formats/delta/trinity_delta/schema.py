@@ -1,4 +1,4 @@
-"""Storage schema: what Delta calls Trinity's types, and the table configuration that keeps the rest."""
+"""Storage schema: Delta's names of Trinity's types, and the table configuration that keeps the rest."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 DEFINITION: Final = "trinity.definition"
-"""Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
+"""Table configuration with the JSON of the whole :class:`TableDefinition`, as Delta's schema cannot hold all of it."""
 
 TABLE: Final = "trinity.table"
-"""Table configuration with the table's id and a digest of :data:`DEFINITION`: it tells a copy, and what others set."""
+"""Table configuration with the table's id and a digest of :data:`DEFINITION`: it reveals copies and changes."""
 
 PHYSICAL: Final = "delta.columnMapping.physicalName"
 """Metadata of a field: its name in data files."""
@@ -56,7 +56,7 @@ DEFAULT: Final = "CURRENT_DEFAULT"
 TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Metadata of a field: CHAR(n) or VARCHAR(n), as Spark keeps it."""
 COLLATIONS: Final = "__COLLATIONS"
-"""Metadata of a field: path of a text in it -> its collation, as Spark keeps it."""
+"""Metadata of a field: path of a text within it -> its collation, as Spark keeps it."""
 CONSTRAINT: Final = "delta.constraints."
 """Prefix of the table settings that are CHECK constraints."""
 _CHANGES: Final = "delta.typeChanges"
@@ -82,32 +82,32 @@ MAPPED: Final = {
     "delta.minReaderVersion": "3",
     "delta.minWriterVersion": "7",
 }
-"""Set by the first change that gives a column another name, or takes one away."""
+"""Set by the first change that renames or drops a column."""
 WIDENING: Final = "delta.enableTypeWidening"
 _WIDENED: Final = {WIDENING: "true"}
-"""Set by the first change that makes a type wider."""
+"""Set by the first change that widens a type."""
 _NO_ZONE: Final = {"delta.feature.timestampNtz": "supported"}
-"""Set by the first change that brings a TIMESTAMP_NTZ: Delta asks for it, but of a new table."""
+"""Set by the first change that adds a TIMESTAMP_NTZ: Delta needs it, except in a new table."""
 VECTORS: Final = "delta.enableDeletionVectors"
 """Setting under which rows are deleted by deletion vectors; the first resolve gives it the value true."""
 FEED: Final = "delta.enableChangeDataFeed"
-"""Setting under which Delta's readers are shown what each commit changed."""
+"""Setting under which Delta's readers see what each commit changed."""
 _FIXED: Final = {
     **_OWN,
     **PARTITIONED,
     MODE: "none",
     "delta.appendOnly": "false",
 }
-"""Settings on which the adapter relies; a user cannot give them another value."""
+"""Settings on which the adapter relies: a user cannot give them another value."""
 
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
-    """The physical Arrow schema of a table's files: TIME as microseconds, all nullable (the engine checks NOT NULL)."""
+    """Return the physical Arrow schema of a table's files. TIME is microseconds; all is nullable: the engine checks."""
     return pa.schema([stored_field(c, stored_as(parse_type(c.type)).to_arrow()) for c in definition.columns])
 
 
 def schema_string(definition: TableDefinition) -> str:
-    """Delta's ``schemaString`` of a new table; NOT NULL and key columns are not nullable.
+    """Return Delta's ``schemaString`` of a new table. NOT NULL and key columns are not nullable.
 
     Raises:
         TrinityError: NOT_SUPPORTED for names and types that Delta does not have.
@@ -119,12 +119,12 @@ def schema_string(definition: TableDefinition) -> str:
 
 @dataclass(frozen=True)
 class Needs:
-    """The features that Delta calls for before a table can have a definition.
+    """The Delta features that a new definition needs.
 
     Attributes:
-        mapping: names of columns that files do not go by.
-        widening: types that older files do not have.
-        no_zone: a TIMESTAMP_NTZ, which there was not before.
+        mapping: whether columns have names that differ from those in files, or were dropped.
+        widening: whether a column has another type than in older files.
+        no_zone: whether there is a TIMESTAMP_NTZ, and was none before.
     """
 
     mapping: bool
@@ -133,12 +133,12 @@ class Needs:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings that ask for the features, but for those of column mapping."""
+        """The settings that enable the features, except those of column mapping."""
         return {**(_WIDENED if self.widening else {}), **(_NO_ZONE if self.no_zone else {})}
 
 
 def needs(before: TableDefinition, after: TableDefinition) -> Needs:
-    """The features that a change of definition needs."""
+    """Return the features that a change of definition needs."""
     types = {c.stored_name: stored_as(parse_type(c.type)) for c in before.columns}
     widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [stored_as(parse_type(c.type))])
     no_zone = any(map(_has_no_zone, after.columns)) and not any(map(_has_no_zone, before.columns))
@@ -151,12 +151,12 @@ def _has_no_zone(column: Column | DataType) -> bool:
 
 
 def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
-    """The ``schemaString`` of a changed definition.
+    """Return the ``schemaString`` of a changed definition.
 
     Args:
-        schema: the present one; fields that stay keep what it says of them.
+        schema: the present one; fields that stay keep their metadata.
         definition: the new definition.
-        mapped: whether column mapping is on: fields then say what files call them.
+        mapped: whether column mapping is on: fields then have their names in data files.
     """
     present = {_physical(f): f for f in json.loads(schema)["fields"]}
     fields = []
@@ -168,7 +168,7 @@ def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
 
 
 def renamed_columns(before: str, after: str) -> list[tuple[str, str]]:
-    """Old and new names of the columns that two ``schemaString``s call differently, though files do not."""
+    """Return old and new names of the columns that were renamed between two ``schemaString``s."""
     names = {_physical(f): f["name"] for f in json.loads(before)["fields"]}
     present = [(names.get(_physical(f), f["name"]), f["name"]) for f in json.loads(after)["fields"]]
     return [(old, new) for old, new in present if old != new]
@@ -194,7 +194,7 @@ def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str
 
 
 def _named_within(kind: Any) -> Any:
-    """A type whose fields are called the same in data files; Delta would give names of its own to new ones."""
+    """Return a type whose fields have the same names in data files; Delta would invent names for new ones."""
     if not isinstance(kind, dict):
         return kind
     found = {part: _named_within(value) for part, value in kind.items() if part != "fields"}
@@ -207,13 +207,12 @@ def _named_within(kind: Any) -> Any:
 def configuration(
     definition: TableDefinition, *, preferred: Mapping[str, str] | None = None, needed: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Delta table configuration of a definition: all of it as JSON, and the user's ``delta.`` settings as they are.
+    """Return Delta's table configuration of a definition: its JSON, and the user's ``delta.`` settings unchanged.
 
     Args:
         definition: the table.
-        preferred: for a table that is about to be made, which gets the features that it needs, too: settings to which a
-            user may give another value.
-        needed: settings that a change calls for.
+        preferred: settings that a user may override, for a new table, which also gets the features that it needs.
+        needed: settings that a change needs.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a ``delta.`` setting on which the adapter relies.
@@ -228,7 +227,7 @@ def configuration(
 
 
 def recorded(definition: TableDefinition) -> dict[str, str]:
-    """Return the table configuration by which a definition is known again as this table's."""
+    """Return the table configuration that holds a definition, and marks it as this table's."""
     text = json.dumps(definition.to_dict(), separators=(",", ":"))
     return {DEFINITION: text, TABLE: f"{definition.id} {definition_digest(text)}"}
 
@@ -251,10 +250,10 @@ def _check(given: Mapping[str, str]) -> None:
 
 
 def stored_as(kind: DataType) -> DataType:
-    """The type in which Delta keeps values: TIME is microseconds of the day, CHAR and VARCHAR are strings.
+    """Return the type that Delta stores: TIME as microseconds of the day, CHAR and VARCHAR as strings.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for TIME within another type, which Spark could not turn back.
+        TrinityError: NOT_SUPPORTED for TIME within another type, which Spark could not convert back.
     """
     if kind.name == "time":
         return DataType("bigint")
@@ -284,7 +283,7 @@ def _check_names(column: str, kind: DataType) -> None:
 
 
 def _delta(kind: DataType) -> Any:
-    """A stored type in the JSON of Delta's protocol."""
+    """Return a stored type in the JSON of Delta's protocol."""
     parts = [_delta(child) for child in kind.children]
     if kind.name == "array":
         return {"type": "array", "elementType": parts[0], "containsNull": True}

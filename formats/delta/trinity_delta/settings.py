@@ -1,4 +1,4 @@
-"""Delta's table settings, as far as Trinity keeps to them where it commits by itself: spelling and values."""
+"""Delta's table settings that Trinity supports in its own commits: spelling and values."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ _NOTED: Final = frozenset(
         *MATERIALIZED,
     }
 )
-"""Settings in which a table notes what others of its settings have brought."""
+"""Settings in which a table records the effects of its other settings."""
 
 
 def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Settings with Delta's own spelling of their names.
+    """Return settings with Delta's own spelling of their names.
 
     Raises:
-        TrinityError: INVALID_TABLE_PROPERTY for one that is not kept to in an object store, or a value that is none.
+        TrinityError: INVALID_TABLE_PROPERTY for an unsupported setting, or a value that is not allowed.
     """
     spelled = {name.lower(): name for name in _KNOWN}
     found: dict[str, str] = {}
@@ -95,7 +95,7 @@ def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def are_kept(settings: Mapping[str, str]) -> bool:
-    """True where Trinity keeps to all settings of Delta's among a table's own, with the values that they have."""
+    """Return whether Trinity supports all of a table's Delta settings, with their values."""
     said = {key: text for key, text in settings.items() if key.lower().startswith("delta.") and key not in _NOTED}
     try:
         return bool(checked_settings(said)) or not said
@@ -104,22 +104,22 @@ def are_kept(settings: Mapping[str, str]) -> bool:
 
 
 def checkpoint_interval(settings: Mapping[str, str]) -> int:
-    """The commits from one checkpoint to the next; Delta's default is 10."""
+    """Return the number of commits from one checkpoint to the next; Delta's default is 10."""
     return int(settings.get(_INTERVAL, 10))
 
 
 def retention_ms(settings: Mapping[str, str]) -> int:
-    """The time for which Delta's own VACUUM spares a removed file, milliseconds; Delta's default is a week."""
+    """Return how long Delta's own VACUUM keeps a removed file, milliseconds; Delta's default is a week."""
     return _interval_ms(settings, _RETENTION, "7 days")
 
 
 def log_retention_ms(settings: Mapping[str, str]) -> int:
-    """The time for which the log keeps versions, milliseconds; Delta's default is 30 days."""
+    """Return how long the log keeps versions, milliseconds; Delta's default is 30 days."""
     return _interval_ms(settings, _LOG_RETENTION, "30 days")
 
 
 def cleans_up(settings: Mapping[str, str]) -> bool:
-    """True where the log is to be cleaned up, which is Delta's default."""
+    """Return whether the log is cleaned up, which is Delta's default."""
     return settings.get(_CLEANUP, "true").lower() == "true"
 
 

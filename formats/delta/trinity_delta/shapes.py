@@ -1,4 +1,4 @@
-"""The fields of the log's actions by Delta's protocol: what each must have, and of which type a field is."""
+"""The fields of the log's actions by Delta's protocol: which are required, and their types."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ _OPTIONAL: Final[Mapping[str, _Fields]] = {
 
 
 def action_fault(action: Mapping[str, Any]) -> str | None:
-    """Return what an action lacks, or has of another type than the protocol's; None for one that can be read."""
+    """Return which field an action lacks, or has with a wrong type; None for a valid action."""
     for kind, body in action.items():
-        if kind not in _REQUIRED:  # a commitInfo says what its writer likes
+        if kind not in _REQUIRED:  # a commitInfo may hold anything
             continue
         if not isinstance(body, dict):
             return f"its '{kind}' is no object"

@@ -12,7 +12,7 @@ class DeltaSinkProvider(ParquetSinkProvider):
     """See :class:`~trinity.spi.PageSinkProvider`."""
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
-        """Deletion vectors."""
+        """Return a sink that writes deletion vectors."""
         from trinity_delta.deletes import DeletionVectorSink
 
         return DeletionVectorSink(rewrite, sink)

@@ -1,7 +1,7 @@
-"""Versions: Delta's log to the state of a table.
+"""Versions: the state of a table, from Delta's log.
 
-A version that is not remembered is made from the nearest remembered one by the commit files between them, or from a
-checkpoint that is nearer. Where the files are too many, or cleaned up, it is rebuilt from a checkpoint of any kind.
+A version that is not remembered is made from the nearest remembered one and the commit files between them, or from a
+nearer checkpoint. Where the files are too many, or cleaned up, it is rebuilt from a checkpoint of any kind.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ __all__ = ["Snapshots", "State", "is_table"]
 
 _log = logger(__name__)
 _MOST_REPLAYED: Final = 1000
-"""Behind more commits than this a version is rebuilt from the newest checkpoint."""
+"""After more commits than this, a version is rebuilt from the newest checkpoint."""
 _MOST_FETCHED: Final = 8
 """The same in an object store, where each commit is a request."""
 
 
 def is_table(folder: Location) -> bool:
-    """True for a folder with at least one commit of Delta's."""
+    """Return whether a folder has at least one Delta commit."""
     return has_commits(ObjectStore(folder))
 
 
 def _named(table: TableHandle, state: State) -> State:
-    """The state under the name that was asked for: an external table may be registered under several."""
+    """Return the state under the name that was asked for: an external table may have several."""
     definition = state.definition
     if not definition.external or (definition.schema, definition.name) == (table.schema, table.table):
         return state
@@ -64,7 +64,7 @@ def _named(table: TableHandle, state: State) -> State:
 
 
 class Snapshots:
-    """Loads versions, and keeps those that were used last: a version never changes.
+    """Loads versions, and keeps those used last: a version never changes.
 
     Args:
         logs: the tables' logs.
@@ -76,7 +76,7 @@ class Snapshots:
         self._mutex = threading.RLock()
 
     def load(self, table: TableHandle) -> State:
-        """The state of the handle's version, or of the newest.
+        """Return the state of the handle's version, or of the newest.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA; NOT_SUPPORTED for
@@ -87,7 +87,7 @@ class Snapshots:
         return state
 
     def state(self, table: TableHandle) -> State:
-        """The result of :meth:`load`, also of a version that cannot be read."""
+        """Return the result of :meth:`load`, also for a version that is unreadable."""
         store = ObjectStore(table.location)
         with self._mutex:
             known = self._refresh(store, table)
@@ -107,9 +107,9 @@ class Snapshots:
             return self.state(table)
 
     def split_source(self, table: TableHandle) -> SplitSource:
-        """The version as a read sees it."""
+        """Return the version as a read needs it."""
         state = self.load(table)
-        if table.version is not None and ObjectStore(table.location).on_disk:  # elsewhere each file were a request
+        if table.version is not None and ObjectStore(table.location).on_disk:  # in a bucket each file is a request
             self._check_present(table, state)
         names = state.definition.stored_names
         files, native = tuple(f.renamed(names) for f in state.files.values()), None
@@ -130,7 +130,7 @@ class Snapshots:
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
-        """The readable versions, oldest first."""
+        """Return the entries of the readable versions, oldest first."""
         table, store = replace(table, version=None), ObjectStore(table.location)
         newest = self.state(table)
         kept = earliest_commit(store, table.full_name) if store.on_disk else listed(store).first or 0
@@ -148,9 +148,9 @@ class Snapshots:
         return found
 
     def readable(self, table: TableHandle) -> Iterable[State]:
-        """The states of the versions that no vacuum of Trinity's took, oldest first."""
+        """Yield the states of the versions that Trinity's vacuum has kept, oldest first."""
         newest, store = self.state(replace(table, version=None)), ObjectStore(table.location)
-        newest.check_remembered(table)  # or vacuum took the files of its sidecar for nobody's
+        newest.check_remembered(table)  # else vacuum would delete its sidecar files
         if not store.on_disk:  # another process may have cleaned up the log since
             self._known[store.root].first = listed(store).first or 0
         first = self._oldest(store, table.full_name, newest)
@@ -158,9 +158,9 @@ class Snapshots:
             yield self.state(replace(table, version=version))
 
     def _check_present(self, table: TableHandle, state: State) -> None:
-        """Refuses an old version whose files another engine's VACUUM took (INVALID_ARGUMENTS, L10)."""
+        """Refuse an old version whose files another engine's VACUUM removed. Raises INVALID_ARGUMENTS (L10)."""
         store = ObjectStore(table.location)
-        if (gone := _missing(store, state)) is None:  # asked first: a damaged newest version is in no old one's way
+        if (gone := _missing(store, state)) is None:  # checked first: a damaged newest version may not hide old ones
             return
         newest = self.state(replace(table, version=None)).version
         if state.version == newest:
@@ -174,7 +174,7 @@ class Snapshots:
         )
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
-        """The commits since a version, compactions left out; None once a commit file of these is gone."""
+        """Return the commits since a version, without compactions; None if one of their commit files is gone."""
         store, versions = ObjectStore(pinned.location), range((pinned.version or 0) + 1, newest.version + 1)
         if not versions:
             return []
@@ -187,7 +187,7 @@ class Snapshots:
         return [file_change(pinned, newest.definition, v, read_commit(store, pinned.full_name, v)) for v in versions]
 
     def newest_readable(self, table: TableHandle) -> tuple[State, tuple[LostCommit, ...]]:
-        """Return the newest version that can be read, and the commits behind it. Raises BAD_DATA when none can."""
+        """Return the newest version that can be read, and the commits after it. Raises BAD_DATA when none can."""
         store = ObjectStore(table.location)
 
         def is_damaged(version: int) -> bool:
@@ -202,12 +202,12 @@ class Snapshots:
             return newest_readable(table, known.newest, lambda n: self._state(table, known, n), is_damaged)
 
     def forget(self, table: TableHandle) -> None:
-        """Drops what is remembered of a table."""
+        """Forget what is remembered of a table."""
         with self._mutex:
             self._known.pop(ObjectStore(table.location).root, None)
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
-        """Remembers a version that this process has committed, so that it is not read back.
+        """Remember a version that this process has committed, so that it is not read back.
 
         Args:
             table: the table.
@@ -220,7 +220,7 @@ class Snapshots:
                 known.kept[made.version] = size
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
-        """Return what is known here of the newest checkpoint; None where nobody has looked."""
+        """Return what this process knows of the newest checkpoint; None where nobody has looked."""
         known = self._known.get(ObjectStore(table.location).root)
         return None if known is None else known.checkpoint
 
@@ -231,21 +231,21 @@ class Snapshots:
                 known.checkpoint = hint
 
     def since_checkpoint(self, table: TableHandle) -> int:
-        """Return the commits that a reader finds behind the newest checkpoint of the log, 0 at one."""
+        """Return the number of commits after the newest checkpoint of the log, 0 at one."""
         store, newest = ObjectStore(table.location), self.state(replace(table, version=None)).version
         return newest - max((n for n in checkpoints_of(store.names(LOG)) if n <= newest), default=-1)
 
     def is_behind(self, table: TableHandle, state: State) -> bool:
-        """True when this process knows of a version behind a state."""
+        """Return whether this process knows a version after a state."""
         known = self._known.get(ObjectStore(table.location).root)
         return known is not None and known.states.peek(state.version + 1) is not None
 
     def _oldest(self, store: ObjectStore, table: str, newest: State) -> int:
-        """The oldest readable version."""
+        """Return the oldest readable version."""
         return max(newest.oldest, earliest(store, table) if store.on_disk else self._known[store.root].first)
 
     def _refresh(self, store: ObjectStore, table: TableHandle) -> Known:
-        """The memory of the table, with the newest version counted on from there, else found by listing."""
+        """Return the memory of the table, with its newest version: counted on from the known one, else listed."""
         known = self._known.get(store.root)
         if not store.on_disk:
             return self._listed(store, table, known)
@@ -255,14 +255,14 @@ class Snapshots:
             self._known[store.root] = known
         while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
-            if stamp.size != known.kept.pop(known.newest, stamp.size):  # another engine put its own over that one
+            if stamp.size != known.kept.pop(known.newest, stamp.size):  # another engine overwrote that commit
                 known.forget_from(known.newest)
         return known
 
     def _listed(self, store: ObjectStore, table: TableHandle, known: Known | None) -> Known:
-        """The memory of a table in an object store: forgotten once the commit that it ended with is another one.
+        """Return the memory of a table in an object store; a new one once the newest known commit has changed.
 
-        A table that was dropped has neither a first commit nor a checkpoint, whatever others may still put there.
+        A dropped table has neither a first commit nor a checkpoint, whatever others may still put there.
         """
         found = listed(store, known.newest).commits if known else {}
         lost = known.lost(found) if known else []
@@ -307,14 +307,14 @@ class Snapshots:
     def _applied(
         self, table: TableHandle, known: Known, state: State | None, number: int, commit: Sequence[Mapping[str, Any]]
     ) -> State:
-        """The state after a commit; by all of the log where that hands the table over to another engine, or back."""
+        """Return the state after a commit, rebuilt where the commit hands the table to another engine, or back."""
         made = apply(table, state, number, commit)
         if state is not None and state.definition.external != made.definition.external:
             return self._rebuild(table, known, number)
         return self._remembering(table, known, made, commit)
 
     def _remembering(self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]) -> State:
-        """The state that a commit made, with what Trinity kept beside the rows that it brought back, if it did."""
+        """Return the state after a commit; if that brought back rows, with what Trinity had kept beside them."""
         try:
             at = remembered_at(ObjectStore(table.location), table.full_name, made.version, commit)
             return made if at is None else as_remembered(made, self._state(table, known, at), commit)
@@ -324,7 +324,7 @@ class Snapshots:
         return made if made.definition.external else replace(made, forgotten=Forgotten.UNKNOWN, written=False)
 
     def _at_checkpoint(self, table: TableHandle, version: int) -> Replayed | None:
-        """The sum of a log by a checkpoint that is read here; None without one, or where another engine has written."""
+        """Return the sum of a log at a classic checkpoint; None without one, or where another engine has written."""
         store, name = ObjectStore(table.location), table.full_name
         found = at_checkpoint(store, name, version)
         if found is None or not is_own(found.actions()):
@@ -334,7 +334,7 @@ class Snapshots:
         return found if self._since_trinity(table, version) == Since() else None
 
     def _from_checkpoint(self, table: TableHandle, known: Known, found: Replayed, at: int, version: int) -> State:
-        """The state by a checkpoint and the commits since, those that Trinity made by itself at once."""
+        """Return the state from a checkpoint and the commits since; Trinity's own commits are summed first."""
         store, name = ObjectStore(table.location), table.full_name
         commits = read_commits(store, name, range(at + 1, version + 1))
         ours = list(itertools.takewhile(is_of_trinity, commits))
@@ -347,13 +347,13 @@ class Snapshots:
         return state
 
     def _since_trinity(self, table: TableHandle, version: int) -> Since:
-        """The changes by other engines up to a version that is rebuilt, as far as the log tells."""
+        """Return what other engines changed up to a version that is rebuilt, as far as the log shows it."""
         store, name = ObjectStore(table.location), table.full_name
         there = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
         return since_trinity((n, read_commit(store, name, n)) for n in there)
 
     def _rebuild(self, table: TableHandle, known: Known, version: int) -> State:
-        """The state by the actions that would make it, and where these do not tell all by the commits behind them."""
+        """Return the state from the log's sum, and where that is incomplete, from the commits behind it."""
         store, name = ObjectStore(table.location), table.full_name
         actions = replayed(store, name, version, store.names(LOG)).actions()
         if not is_own(actions):
@@ -361,7 +361,7 @@ class Snapshots:
             commits = read_commits(store, name, range(first, version + 1))
             found = apply(table, None, version, dated(actions, first, commits))
             return replace(found, commit=commit_id(by_kind(commits[-1])) if commits else "")
-        since = self._since_trinity(table, version) if store.on_disk else Since()  # elsewhere no other one has written
+        since = self._since_trinity(table, version) if store.on_disk else Since()  # no others write in buckets
         if since.turn is not None and since.turn < version:
             state = self._state(table, known, since.turn)
             for number in range(since.turn + 1, version + 1):
@@ -370,14 +370,14 @@ class Snapshots:
         found = replace(
             self._ordered(table, apply(table, None, version, actions)), displaced=since.displaced, commit=""
         )
-        if commit_stamp(store, version) is None:  # a version that has a checkpoint may have no commit file any more
+        if commit_stamp(store, version) is None:  # a version that has a checkpoint may lack its commit file
             return found
         commit = read_commit(store, name, version)
         found = replace(found, commit=commit_id(by_kind(commit)))
         return found if since.turn is None else self._remembering(table, known, found, commit)
 
     def _ordered(self, table: TableHandle, found: State) -> State:
-        """A version that was rebuilt from a checkpoint, with the order of rows that commits since Trinity's tell."""
+        """Return a version rebuilt from a checkpoint, with the order of rows from the commits since Trinity's."""
         store, name = ObjectStore(table.location), table.full_name
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
@@ -387,6 +387,6 @@ class Snapshots:
 
 
 def _missing(store: ObjectStore, state: State) -> str | None:
-    """A file of a version that is not there, or None."""
+    """Return a file of a version that is missing, or None."""
     files = (*state.files.values(), *state.sidecar)
     return next((path for f in files for path in f.needs if not store.exists(path)), None)

@@ -1,4 +1,4 @@
-"""The state of a table at one version, and what a commit makes of it."""
+"""The state of a table at one version, and how a commit changes it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["Forgotten", "State", "apply", "file_change", "keeps_memory"]
 
 
 class Forgotten(Enum):
-    """Reasons for which what Trinity keeps in domain metadata is not in force."""
+    """Reasons why what Trinity keeps in domain metadata is not in force."""
 
     REMOVED = (
         "no domain metadata of Trinity's any more, since another engine removed it, as ALTER TABLE ... DROP FEATURE "
@@ -57,7 +57,7 @@ class Forgotten(Enum):
     )
 
     def error(self, table: TableHandle) -> TrinityError:
-        """The refusal of the table."""
+        """Return the error that refuses the table."""
         said = self.value.format(name=table.full_name, location=table.location)
         return TrinityError("NOT_SUPPORTED", f"Delta table '{table.full_name}' has {said}.")
 
@@ -76,18 +76,18 @@ class State:
         txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
         protocol: the ``protocol`` action.
-        added: path as the log has it -> add action: of all files of an external table, of the base of Trinity's own.
-        clustering: columns by which Delta clusters the table, by the names that data files have for them.
-        changed: whether other engines changed what Trinity's definition on record says.
+        added: path as the log has it -> add action: of all files of an external table, of the base of a Trinity table.
+        clustering: columns by which Delta clusters the table, by their names in data files.
+        changed: whether other engines changed the definition that Trinity recorded.
         refusal: why the version cannot be read, or None.
         forgotten: why what Trinity keeps beside the rows is not in force; None while it is.
-        written: True while the newest domain metadata says what sidecar and order are in force, as behind no RESTORE.
+        written: whether the newest domain metadata has the sidecar and order in force; False after a RESTORE.
         order: what is remembered of the order of rows.
-        displaced: paths of compacted files from which other engines took rows.
+        displaced: paths of compacted files from which other engines removed rows.
         row_ids: the highest number that row tracking has given to a row, -1 for none.
         commit: id of the commit.
 
-    Files go by the names that they have for their columns.
+    Columns of the files have the names that the files use.
     """
 
     version: int
@@ -112,11 +112,11 @@ class State:
 
     @property
     def mapped(self) -> bool:
-        """True when Delta's column mapping is on."""
+        """Whether Delta's column mapping is on."""
         return str(self.metadata["configuration"].get(MODE, "none")) != "none"
 
     def check_readable(self, table: TableHandle) -> None:
-        """Refuses a version of Trinity's that other engines made unreadable. Raises NOT_SUPPORTED saying by what."""
+        """Refuse a version of a Trinity table that other engines made unreadable. Raises NOT_SUPPORTED naming how."""
         if self.refusal:
             raise self.refusal
         self.check_remembered(table)
@@ -124,12 +124,12 @@ class State:
             raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
 
     def check_remembered(self, table: TableHandle) -> None:
-        """Refuse a version of which it is not known what Trinity keeps beside its rows. Raises NOT_SUPPORTED."""
+        """Refuse a version for which what Trinity keeps beside its rows is not known. Raises NOT_SUPPORTED."""
         if self.forgotten:
             raise self.forgotten.error(table)
 
     def check_there(self, table: TableHandle) -> None:
-        """Refuses a table of Trinity's in an object store that other writers may reach. Raises NOT_SUPPORTED."""
+        """Refuse a Trinity table in an object store that other writers may write to. Raises NOT_SUPPORTED."""
         if self.definition.external:
             return
         if CONDITIONAL_PUT not in self.protocol.get("writerFeatures", ()):
@@ -140,23 +140,23 @@ class State:
             )
 
     def check_writable(self, table: TableHandle) -> None:
-        """Refuses a version to which rows cannot be added. Raises NOT_SUPPORTED saying why."""
+        """Refuse a version to which rows cannot be added. Raises NOT_SUPPORTED with the reason."""
         self.check_readable(table)
         check = check_writable if self.definition.external else check_own_writable
         check(table, self.metadata, self.protocol)
 
 
 def apply(table: TableHandle, state: State | None, version: int, actions: Iterable[Mapping[str, Any]]) -> State:
-    """The state after a commit.
+    """Return the state after a commit.
 
     Raises:
         TrinityError: NOT_SUPPORTED for an external table with a feature that Trinity does not read; BAD_DATA for a
-            version without protocol or metadata, or with a schema that is none.
+            version without protocol or metadata, or with a malformed schema.
     """
     found = by_kind(actions)
     what, store = _described(table, state, found, version), ObjectStore(table.location)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
-    # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once (`restored.py`)
+    # a RESTORE, like a version that is rebuilt from a checkpoint, adds files of many commits at once (`restored.py`)
     gathered = state is None or is_restore([{"commitInfo": info} for info in found.get("commitInfo", ())])
     if what.definition.external:
         apply_external(files, adds, found, lambda a, at: _file(store, a, what.definition, at), version)
@@ -189,14 +189,14 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
 
 
 def keeps_memory(definition: TableDefinition, protocol: Mapping[str, Any]) -> bool:
-    """Return whether a table's protocol lets Trinity keep what it has to keep of the table."""
+    """Return whether a table's protocol allows what Trinity has to keep of the table."""
     return definition.external or DOMAIN_METADATA in (protocol.get("writerFeatures") or ())
 
 
 def _memory(state: State | None, what: State, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state's ``forgotten`` and ``written`` behind a commit; and no sidecar of a table that is another engine's."""
+    """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine."""
     ours = [said for said in domains if said["domain"] in DOMAINS]
-    if what.definition.external:  # what is there is of a table that another engine has replaced
+    if what.definition.external:  # the domain metadata is of a table that another engine has replaced
         return {"sidecar": (), "forgotten": None, "written": True}
     if not keeps_memory(what.definition, what.protocol):
         known = state is not None and state.forgotten is not Forgotten.UNKNOWN
@@ -209,23 +209,23 @@ def _memory(state: State | None, what: State, domains: Iterable[Mapping[str, Any
 
 
 def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
-    """The compacted files that other engines have by now taken away, or deleted rows of; with a new sidecar none."""
+    """Return the compacted files that other engines have removed, or deleted rows of; none after a new sidecar."""
     if any(said["domain"] == SIDECAR_DOMAIN and not said.get("removed") for said in found.get("domainMetadata", ())):
         return frozenset()
     back = {added["path"] for added in found.get("add", ()) if not added.get("deletionVector")}
-    if state.displaced:  # what is taken from then on holds other rows
+    if state.displaced:  # files removed from now on hold other rows
         return state.displaced - back
     taken = {removed["path"] for removed in found.get("remove", ()) if removed["dataChange"]} - back
     return frozenset(path for path in taken & state.files.keys() if _is_compacted(state.files[path]))
 
 
 def _is_compacted(file: DataFile) -> bool:
-    """True when a file has folded rows; another engine's rewrite may have put them there."""
+    """Return whether a file has folded rows; another engine's rewrite may have put them there."""
     return file.tier is Tier.BASE or file.origin is Origin.REWRITTEN
 
 
 def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]], version: int) -> State:
-    """The table after a commit, its files apart: as Trinity left it, and as other engines changed it."""
+    """Return the state after a commit, without files: the definition as Trinity left it, with others' changes."""
     if state and not found.keys() & {"metaData", "protocol"}:
         return state
     metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
@@ -240,7 +240,7 @@ def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequ
         check_readable(table, protocol)
         definition = external_definition(table, metadata)
     else:
-        try:  # a version that cannot be read must not hide those before it, and after it
+        try:  # an unreadable version must not hide those before and after it
             definition = known = on_record(table, metadata)
             check_readable(table, protocol)
             definition = adopted(table, known, metadata)
@@ -256,7 +256,7 @@ def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequ
 def file_change(
     table: TableHandle, definition: TableDefinition, version: int, actions: Iterable[Mapping[str, Any]]
 ) -> FileChange:
-    """The files that a commit added and removed; those that Delta says change no data are a compaction's."""
+    """Return the files that a commit added and removed, without those that change no data, as a compaction's."""
     added = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
     removed = any(a["remove"]["dataChange"] for a in actions if "remove" in a)
     store = ObjectStore(table.location)
@@ -291,7 +291,7 @@ def _file(
 
 
 def _marked(store: ObjectStore, file: DataFile, added: Mapping[str, Any], before: DataFile | None) -> DataFile:
-    """A file with its deleted rows; one that only lost rows keeps its commit number and its maker."""
+    """Return a file with its deleted rows. One that only lost rows keeps its commit number and its maker."""
     if before is not None:
         file = replace(file, commit=before.commit, origin=before.origin)
     vector = added.get("deletionVector")
@@ -304,12 +304,12 @@ def _bucket(tag: str) -> Bucket:
 
 
 def _domains(store: ObjectStore, state: State | None, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sidecar, the oldest readable version, the clustering, and the highest row id, by their names in a state."""
+    """Return the sidecar, the oldest readable version, the clustering and the highest row id, by field of the state."""
     names = ("sidecar", "oldest", "clustering", "row_ids")
     found: dict[str, Any] = {name: getattr(state, name) for name in names} if state else {}
     for domain in domains:
         if domain["domain"] in DOMAINS and domain.get("removed"):
-            continue  # what was there is known, and can be put back
+            continue  # the old content is known, and can be put back
         if domain["domain"] == SIDECAR_DOMAIN:
             listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
             found["sidecar"] = tuple(f.moved(store.path(f.path)) for f in listed)

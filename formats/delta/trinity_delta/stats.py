@@ -1,4 +1,4 @@
-"""Statistics of a file in Delta's JSON, which other engines prune by, and back.
+"""Statistics of a file in Delta's JSON, by which other engines prune, and back.
 
 A bound is written only where it is certain to hold for every reader: no floats (Parquet's bounds leave NaN
 out, Delta's do not), no binaries and booleans (Delta has no bounds for them).
@@ -18,7 +18,7 @@ from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
 __all__ = ["from_delta", "loosened", "parsed_text", "rows_of", "to_delta"]
 
 _TEXT_LENGTH: Final = 32
-"""Longer bounds of strings are cut (min) or left out (max), as Delta keeps its statistics short."""
+"""Longer string bounds are cut (min) or left out (max), as Delta keeps its statistics short."""
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _TEXTS: Final = frozenset({"string", "char", "varchar"})
 _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
@@ -29,7 +29,7 @@ _MARKED: Final = re.compile(r'"\\u0000decimal:([^"]+)"')
 
 
 def to_delta(file: DataFile, definition: TableDefinition) -> str:
-    """The ``stats`` text of an add action, by the names that the file has."""
+    """Return the ``stats`` text of an add action, by the file's names of columns."""
     kinds = _kinds(definition)
     known = {name: s for name, s in file.stats.items() if name in kinds}
     low = {name: _bound(s.min, kinds[name], upper=False) for name, s in known.items()}
@@ -40,12 +40,12 @@ def to_delta(file: DataFile, definition: TableDefinition) -> str:
         "maxValues": {name: v for name, v in high.items() if v is not None},
         "nullCount": {name: s.nulls for name, s in known.items() if s.nulls is not None},
     }
-    # JSON numbers with all the digits of a decimal, which Python's json cannot write
+    # json writes no number with all the digits of a decimal; the marked texts become such numbers
     return _MARKED.sub(r"\1", json.dumps(stats, separators=(",", ":")))
 
 
 def loosened(text: str) -> str:
-    """The ``stats`` text of a file that has lost rows: its bounds hold, and need not be met."""
+    """Return the ``stats`` text of a file that has lost rows: its bounds hold, but need not be tight."""
     known = _TIGHT.sub("", text)
     return f'{known.removesuffix("}")}{"," if len(known) > len("{}") else ""}"tightBounds":false}}'
 
@@ -56,13 +56,13 @@ def parsed_text(stats: Mapping[str, Any]) -> str:
 
 
 def _said(stats: Mapping[str, Any]) -> dict[str, Any]:
-    """Return statistics without those that are not known."""
+    """Return statistics without unknown ones."""
     known = {name: _said(value) if isinstance(value, Mapping) else value for name, value in stats.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
 def _plain(value: Any) -> str:
-    """Return a bound as JSON's text of it, with the mark of a decimal."""
+    """Return a bound as text for JSON; a decimal with its mark."""
     if isinstance(value, Decimal):
         return f"{_MARK}{value:f}"
     if isinstance(value, dt.datetime):
@@ -73,7 +73,7 @@ def _plain(value: Any) -> str:
 
 
 def rows_of(text: str | None) -> int | None:
-    """Return the number of rows that a ``stats`` text says; None where it says none."""
+    """Return the number of rows of a ``stats`` text; None if it has none."""
     return _rows(_parsed_json(text))
 
 
@@ -83,7 +83,7 @@ def _rows(stats: Mapping[str, Any]) -> int | None:
 
 
 def _parsed_json(text: str | None) -> Mapping[str, Any]:
-    """Return the statistics of a text; none of one that other writers have spoiled: files are read without any."""
+    """Return the statistics of a text; empty if another writer wrote no valid JSON: files are read without any."""
     try:
         found = json.loads(text, parse_float=Decimal) if text else {}
     except ValueError:
@@ -92,9 +92,9 @@ def _parsed_json(text: str | None) -> Mapping[str, Any]:
 
 
 def from_delta(text: str | None, definition: TableDefinition) -> tuple[int | None, dict[str, ColumnStats]]:
-    """Return (rows, statistics by stored name) of an add action; None for rows that are not known.
+    """Return (rows, statistics by stored name) of an add action; None for an unknown number of rows.
 
-    What is not understood is left out.
+    Statistics that are not understood are left out.
     """
     stats = _parsed_json(text)
     rows, parts = _rows(stats), (stats.get(part) for part in ("minValues", "maxValues", "nullCount"))
@@ -123,7 +123,7 @@ def _bound(value: Any, kind: str, *, upper: bool) -> Any:
     if kind == "decimal":
         return f"{_MARK}{value:f}" if isinstance(value, Decimal) else None
     if kind in _TEXTS and isinstance(value, str):
-        if "\0" in value:  # as in the mark of a decimal
+        if "\0" in value:  # a NUL begins the mark of a decimal
             return None
         return value if len(value) <= _TEXT_LENGTH else None if upper else value[:_TEXT_LENGTH]
     if kind == "date" and isinstance(value, dt.date):
@@ -134,7 +134,7 @@ def _bound(value: Any, kind: str, *, upper: bool) -> Any:
 
 
 def _instant(value: dt.datetime, kind: str, upper: bool) -> str | None:
-    """Delta keeps milliseconds: down for a minimum, up for a maximum."""
+    """Return a bound in milliseconds, as Delta keeps it: rounded down for a minimum, up for a maximum."""
     if upper and value.microsecond % 1000:
         try:
             value += _MILLISECOND
@@ -149,7 +149,7 @@ def _instant(value: dt.datetime, kind: str, upper: bool) -> str | None:
 def _value(bound: Any, kind: str, *, upper: bool) -> Any:
     try:
         return _parsed(bound, kind, upper) if bound is not None else None
-    except (ValueError, OverflowError, TypeError, AttributeError):  # of another type than the column
+    except (ValueError, OverflowError, TypeError, AttributeError):  # a value of another type than the column's
         return None
 
 

@@ -1,4 +1,4 @@
-"""The log as the adapter commits to it: by puts of its own, or by Delta's own classes."""
+"""The log as the adapter commits to it: by Trinity's own puts, or by Delta's own classes."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ Action = Mapping[str, Any]
 
 
 class Transaction(Protocol):
-    """One optimistic transaction on a version of a table. It raises CommitRaced, and TrinityErrors."""
+    """One optimistic transaction on a version of a table. Its methods raise CommitRaced, and TrinityErrors."""
 
     def read_txn(self, application: str) -> None:
-        """Declares a read of an application's record: a concurrent commit of the same one conflicts."""
+        """Declare a read of an application's record: a concurrent commit of the same one conflicts."""
 
     def read_whole_table(self) -> None:
-        """Declares a read of all rows: any concurrent commit of rows conflicts."""
+        """Declare a read of all rows: any concurrent commit of rows conflicts."""
 
     def alter(self, change: Mapping[str, Any]) -> None:
-        """Commits other values of fields of the ``metaData`` action."""
+        """Commit other values of fields of the ``metaData`` action."""
 
     def update(self, change: Mapping[str, Any]) -> None:
-        """Gives fields of the ``metaData`` action other values with what is committed next."""
+        """Change fields of the ``metaData`` action with the next commit."""
 
     def vacuum(self, mark: Action, retained_ms: int) -> None:
-        """Commits what says that the files of versions older than ``retained_ms`` milliseconds are about to go."""
+        """Commit the note that files of versions older than ``retained_ms`` milliseconds are about to be deleted."""
 
     def commit(
         self, actions: Sequence[Action], *, operation: str, tags: Mapping[str, str] = MappingProxyType({})
     ) -> int:
-        """Commits a change of rows, and returns the version.
+        """Commit a change of rows, and return the version.
 
         Args:
             actions: the change.
             operation: ``Write`` (an append), ``Update``, ``Optimize`` or ``Truncate``.
-            tags: what the ``commitInfo`` says beside it.
+            tags: tags for the ``commitInfo``.
 
         Raises:
             CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
@@ -45,18 +45,18 @@ class Transaction(Protocol):
 
 
 class DeltaLog(Protocol):
-    """The logs of tables, as far as they do not begin with a transaction."""
+    """What is done with a table's log without a transaction."""
 
     @property
     def preferred(self) -> Mapping[str, str]:
-        """Settings of a new table that a user may give another value."""
+        """Settings of a new table that a user may override."""
 
     def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Table configuration with Delta's own spelling of its keys.
+        """Return table configuration with Delta's own spelling of its keys.
 
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY for what cannot be set.
         """
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
-        """Commits the first version, with the ``metaData`` action given."""
+        """Commit the first version, with the given ``metaData`` action."""

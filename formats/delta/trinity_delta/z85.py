@@ -1,4 +1,4 @@
-"""Z85, the text in which Delta's log has bytes: five characters for each four of them."""
+"""Z85, Delta's text for bytes: five characters for every four bytes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)}
 
 
 def to_z85(data: bytes) -> str:
-    """The text of bytes, whose number is a multiple of four."""
+    """Return the text of bytes, whose number is a multiple of four."""
     numbers = (int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4))
     return "".join(_DIGITS[number // 85**power % 85] for number in numbers for power in (4, 3, 2, 1, 0))
 
 
 def from_z85(text: str) -> bytes:
-    """The bytes of a text.
+    """Return the bytes of a text.
 
     Raises:
-        ValueError: the text is none of Z85.
+        ValueError: the text is not Z85.
     """
     if len(text) % 5 or not _VALUES.keys() >= set(text):
         raise ValueError("it is no text of Z85")

@@ -28,8 +28,7 @@ def mark_of(store: ObjectStore, path: str, found: Stat) -> Mark:
     """Return the mark of a file; in a bucket from a listing, whose times may be finer than those of ``stat``.
 
     Times of a disk are fine enough by themselves; those of a bucket may be whole seconds. The mark of a file that
-    Trinity
-    put into a bucket does not change when the file is copied again.
+    Trinity put into a bucket does not change when the file is copied again.
     """
     if store.on_disk:
         return found.modified_ns, found.size

@@ -202,8 +202,7 @@ class Claims:
         """Delete what a complete claim does not need, and what nobody needs, all by the clock of the store.
 
         Those are claims so old that no slow writer can still find their number free, and files that were staged so long
-        ago
-        that nobody will claim them.
+        ago that nobody will claim them.
         """
         claims = {entry.path: entry.modified_ms for entry in self._store.list(_CLAIMS)}
         now = claims.get(_name(claim.number), 0)
