@@ -1,4 +1,4 @@
-"""Data files that another engine brought as they were, by ``add_files``: what they lack is in metadata alone."""
+"""Data files that another engine added unchanged by ``add_files``: what they lack is only in the metadata."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["brings_files", "check_partition_values"]
 
 
 def brings_files(table: Table) -> bool:
-    """Return True for an own table to which another engine may have added files as they were."""
+    """Return whether another engine may have added files unchanged to a Trinity table."""
     return DEFINITION in table.properties and TableProperties.DEFAULT_NAME_MAPPING in table.properties
 
 
 def check_partition_values(table: Table, schema: Schema, files: Iterable[DataFile]) -> None:
-    """Refuse files that lack a column whose values are the partition's: an own table's files are read as they are.
+    """Refuse files that lack a partition column: the files of a Trinity table are read as they are.
 
     Args:
-        table: the table, one of Trinity's own.
+        table: a table that Trinity made.
         schema: the version's schema.
         files: the version's files.
 
     Raises:
-        TrinityError: NOT_SUPPORTED naming file and column, and what helps; BAD_DATA for a file that cannot be read.
+        TrinityError: NOT_SUPPORTED naming file, column and remedy; BAD_DATA for a file that cannot be read.
     """
     if not brings_files(table):
         return
@@ -51,7 +51,7 @@ def check_partition_values(table: Table, schema: Schema, files: Iterable[DataFil
 
 
 def _present(file: DataFile, schema: Schema) -> set[str]:
-    """Return the columns of a file: as its manifest tells them, else as the file does."""
+    """Return the columns of a file, from its manifest if that has them, else from the file."""
     if is_sink_file(file.name):
         return set(file.partition)
     if file.column_sizes:

@@ -1,4 +1,4 @@
-"""Changes of other engines to Trinity's tables that cannot be taken over: refused by name, for reads and writes."""
+"""Changes of other engines to Trinity's tables that cannot be adopted: reads and writes refuse them by name."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _WRITABLE: Final = 2
 def check_own_readable(
     table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot | None
 ) -> None:
-    """Refuses a version of Trinity's that the engine's own file scan would misread.
+    """Refuse a version of a Trinity table that the engine's own file scan would misread.
 
     Args:
-        table: the table; of those that others made the native scan honours all this.
+        table: the table; for tables of others the native scan handles all this.
         schema: the version's schema.
-        manifests: those of the version that still have files.
-        snapshot: the version's.
+        manifests: the version's manifests that still have files.
+        snapshot: the version's snapshot.
 
     Raises:
-        TrinityError: NOT_SUPPORTED saying by what, and what helps.
+        TrinityError: NOT_SUPPORTED naming the cause and the remedy.
     """
     if DEFINITION not in table.properties:
         return
@@ -66,14 +66,14 @@ def check_own_readable(
 
 
 def _takes_files(snapshot: Snapshot) -> bool:
-    """True when a commit took files away, and not just to rewrite them."""
+    """Return whether a commit removed files, and not only to rewrite them."""
     operation = snapshot.summary.operation if snapshot.summary else Operation.OVERWRITE
     rewrites = operation in (Operation.APPEND, Operation.REPLACE)
     return not rewrites and summary_of(snapshot).get("deleted-data-files", "0") != "0"
 
 
 def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile], changes: Sequence[Snapshot]) -> None:
-    """Refuses a version in which other engines' commits changed rows that are folded from versions aside (E3)."""
+    """Refuse a version in which other engines changed rows that were folded from versions kept aside (E3)."""
     store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, changes[-1]))
     if not index.sidecar or not keeps_aside(definition_of(table.name(), table.metadata, schema)):
@@ -81,13 +81,13 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
     gone = {store.relative(path) for change in changes for path in _files_of(table, _own(table, change), taken=True)}
     live = {store.relative(path) for path in _files_of(table, manifests)}
-    rewritten = not base <= live | gone  # by others, and so their files may have those rows
+    rewritten = not base <= live | gone  # rewritten by others, whose files may have those rows
     if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
         raise _changed_aside(table)
 
 
 def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
-    """Refuses a version in which rows are deleted by position that are folded from versions aside (E3)."""
+    """Refuse a version in which rows are deleted by position that were folded from versions kept aside (E3)."""
     if not keeps_aside(definition_of(table.name(), table.metadata, schema)):
         return
     store = ObjectStore(table.location())
@@ -104,13 +104,13 @@ def _changed_aside(table: Table) -> TrinityError:
 
 
 def _own(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    """The manifests that a commit wrote."""
+    """Return the manifests that a commit wrote."""
     with bad_data(snapshot.manifest_list):
         return [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
 
 
 def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = False) -> Iterator[str]:
-    """Paths of the live files of some manifests, or of those that they say were taken."""
+    """Yield the paths of the live files of manifests, or of their removed files."""
     for manifest in manifests:
         with bad_data(manifest.manifest_path):
             entries = manifest.fetch_manifest_entry(table.io, discard_deleted=not taken)
@@ -120,7 +120,7 @@ def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = 
 
 
 def check_own_writable(table: Table, manifests: Sequence[ManifestFile]) -> None:
-    """Refuses to write where the outcome could not be read. Raises NOT_SUPPORTED, as reads of the newest version do."""
+    """Refuse to write what could not be read afterwards. Raises NOT_SUPPORTED, as reads of the newest version do."""
     if DEFINITION not in table.properties:
         return
     check_own_readable(table, table.schema(), manifests, table.metadata.current_snapshot())

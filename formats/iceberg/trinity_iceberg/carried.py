@@ -1,7 +1,7 @@
-"""Facts that Trinity carries from commit to commit: in the summary of each snapshot, and where no expiry reaches it.
+"""Facts that Trinity carries from commit to commit: in the summary of each snapshot, and in a table property.
 
-A version is read by the summaries of its own snapshot and of those before it. Another engine may let these expire:
-then the table property of the newest commit has what they said.
+A version is read with the summaries of its own snapshot and of earlier ones. Another engine may let these expire. Then
+the table property of the newest commit still holds them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 OPERATION: Final = "trinity.operation"
-"""Snapshot summary: what Trinity did, as ``history()`` shows it."""
+"""Snapshot summary: Trinity's name for the operation, as ``history()`` shows it."""
 TXN: Final = "trinity.txn"
 """Snapshot summary: JSON object application -> highest recorded version (L4); carried forward."""
 INDEX: Final = "trinity.index"
@@ -45,78 +45,78 @@ INDEX: Final = "trinity.index"
 ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
 STATE: Final = "trinity.state"
-"""Table property: JSON object with what the newest Trinity commit carries, and its version."""
+"""Table property: JSON object with the facts that the newest Trinity commit carries, and its version."""
 _CARRIED: Final = (TXN, INDEX, ORDER)
 CREATED: Final = {STATE: '{"version": "1"}'}
 """Table property of a new table."""
 
 
 def version_of(snapshot: Snapshot | None) -> int:
-    """The version that a snapshot is: its sequence number; 0 for a table without any snapshot."""
+    """Return the version of a snapshot: its sequence number; 0 for a table without snapshots."""
     return (snapshot.sequence_number or 0) if snapshot else 0
 
 
 def lineage(metadata: TableMetadata) -> list[Snapshot]:
-    """The snapshots that led to the present one, oldest first, as far as they have not expired."""
+    """Return the unexpired snapshots that led to the current one, oldest first."""
     return list(newest_first(metadata))[::-1]
 
 
 def newest_first(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """The snapshots that led to the present one, as far as they have not expired; who stops early has looked at few."""
+    """Yield the unexpired snapshots that led to the current one, newest first; the lookup is lazy."""
     at, snapshots = metadata.current_snapshot_id, metadata.snapshots
-    for snapshot in reversed(snapshots):  # a snapshot is put behind those before it
+    for snapshot in reversed(snapshots):  # a snapshot comes after those before it
         if at is None:
             return
         if snapshot.snapshot_id == at:
             yield snapshot
             at = snapshot.parent_snapshot_id
     by_id = {s.snapshot_id: s for s in snapshots} if at is not None else {}
-    while at is not None and at in by_id:  # unless another engine has put them in another order
+    while at is not None and at in by_id:  # another engine has reordered them
         yield by_id[at]
         at = by_id[at].parent_snapshot_id
 
 
 def carried(metadata: TableMetadata) -> dict[str, str]:
-    """The facts that the next commit must carry forward: transactions and file index of the newest Trinity commit.
+    """Return the facts that the next commit must carry forward, from the newest Trinity commit.
 
     Raises:
-        TrinityError: BAD_DATA when the snapshots that said so are gone, and nothing else says it.
+        TrinityError: BAD_DATA when the snapshots with these facts have expired, and no property has them.
     """
     return _carried_at(metadata, newest_first(metadata))
 
 
 def index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
-    """Name of the file index of a version. Raises BAD_DATA as :func:`carried` does."""
+    """Return the name of a version's file index. Raises BAD_DATA as :func:`carried` does."""
     known = _up_to(metadata, snapshot)
     first = next(known, snapshot)
     return _carried_at(metadata, chain([first], known)).get(INDEX)
 
 
 def order_at(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[str | None, list[Snapshot]]:
-    """The order of rows that a version carries, and the snapshots of other engines since that was put down."""
+    """Return the order of rows that a version carries, and the snapshots of other engines since it was recorded."""
     others = list(takewhile(lambda s: OPERATION not in summary_of(s), _up_to(metadata, snapshot)))
     return _carried_at(metadata, _up_to(metadata, snapshot)).get(ORDER), others[::-1]
 
 
 def _up_to(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """The lineage of a version, the newest first."""
+    """Return the lineage of a version, newest first."""
     return (s for s in newest_first(metadata) if version_of(s) <= version_of(snapshot))
 
 
 def indexes(metadata: TableMetadata, without: Collection[int] = ()) -> set[str]:
-    """Names of the file indexes that the table's versions need, but for some, given by snapshot."""
+    """Return the names of the file indexes that the table's versions need, without the snapshots given."""
     found = {_carried_by(s).get(INDEX) for s in metadata.snapshots if s.snapshot_id not in without}
     found.add(_recorded(metadata).get(INDEX))
     return {name for name in found if name}
 
 
 def on_record(metadata: TableMetadata, version: int, found: Mapping[str, str]) -> tuple[TableUpdate, ...]:
-    """The update that puts what a commit carries into the table's properties.
+    """Return the update that puts the facts of a commit into the table's properties.
 
     Args:
-        metadata: the table before the commit; one of others that carries nothing is left alone.
+        metadata: the table before the commit; an external table without facts is left alone.
         version: the commit's version.
-        found: what it carries.
+        found: the facts that it carries.
     """
     if not found.keys() & {*_CARRIED} and DEFINITION not in metadata.properties:
         return ()
@@ -125,14 +125,14 @@ def on_record(metadata: TableMetadata, version: int, found: Mapping[str, str]) -
 
 
 def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[str, str]:
-    """The facts that a version carries, by its lineage, the newest first."""
+    """Return the facts that a version carries, from its lineage, newest first."""
     newest = oldest = None
     for snapshot in snapshots:
         if OPERATION in summary_of(snapshot):
             return _carried_by(snapshot)
         newest, oldest = newest or snapshot, snapshot
     recorded = _recorded(metadata)
-    # a later commit's record says nothing of an older version
+    # a later commit's record holds nothing about an older version
     if recorded and (oldest is None or int(recorded["version"]) < version_of(oldest)):
         return {k: recorded[k] for k in _CARRIED if k in recorded}
     if DEFINITION not in metadata.properties:
@@ -156,5 +156,5 @@ def _carried_by(snapshot: Snapshot) -> dict[str, str]:
 
 
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
-    """The entries of a snapshot's summary."""
+    """Return the entries of a snapshot's summary."""
     return snapshot.summary.additional_properties if snapshot.summary is not None else {}

@@ -1,4 +1,4 @@
-"""The commit: one attempt at a snapshot on the newest one, by the shared template."""
+"""The commit: one attempt to put a snapshot on the newest one, by the shared template."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class IcebergAttempt(Attempt):
             order = appended_order(change.insert, state, self.snapshots)
             return SnapshotChange("append", added, summary=summary, order=order)
         updates, requirements = stamp_updates(state, change.insert)
-        order = RowOrder() if updates else None  # the first that there is to remember
+        order = RowOrder() if updates else None  # the first order to remember
         return SnapshotChange("merge", added, change.removed, summary, updates, requirements, order=order)
 
     def _truncated(self, change: Change, summary: Mapping[str, str]) -> SnapshotChange:
@@ -83,7 +83,7 @@ class IcebergAttempt(Attempt):
         assert change.rewrite is not None
         written, metadata, store = change.rewrite.definition, self.state.metadata, ObjectStore(self.table.location)
         added = named_now(change.rows, written, self.state.loaded)
-        if written.external:  # whose rows have their order by the sequence number of the new files
+        if written.external:  # rows are ordered by the sequence number of the new files
             check_deletes(change.table, self.state)
             return SnapshotChange("compact", added, change.removed)
         index = open_index(store, carried(metadata).get(INDEX))

@@ -1,4 +1,4 @@
-"""Position delete files, as manifests list them: those of resolves (R1) are each about one data file, by its bounds."""
+"""Position delete files, as manifests list them. One of a resolve (R1) is about one data file, as its bounds show."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ __all__ = [
 
 _log: Final = logger(__name__)
 _PATH_ID: Final = 2147483546
-"""Field id of ``file_path``, by the specification."""
+"""Field id of ``file_path``, by Iceberg's specification."""
 
 
 class DeletesWriter(ManifestWriterV2):
-    """Writes a manifest of delete files, for which PyIceberg has no writer."""
+    """Writes a manifest of delete files. PyIceberg has no such writer."""
 
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
@@ -59,25 +59,25 @@ class DeletesWriter(ManifestWriterV2):
 
 class _Sink(PositionDeleteSink):
     encoding = "PLAIN"
-    """The one of Iceberg's own writers, which every reader knows."""
+    """The encoding of Iceberg's own writers, which every reader knows."""
     ending = ".parquet"
-    """As of any delete file of Iceberg's: manifests list them, and other engines read them."""
+    """The ending of Iceberg's delete files: manifests list them, and other engines read them."""
 
     def named(self, file: DataFile) -> str:
-        """The location by which the table's manifests know the file."""
+        """Return the location of a data file in the table's manifests."""
         return Location.of(file.path).format_uri
 
 
 def warn_of_views(
     table: TableHandle, version: int, *, before: Iterable[DataFile], deletes: Sequence[DeletesFragment]
 ) -> None:
-    """Log a warning where a version is the first one with delete files: Spark has no changelog view of it.
+    """Warn when a version is the first one with delete files: Spark's changelog view fails from there on.
 
     Args:
         table: the table.
         version: the version.
         before: the live files of the version before.
-        deletes: the delete files that came.
+        deletes: the delete files that were added.
     """
     if deletes and not any(file.deletes for file in before):
         _log.warning(
@@ -89,15 +89,15 @@ def warn_of_views(
 
 
 def delete_sink(rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
-    """A sink of position delete files."""
+    """Return a sink of position delete files."""
     return _Sink(rewrite, sink)
 
 
 def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
-    """A position delete file as Iceberg lists it.
+    """Return a position delete file as Iceberg lists it.
 
     Args:
-        made: what its sink has reported.
+        made: the fragment of its sink.
         of: the data file as Iceberg lists it, whose partition it shares.
     """
     [path] = made.deletes.paths
@@ -121,20 +121,20 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
 
 
 def target_path(entry: ManifestEntry) -> str | None:
-    """Absolute path of the one data file that a delete file is about; None where its bounds do not say."""
+    """Return the absolute path of the one data file that a delete file is about; None if its bounds do not tell."""
     low, high = ((b or {}).get(_PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
     return local_path(low.decode()) if low and low == high else None
 
 
 def position_deletes(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry] | None:
-    """The delete files of a manifest; None unless all of them are Parquet files of positions, whoever wrote them."""
+    """Return the delete files of a manifest; None unless all of them are Parquet files of positions."""
     entries = _entries(table, manifest)
     kind = DataFileContent.POSITION_DELETES, FileFormat.PARQUET
     return entries if all((e.data_file.content, e.data_file.file_format) == kind for e in entries) else None
 
 
 def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, PositionDeletes]:
-    """Absolute path of a data file -> its deleted rows, of a version whose delete files are files of positions.
+    """Return absolute path of a data file -> its deleted rows, for a version with position deletes only.
 
     Raises:
         TrinityError: BAD_DATA naming a delete file that is missing or corrupt.
@@ -149,12 +149,12 @@ def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, Pos
 
 
 def _entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
-    """The delete files that a manifest lists: a version asks which kind they are, and what they delete."""
+    """Return the delete files that a manifest lists, from the cache: they are asked for twice."""
     return _listed.get(manifest.manifest_path, lambda: read_entries(table.io, manifest))
 
 
 def _targets(entry: ManifestEntry) -> list[tuple[str, PositionDeletes]]:
-    """(absolute path of a data file, its rows that a delete file deletes), one or many."""
+    """Return (absolute path of a data file, its rows that a delete file deletes), one or many."""
     file = local_path(entry.data_file.file_path)
     if (path := target_path(entry)) is not None:
         return [(path, PositionDeletes(entry.data_file.record_count, (file,)))]
@@ -163,7 +163,7 @@ def _targets(entry: ManifestEntry) -> list[tuple[str, PositionDeletes]]:
 
 
 def _together(deletes: Sequence[PositionDeletes]) -> PositionDeletes:
-    """The deleted rows of a data file that several delete files name."""
+    """Return the deleted rows of a data file from its several delete files."""
     if len(deletes) == 1:
         return deletes[0]
     name = next((d.of for d in deletes if d.of is not None), None)
@@ -174,10 +174,10 @@ def _together(deletes: Sequence[PositionDeletes]) -> PositionDeletes:
 _listed: Final[Cache[str, Sequence[ManifestEntry]]] = Cache(32)
 """Manifest of delete files -> its entries."""
 _named: Final[Cache[str, Mapping[str, int]]] = Cache(1000)
-"""Delete file -> the data files that it names, and how many rows of each."""
+"""Delete file -> the data files that it names, and the number of rows of each."""
 _counts: Final[Cache[PositionDeletes, int]] = Cache(1000)
 
 
 def with_deletes(files: Sequence[DataFile], deletes: Mapping[str, PositionDeletes]) -> list[DataFile]:
-    """The data files with their deleted rows."""
+    """Return the data files with their deleted rows."""
     return [replace(f, deletes=deletes[f.path]) if f.path in deletes else f for f in files]

@@ -1,4 +1,4 @@
-"""Entries of manifests: data files as Iceberg lists them, and what becomes of an entry in a later commit."""
+"""Entries of manifests: data files as Iceberg lists them, and their entries in later commits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Columns", "data_file", "deleted", "existing", "iceberg_file"]
 
 
 def existing(entry: ManifestEntry) -> ManifestEntry:
-    """The entry of a file that stays."""
+    """Return the entry of a file that stays."""
     return _with_status(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
 
 def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
-    """The entry of a file that a snapshot removes, with that snapshot's id."""
+    """Return the entry of a file that a snapshot removes, with that snapshot's id."""
     return _with_status(entry, ManifestEntryStatus.DELETED, snapshot_id)
 
 
@@ -44,7 +44,7 @@ def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id:
 
 
 def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec: PartitionSpec) -> IcebergFile:
-    """A file of a sink as Iceberg lists it; ``paths`` are the field ids of its columns by their paths."""
+    """Return a file of a sink as Iceberg lists it; ``paths`` are the field ids of its columns by their paths."""
     fields = {f.name: f for f in schema.fields}
     stats = {fields[name]: s for name, s in file.stats.items() if name in fields}
     limits = {f.field_id: bounds(f.field_type, s) for f, s in stats.items()}
@@ -81,15 +81,15 @@ class Columns:
 
 
 def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:
-    """A live file of a manifest, its partition apart.
+    """Return a live file of a manifest, without its partition.
 
     Args:
-        entry: the file's, with both sequence numbers.
-        columns: those of the schema by whose names its statistics go.
-        snapshot: the one that added it; None once that has expired.
+        entry: the file's entry, with both sequence numbers.
+        columns: the columns of the schema whose names its statistics use.
+        snapshot: the snapshot that added it; None once that has expired.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for another kind of file than Parquet.
+        TrinityError: NOT_SUPPORTED for a file that is not Parquet.
     """
     file = entry.data_file
     if file.file_format != FileFormat.PARQUET:

@@ -1,4 +1,4 @@
-"""Expiry: snapshots that are forgotten, and metadata files that no snapshot needs any more."""
+"""Expiry: forgets snapshots, and deletes metadata files that no snapshot needs any more."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from trinity_iceberg.swap import commit_updates
 __all__ = ["delete_metadata", "expire", "expiry_due"]
 
 EXPIRED_AT_ONCE: Final = 50
-"""Versions that a commit forgets at once, so that few commits have that to do."""
+"""Versions that one commit forgets together, so that few commits have to do it."""
 _AGE: Final = "history.expire.max-snapshot-age-ms"
 _KEEP: Final = "history.expire.min-snapshots-to-keep"
 
 
 def expire(loaded: Table, older_than_ms: int) -> bool:
-    """Forgets the versions whose successor is old enough; whether there was any."""
+    """Forget the versions whose successor is old enough; return whether there were any."""
     gone = _expired(loaded.metadata, older_than_ms)
     if not gone:
         return False
@@ -34,10 +34,10 @@ def expire(loaded: Table, older_than_ms: int) -> bool:
 
 
 def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
-    """Updates by which a commit forgets old versions, as the table's own properties ask for; their files stay.
+    """Return the updates by which a commit forgets old versions, if the table's properties ask for it; files stay.
 
-    A table that sets ``history.expire.max-snapshot-age-ms`` keeps the versions that were the newest one within that
-    time, and ``history.expire.min-snapshots-to-keep`` in any case. They go many at a time. All stay without it.
+    A table with ``history.expire.max-snapshot-age-ms`` keeps the versions that were the newest within that time, and at
+    least ``history.expire.min-snapshots-to-keep`` of them. Others are forgotten many at a time. Without it all stay.
     """
     age, keep = (_number(metadata.properties.get(name)) for name in (_AGE, _KEEP))
     snapshots = metadata.snapshots
@@ -51,12 +51,12 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
 
 
 def _expired(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[int]:
-    """The ids of versions whose successor is old enough, but for the newest ones."""
+    """Return the ids of versions whose successor is old enough, except the newest ``keep``."""
     chain = lineage(metadata)
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     old = [s for s, following in pairwise(chain) if following.timestamp_ms <= older_than_ms]
     old = old[: max(0, len(chain) - keep)]
-    # what older versions of other engines' commits carry is said by the last commit of Trinity's before them
+    # what older versions of other engines carry is in the last Trinity commit before them, which has to stay
     while old and len(old) < len(chain) - 1 and OPERATION not in summary_of(chain[len(old)]):
         old.pop()
     return {s.snapshot_id for s in old} - heads
@@ -72,7 +72,7 @@ def _number(text: str | None) -> int | None:
 
 
 def delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) -> None:
-    """Deletes metadata files that no snapshot needs; a commit under way may need those of the last minutes."""
+    """Delete metadata files that no snapshot needs; a commit under way may need those of the last minutes."""
     limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
     for folder in ("metadata", SIDECAR_FOLDER):
         store.delete(

@@ -1,4 +1,4 @@
-"""Iceberg tables that other engines made: read through Iceberg's own Spark reader."""
+"""Iceberg tables that other engines made. They are read through Iceberg's own Spark reader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRITABLE: Final = 2
 
 
 def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
-    """Refuses a table whose commits have no order. Raises NOT_SUPPORTED."""
+    """Refuse a table whose commits have no order. Raises NOT_SUPPORTED."""
     if metadata.format_version < 2:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -35,7 +35,7 @@ def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
 
 
 def check_writable(table: TableHandle, loaded: Table) -> None:
-    """Refuses what an append could not honour. Raises NOT_SUPPORTED."""
+    """Refuse a table to which an append is not supported. Raises NOT_SUPPORTED."""
     if loaded.metadata.format_version > _WRITABLE:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -46,7 +46,7 @@ def check_writable(table: TableHandle, loaded: Table) -> None:
 
 
 def check_committable(table: TableHandle, loaded: Table) -> None:
-    """Refuse a table that was found by its place and belongs to a catalog (NOT_SUPPORTED)."""
+    """Refuse a table that was opened by its location, but belongs to a catalog. Raises NOT_SUPPORTED."""
     by_location = isinstance(loaded.catalog, LocationCatalog)
     if by_location and Numbered.of(Location.of(loaded.metadata_location).name) is None:
         raise TrinityError(
@@ -61,10 +61,10 @@ class IcebergScan(NativeScan):
 
     Args:
         table: the table.
-        loaded: its metadata.
+        loaded: the table as PyIceberg loaded it.
         snapshot: the version's snapshot.
         columns: names of the storage columns.
-        manifests: reads those of the version that still have files.
+        manifests: returns the version's manifests that still have files.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class IcebergScan(NativeScan):
 
     @property
     def as_written(self) -> bool:
-        # version 3 has default values, a mapping other names
+        # version 3 has default values, a name mapping other names
         if self._loaded.format_version > _WRITABLE or TableProperties.DEFAULT_NAME_MAPPING in self._loaded.properties:
             return False
         return all(m.content == ManifestContent.DATA for m in self._manifests())
@@ -116,7 +116,7 @@ class IcebergScan(NativeScan):
 
 
 def _file_io(java: Any, session: Any, place: Location) -> Any:
-    """Iceberg's way to the files of a table: Hadoop's, or by a key that the catalog has handed out S3's."""
+    """Return Iceberg's file access for a table: Hadoop's; or S3's, with a key that the catalog handed out."""
     key = None if place.on_disk else granted(place)
     if key is None:
         hadoop = session.sessionState().newHadoopConf()
@@ -124,7 +124,7 @@ def _file_io(java: Any, session: Any, place: Location) -> Any:
         return java.org.apache.iceberg.hadoop.HadoopFileIO(hadoop)
     options = key.options.resolved()
     told = {
-        "http-client.type": "urlconnection",  # the one that needs no further client of Amazon's
+        "http-client.type": "urlconnection",  # the client that needs no further library of Amazon
         "client.region": options.region or "us-east-1",
         "s3.endpoint": options.endpoint,
         "s3.path-style-access": str(not options.virtual_hosted_style).lower(),

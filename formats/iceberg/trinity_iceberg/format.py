@@ -1,4 +1,4 @@
-"""The door of the adapter: the format, its catalogs and their options."""
+"""The entry point: it makes catalogs of Iceberg tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class IcebergConnector(Connector):
 
     Args:
         catalog: the Trinity catalog's name.
-        options: its settings.
+        options: the catalog's settings.
     """
 
     def __init__(self, catalog: str, options: IcebergOptions) -> None:
@@ -51,18 +51,18 @@ class IcebergConnector(Connector):
 
     @cached_property
     def metadata(self) -> IcebergMetadata:
-        """Names and commits."""
+        """The metadata: names and commits."""
         from trinity_iceberg.metadata import IcebergMetadata
 
         return IcebergMetadata(self._catalog, self._iceberg, self._options.folder)
 
     @property
     def sinks(self) -> PageSinkProvider:
-        """The shared Parquet sinks."""
+        """The shared Parquet sinks, with Iceberg's partition transforms and delete files."""
         return self._sinks
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
-        """The metadata of a table that lies in a folder, whose catalog is not at hand."""
+        """Return the metadata of a table in a folder, without its catalog."""
         from trinity_iceberg.location_catalog import LocationCatalog
         from trinity_iceberg.metadata import IcebergMetadata
         from trinity_iceberg.metadata_files import present_file
@@ -78,24 +78,24 @@ class IcebergConnector(Connector):
         return self._external[table.location]
 
     def close(self) -> None:
-        """Closes the connections to the catalog."""
+        """Close the connections to the catalog."""
         self._iceberg.close()
 
     def spark_catalog_settings(self, name: str) -> dict[str, str]:
-        """Settings under which Spark's Iceberg runtime opens this same catalog, whose SQLite file is made if need be.
+        """Return the settings by which Spark's Iceberg runtime opens this catalog. Make its SQLite file if missing.
 
         Args:
-            name: name of the Spark catalog; for a SQL catalog the name of the PyIceberg catalog, because it is
+            name: name of the Spark catalog. A SQL catalog needs the name of the PyIceberg catalog, because that is
                 part of the key under which tables are registered.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for another name.
+            TrinityError: INVALID_ARGUMENTS for another name; NOT_SUPPORTED for a catalog of a custom class.
         """
         own = self._options.catalog_name or self._catalog
         given = self._options.properties()
         settings = {**_kind(given), "cache-enabled": "false"}
         if self._options.vended:
-            settings[DELEGATION] = VENDED  # which S3FileIO takes, of Amazon's bundle of Iceberg
+            settings[DELEGATION] = VENDED  # S3FileIO, of Iceberg's bundle for Amazon, reads it
         elif self._options.folder and not self._options.folder.on_disk:
             setting, implementation = HADOOP_S3
             settings["io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
@@ -117,7 +117,7 @@ class IcebergConnector(Connector):
         return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{k}": v for k, v in settings.items()}}
 
     def _make_file(self) -> None:
-        """Makes SQLite's file, in a folder that SQLite's driver for JDBC would not make."""
+        """Make SQLite's file and its folder, which SQLite's JDBC driver would not make."""
         from trinity_iceberg.sqlite_file import SqliteTables
 
         if isinstance(self._iceberg, SqliteTables):
@@ -125,7 +125,7 @@ class IcebergConnector(Connector):
 
 
 def _kind(given: Mapping[str, Any]) -> dict[str, str]:
-    """The kind of catalog, and of Amazon's which one it is; by which keys is said to Spark's machines alone (N4)."""
+    """Return the settings for the kind of catalog, for Glue also which one; Spark's machines have the keys (N4)."""
     if "type" not in given:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -137,9 +137,9 @@ def _kind(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _jdbc(uri: str) -> dict[str, str]:
-    """The settings for JDBC of an SQLAlchemy address: ``sqlite:////a/b?x`` is ``jdbc:sqlite:/a/b``.
+    """Return the JDBC settings for an SQLAlchemy address: ``sqlite:////a/b?x`` is ``jdbc:sqlite:/a/b``.
 
-    User and password go beside the address, which JDBC does not take them in, and which Spark shows (N4).
+    User and password are separate settings: JDBC does not read them from the address, and Spark shows the address (N4).
     """
     scheme, _, rest = uri.partition("://")
     if scheme.startswith("sqlite"):
@@ -152,7 +152,7 @@ def _jdbc(uri: str) -> dict[str, str]:
 
 
 def _open(catalog: str, options: IcebergOptions) -> Catalog:
-    """Opens the PyIceberg catalog and sees to its ``default`` namespace."""
+    """Open the PyIceberg catalog, and make its ``default`` namespace if it is missing."""
     if folder := options.folder:
         if found := [c for c in "#?%" if c in str(folder)]:
             raise TrinityError(
@@ -162,8 +162,8 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             )
         if folder.on_disk:
             check_warehouse(folder)
-        elif not options.vended:  # there are keys for tables alone
-            ObjectStore(folder).is_folder()  # the bucket is there, and may be listed
+        elif not options.vended:  # there are keys for tables only
+            ObjectStore(folder).is_folder()  # fails unless the bucket exists and may be listed
     try:
         from pyiceberg.exceptions import NotInstalledError
 
@@ -183,11 +183,11 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
         except NotInstalledError as error:
             raise _not_installed(catalog, str(properties["type"])) from error
         except Exception as error:
-            # two processes that open a new database at once both make its tables; the loser looks again
+            # two processes that open a new database at once both make its tables; the loser tries again
             if attempt < 2 and "already exists" in str(error):
                 time.sleep(0.05)
                 continue
-            # (SQLite says no more of a file that may not be read; its folder is there)
+            # SQLite says no more about a file that may not be read; its folder exists
             closed = "unable to open database file" in str(error) and str(options.folder) in properties.get("uri", "")
             raise TrinityError(
                 "PERMISSION_DENIED" if closed or is_denied(error) else "CONFIGURATION_INVALID",
@@ -198,7 +198,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
 
 
 def _not_installed(catalog: str, kind: str) -> TrinityError:
-    """Return the error of a catalog type whose packages are an extra: Glue's is Trinity's, the others PyIceberg's."""
+    """Return the error of a catalog type whose packages are an extra: Trinity's for Glue, else PyIceberg's."""
     extra = "trinity-merge[glue]" if kind == "glue" else f"pyiceberg[{kind}]"
     return TrinityError(
         "CONFIGURATION_INVALID",
@@ -225,29 +225,29 @@ def _vending(name: str, options: IcebergOptions) -> Catalog:
 
     properties = options.properties()
     for option in ("type", *(known for known in properties if known.lower() == DELEGATION.lower())):
-        properties.pop(option, None)  # PyIceberg asks for keys by itself
+        properties.pop(option, None)  # PyIceberg asks for keys on its own
     return VendingCatalog(name, options.place, **properties)
 
 
 class IcebergFormat(Format):
-    """The Iceberg format; what the entry point names."""
+    """The Iceberg format; the entry point names it."""
 
     @property
     def property_prefixes(self) -> tuple[str, ...]:
-        """Iceberg's own table properties."""
+        """Prefixes of Iceberg's own table properties."""
         return ("write.", "read.", "commit.", "history.")
 
     @property
     def in_object_stores(self) -> bool:
-        """True: tables may lie in buckets, beside a catalog that is in a database."""
+        """Whether tables may lie in buckets: yes, also with a catalog that is in a database."""
         return True
 
     def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
-        """True for a REST catalog that is asked for keys."""
+        """Return whether the options are of a REST catalog that hands out keys. Raises NOT_SUPPORTED for others."""
         return hands_out_keys(options)
 
     def folder(self, options: Mapping[str, Any]) -> str | None:
-        """The warehouse; None for a name that a service knows it by."""
+        """Return the warehouse; None if it is a name in a catalog service."""
         return folder_of(options)
 
     @property
@@ -260,7 +260,7 @@ class IcebergFormat(Format):
         )
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> IcebergConnector:
-        """Opens a catalog; see :class:`IcebergOptions`."""
+        """Open a catalog; see :class:`IcebergOptions`."""
         parsed = IcebergOptions.of(catalog, options)
         parsed.check(catalog)
         return IcebergConnector(catalog, parsed)

@@ -1,4 +1,4 @@
-"""The deeds of the commits of an Iceberg table, as ``history()`` shows it."""
+"""The entries of ``history()`` for an Iceberg table."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["commit_of", "history_entry", "is_compaction"]
 
 
 def history_entry(snapshot: Snapshot) -> HistoryEntry:
-    """The entry of ``history()`` for a commit."""
+    """Return the entry of ``history()`` for a commit."""
     details = {"snapshot_id": snapshot.snapshot_id, **_details(snapshot)}
     commit = commit_of(snapshot)
     return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details, commit)
 
 
 def commit_of(snapshot: Snapshot | None) -> str:
-    """Return what tells a commit from others of its sequence number: the id of its snapshot, 0 before the first one."""
+    """Return the id of a commit's snapshot, which identifies it; 0 before the first one."""
     return str(snapshot.snapshot_id if snapshot else 0)
 
 
 def _operation(snapshot: Snapshot) -> str:
-    """The operation of a commit: Trinity's word, or Iceberg's for the commits of other engines."""
+    """Return the operation of a commit: Trinity's name, or Iceberg's for commits of other engines."""
     summary = snapshot.summary
     if summary is None:
         return "append"
@@ -31,7 +31,7 @@ def _operation(snapshot: Snapshot) -> str:
 
 
 def is_compaction(snapshot: Snapshot) -> bool:
-    """True when a commit, of any engine, left the rows as they were."""
+    """Return whether a commit, of any engine, left the rows as they were."""
     replaces = snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
     return replaces or _operation(snapshot) == "compact"
 

@@ -1,4 +1,4 @@
-"""The file index: what a manifest cannot say of rewritten files, and what keeps other engines from removing it."""
+"""The file index: facts about rewritten files that no manifest can hold, and its guard against removal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "open_index", "put_index",
 
 SIDECAR_FOLDER: Final = "_trinity"
 _FILES: Final = 1 << 14
-"""Most files of one index that are guarded."""
+"""The most files of one index that are guarded."""
 
 
 @contextmanager
 def bad_data(path: str) -> Iterator[None]:
-    """Maps whatever a decoder raises on a missing or damaged metadata file to BAD_DATA, naming the file."""
+    """Map decoders' errors on a missing or damaged metadata file to BAD_DATA, naming the file."""
     try:
         yield
     except TrinityError:
@@ -37,7 +37,7 @@ def bad_data(path: str) -> Iterator[None]:
     except Exception as error:
         if (trouble := system_trouble(error, path)) is not None:
             raise trouble from error
-        if isinstance(error, ValueError) and "is not a valid" in str(error):  # a word of an enumeration
+        if isinstance(error, ValueError) and "is not a valid" in str(error):  # an unknown value of an enumeration
             raise TrinityError(
                 "NOT_SUPPORTED", f"Metadata file '{path}' has what Trinity does not understand ({error})."
             ) from error
@@ -61,7 +61,7 @@ class FileIndex:
     sidecar: tuple[DataFile, ...] = ()
 
     def apply(self, file: DataFile, name: str) -> DataFile:
-        """A file of a manifest as compaction wrote it; files that no compaction wrote stay as they are."""
+        """Return a file of a manifest with what compaction recorded; other files stay as they are."""
         if name not in self.files:
             return file
         tier, bucket, commit = self.files[name]
@@ -70,12 +70,12 @@ class FileIndex:
     def rewritten(
         self, store: ObjectStore, removed: Collection[str], added: Iterable[DataFile], sidecar: tuple[DataFile, ...]
     ) -> FileIndex:
-        """The index after a compaction.
+        """Return the index after a compaction.
 
         Args:
             store: the table's folder.
             removed: absolute paths of the files that it replaces.
-            added: those that it wrote.
+            added: the files that it wrote.
             sidecar: the sidecar after it.
         """
         gone = {store.relative(path) for path in removed}
@@ -84,7 +84,7 @@ class FileIndex:
         return FileIndex(files, sidecar)
 
     def to_json(self, store: ObjectStore) -> bytes:
-        """The index's bytes."""
+        """Return the index's bytes."""
         data = {
             "files": {
                 n: [tier.value, [bucket.index, bucket.count, bucket.types] if bucket else None, commit]
@@ -96,7 +96,7 @@ class FileIndex:
 
 
 def open_index(store: ObjectStore, name: str | None) -> FileIndex:
-    """Reads a file index. Raises BAD_DATA naming it."""
+    """Read a file index. Raises BAD_DATA naming it."""
     if name is None:
         return FileIndex()
     with bad_data(store.path(name)):
@@ -110,13 +110,14 @@ def open_index(store: ObjectStore, name: str | None) -> FileIndex:
 
 
 def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
-    """Updates that make a file index and its sidecar files of the table's: as statistics of no snapshot.
+    """Return the updates that make a file index and its sidecar files of the table, as statistics of no snapshot.
 
-    An engine that removes orphan files keeps what the metadata names, and ``_trinity`` only if it skips hidden folders.
-    Statistics of a snapshot go with it; the numbers of these are negative, and no snapshot has such a number.
+    An engine that removes orphan files keeps what the metadata names; it keeps ``_trinity`` only if it skips hidden
+    folders. Statistics of a snapshot disappear with it. The numbers of these are negative, and no snapshot has such a
+    number.
 
     Args:
-        name: of the index.
+        name: name of the index.
         sizes: absolute path of a file, the index first -> its bytes.
     """
     files = [
@@ -135,7 +136,7 @@ def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
 
 
 def put_index(index: FileIndex, store: ObjectStore, metadata: TableMetadata) -> tuple[str, tuple[TableUpdate, ...]]:
-    """Writes a file index: its name, and what else the commit that names it changes of the table."""
+    """Write a file index; return its name, and the other updates of the commit that names it."""
     name, data = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json", index.to_json(store)
     store.put_if_absent(name, data, commits=False)
     stale = stale_guards(metadata, {*indexes(metadata), name})
@@ -144,7 +145,7 @@ def put_index(index: FileIndex, store: ObjectStore, metadata: TableMetadata) -> 
 
 
 def stale_guards(metadata: TableMetadata, needed: Collection[str]) -> tuple[RemoveStatisticsUpdate, ...]:
-    """Updates that let go of the guarded files of all indexes but some, given by name."""
+    """Return the updates that stop guarding the files of all indexes except those named."""
     kept = {_group(name) for name in needed}
     found = [s.snapshot_id for s in metadata.statistics if s.snapshot_id < 0]
     return tuple(

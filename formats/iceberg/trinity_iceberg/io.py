@@ -1,7 +1,7 @@
-"""Iceberg's own files, manifests and metadata: where they have to be before the catalog's commit names them.
+"""Iceberg's own files, manifests and metadata, which have to be stored before the catalog's commit names them.
 
-On a disk they are synced. In a bucket they are objects that go through the storage seam like all others, so nobody
-but the seam knows how the bucket is reached.
+On a disk they are synced. In a bucket they are objects that go through the storage seam like all others, so that only
+the seam knows how to reach the bucket.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from trinity.storage import Cache, Location, ObjectStore, in_bucket
 __all__ = ["SyncedFileIO"]
 
 _KEPT: Final = 32 * 1024 * 1024
-"""Bytes of objects that a process keeps: a commit is on top of the one before, whose files it would get again."""
+"""Bytes of objects that a process keeps: a commit builds on the one before, whose files it would read again."""
 _UNIQUE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Part of a name that is given once."""
+"""Part of a name that is unique."""
 
 
 class SyncedFileIO(PyArrowFileIO):
-    """PyIceberg's own, but that a local file is synced when it is closed, and that objects go through the seam."""
+    """PyIceberg's own, except that a local file is synced when it is closed, and that objects go through the seam."""
 
     def new_input(self, location: str) -> InputFile:  # type: ignore[override]
-        """The file that is about to be read."""
+        """Return the file to read."""
         return _Object(location) if in_bucket(location) else super().new_input(location)
 
     def new_output(self, location: str) -> OutputFile:  # type: ignore[override]
-        """The file that is about to be written."""
+        """Return the file to write."""
         if in_bucket(location):
             return _Object(location)
         scheme, _, path = self.parse_location(location, self.properties)
@@ -40,7 +40,7 @@ class SyncedFileIO(PyArrowFileIO):
         return _SyncedFile(location, path, found._filesystem) if scheme == "file" else found
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Deletes a file."""
+        """Delete a file."""
         name = location if isinstance(location, str) else location.location
         if in_bucket(name):
             _Object(name).remove()
@@ -51,7 +51,7 @@ class SyncedFileIO(PyArrowFileIO):
 class _SyncedFile(PyArrowFile):
     def create(self, overwrite: bool = False) -> BinaryIO:
         file = Location.of(self._path)
-        last = file.name.endswith(".metadata.json")  # of a commit's files
+        last = file.name.endswith(".metadata.json")  # the last of a commit's files
         return ObjectStore(file.parent).writer(file.name, new=not overwrite, listed=last)
 
 
@@ -85,7 +85,7 @@ class _Object(InputFile, OutputFile):
         return self
 
     def create(self, overwrite: bool = False) -> _Upload:
-        """A stream into the object; names have ids in them, so none takes the place of another."""
+        """Return a stream into the object. Names have ids in them, so none overwrites another object."""
         return _Upload(self)
 
     def put(self, data: bytes) -> None:
@@ -99,7 +99,7 @@ class _Object(InputFile, OutputFile):
 
 
 class _Upload:
-    """A stream whose bytes are put when it is closed, and never when it is left by an error."""
+    """A stream whose bytes are put when it is closed, and never after an error."""
 
     def __init__(self, of: _Object) -> None:
         self._of = of

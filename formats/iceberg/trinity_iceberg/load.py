@@ -1,4 +1,4 @@
-"""Tables from their catalog, and what is said where that fails."""
+"""Loads tables from their catalog, and names the trouble where that fails."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ CACHED_TABLES: Final = 16
 
 
 class Tables:
-    """Loads tables as they are now, and keeps those that were used last: a metadata file never changes.
+    """Loads tables as they are now, and keeps those used last: a metadata file never changes.
 
-    The catalog is asked each time which file is the present one; where it tells only by a load there is one each time.
+    The catalog is asked each time for the current metadata file. A catalog that tells it only by a load is loaded each
+    time.
 
     Args:
         catalog: the PyIceberg catalog.
@@ -36,7 +37,7 @@ class Tables:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        # of a table the newest metadata alone: many of them alive are as many for Python's collector to walk through
+        # only the newest metadata of a table: Python's collector would walk through all others
         self._read: Cache[tuple[str, str], tuple[str, Stat | None, State]] = Cache(CACHED_TABLES)
 
     def load(self, table: TableHandle) -> State:
@@ -59,7 +60,7 @@ class Tables:
         return newest
 
     def _has_moved(self, table: TableHandle, newest: State) -> bool:
-        """True when another table has the name by now: in a bucket that lies elsewhere, where its files have to go."""
+        """Return whether another table has the name now: in a bucket that one lies elsewhere, with its files."""
         by_name = in_bucket(table.location) and not isinstance(self._catalog, LocationCatalog)
         return by_name and local_path(newest.metadata.location) != table.location
 
@@ -78,7 +79,7 @@ class Tables:
 
 
 def _unreadable(catalog: Catalog, table: TableHandle, error: Exception) -> TrinityError:
-    """Return the error of a table whose metadata PyIceberg does not read: damaged, or not understood."""
+    """Return the error of a table whose metadata PyIceberg cannot read: damaged, or not understood."""
     location = metadata_file(catalog, table)
     if location is None and isinstance(catalog, SqlCatalog):
         return no_table(table.full_name)  # dropped while it was loaded

@@ -1,4 +1,4 @@
-"""A table in a folder, whose catalog is not at hand or that has none."""
+"""A table in a folder, opened without its catalog, or without any."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["LocationCatalog"]
 
 
 class LocationCatalog(NoopCatalog):
-    """A table in a folder, as a catalog of one table, whatever name it is asked for.
+    """A table in a folder, as a catalog of one table, under any name.
 
-    A table without a catalog is committed as Iceberg's HadoopTables do it: the next numbered metadata file is put if
+    A table without a catalog is committed as by Iceberg's HadoopTables: the next numbered metadata file is put if
     absent.
 
     Args:
@@ -34,7 +34,7 @@ class LocationCatalog(NoopCatalog):
         self._store = ObjectStore(location)
 
     def metadata_file(self) -> str | None:
-        """Return the present metadata file, None when there is no table. Raises as :func:`present_file`."""
+        """Return the current metadata file, None when there is no table. Raises as :func:`present_file`."""
         return present_file(self._store)
 
     def load_table(self, identifier: str | Identifier) -> Table:
@@ -54,7 +54,7 @@ class LocationCatalog(NoopCatalog):
             requirement.validate(current.metadata)
         changed = update_table_metadata(current.metadata, updates, metadata_location=current.metadata_location)
         present = Numbered.of(Location.of(current.metadata_location).name)
-        assert present is not None  # check_writable saw to it
+        assert present is not None  # ensured by check_writable
         name = present.next(changed.properties)
         try:
             self._store.put_if_absent(f"{METADATA}/{name}", to_bytes(changed, name))
@@ -68,6 +68,6 @@ class LocationCatalog(NoopCatalog):
 
 
 def _put_hint(store: ObjectStore, number: int) -> None:
-    """Say where the newest metadata is; readers look for newer ones from there, so a lost hint does no harm."""
+    """Record the newest metadata's number. Readers look for newer ones from there, so a lost hint does no harm."""
     with contextlib.suppress(FileNotFoundError, TrinityError):
         store.put(HINT, str(number).encode(), sync=False)

@@ -1,4 +1,4 @@
-"""Manifests, and lists of them: those of a snapshot, and those that a commit writes."""
+"""Manifests and manifest lists: those of a snapshot, and those that a commit writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["NewManifests", "delete_files", "live_manifests", "read_entries", "re
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
-    """The manifests of a snapshot, newest first."""
+    """Return the manifests of a snapshot, newest first."""
     if snapshot is None:
         return []
     with bad_data(snapshot.manifest_list):
@@ -38,28 +38,28 @@ def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
 
 
 def live_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
-    """The manifests that still have files."""
+    """Return the manifests that still have files."""
     return [m for m in manifests if m.has_added_files() or m.has_existing_files()]
 
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    """The live entries of a manifest, with their sequence numbers."""
+    """Return the live entries of a manifest, with their sequence numbers."""
     with bad_data(manifest.manifest_path):
         return manifest.fetch_manifest_entry(io, discard_deleted=True)
 
 
 def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
-    """The manifests of delete files that a snapshot has."""
+    """Return the paths of a snapshot's manifests of delete files."""
     found = read_manifests(table.io, snapshot)
     return frozenset(m.manifest_path for m in found if m.content != ManifestContent.DATA)
 
 
 class NewManifests:
-    """The manifests that a commit writes, and their removal when it fails.
+    """The manifests that a commit writes, and removes when it fails.
 
     Args:
         table: the table.
-        snapshot_id: the commit's.
+        snapshot_id: the id of the commit's snapshot.
     """
 
     def __init__(self, table: Table, snapshot_id: int) -> None:
@@ -73,12 +73,12 @@ class NewManifests:
         spec: PartitionSpec | None = None,
         writer: Callable[..., ManifestWriter] | None = None,
     ) -> ManifestFile:
-        """Writes a manifest.
+        """Write a manifest.
 
         Args:
             entries: the entries.
-            spec: how their files are partitioned; as new ones are when left out.
-            writer: writes it; that of data files when left out.
+            spec: the partition spec of their files; the table's when left out.
+            writer: the class that writes it; the one for data files when left out.
 
         Raises:
             TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED.
@@ -93,12 +93,12 @@ class NewManifests:
         return opened.to_manifest_file()
 
     def manifest_list(self, manifests: list[ManifestFile], parent: Snapshot | None, sequence: int) -> str:
-        """Writes the list of a snapshot's manifests, and returns its location. Raises as :meth:`manifest`.
+        """Write the list of a snapshot's manifests, and return its location. Raises as :meth:`manifest`.
 
         Args:
             manifests: the manifests.
             parent: the snapshot before it.
-            sequence: its sequence number.
+            sequence: the snapshot's sequence number.
         """
         path = self._new_path(f"snap-{self._snapshot_id}")
         output, version = self._table.io.new_output(path), self._table.metadata.format_version
@@ -109,13 +109,13 @@ class NewManifests:
         return path
 
     def discard(self) -> None:
-        """Removes what was written."""
+        """Remove what was written."""
         for path in self._paths:
             with contextlib.suppress(OSError, TrinityError):
                 self._table.io.delete(path)
 
     def _compression(self) -> AvroCompressionCodec:
-        # "gzip" is Iceberg's word for what Avro calls deflate; PyIceberg's types know only the latter
+        # "gzip" is Iceberg's name for Avro's deflate; PyIceberg's types know only the latter
         return cast(AvroCompressionCodec, self._table.properties.get("write.avro.compression-codec", "gzip"))
 
     def _new_path(self, prefix: str) -> str:

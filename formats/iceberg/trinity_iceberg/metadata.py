@@ -66,11 +66,11 @@ _T = TypeVar("_T")
 
 TABLE_PROPERTIES: Final = {
     "format-version": "2",
-    # a metadata file holds all snapshots; without this every commit would leave one behind for ever
+    # a metadata file holds all snapshots; without this each commit would leave one behind for ever
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
-"""Properties of new tables, where the user sets no others."""
+"""Properties of new tables, unless the user sets others."""
 
 
 class IcebergMetadata(RowChanges):
@@ -119,7 +119,7 @@ class IcebergMetadata(RowChanges):
         schema, name = definition.schema, definition.name
         kept = self._names.is_kept(schema)
         location = self._names.new_location(schema, name)
-        columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would give it
+        columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would assign
         transaction = staged(
             self._iceberg,
             (self._catalog, schema, name),
@@ -211,7 +211,7 @@ class IcebergMetadata(RowChanges):
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Deletes the files that no readable version needs, and returns those of data and sidecar."""
+        """Delete the files that no readable version needs; return those of data and sidecar."""
         needed = self._using(table, lambda newest: self._snapshots.referenced(table, newest.loaded))
         store = ObjectStore(table.location)
         gone = [
@@ -232,7 +232,7 @@ class IcebergMetadata(RowChanges):
         return self._tables.load(table)
 
     def _using(self, table: TableHandle, use: Callable[[State], _T]) -> _T:
-        """Return the result of a function of the newest version. Metadata that a DROP takes away is not damaged."""
+        """Return the result of a function of the newest version. A DROP is reported as a dropped table."""
         newest = self._load(table)
         try:
             return use(newest)
@@ -245,7 +245,7 @@ class IcebergMetadata(RowChanges):
         """Return the version that a statement writes to."""
         state = newest.at(table)
         state.check_writable(table, self._snapshots.manifest_list(newest.loaded, newest.snapshot))
-        if brings_files(newest.loaded):  # which reads may refuse
+        if brings_files(newest.loaded):  # reads may refuse them
             self._snapshots.files(table, newest)
         return state
 
@@ -257,7 +257,7 @@ class IcebergMetadata(RowChanges):
         Args:
             table: the table.
             use: makes one attempt.
-            known: what is known of the table; loaded when left out.
+            known: the table's definition; loaded when left out.
         """
         if known is None:
             known = self._load(table).definition

@@ -1,7 +1,7 @@
-"""Metadata files: what they say, and of a table without a catalog their names, of which one is the present one.
+"""Metadata files: their content, and for a table without a catalog their names, and which one is current.
 
 Without a catalog the files are numbered, and a number has several spellings: ``v3.metadata.json``,
-``v3.gz.metadata.json``, ``v3.metadata.json.gz``. All of them are the same commit, so one of them takes the number.
+``v3.gz.metadata.json``, ``v3.metadata.json.gz``. All of them are the same commit, so only one may exist.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ __all__ = [
 
 METADATA: Final = "metadata"
 HINT: Final = f"{METADATA}/version-hint.text"
-"""The object that says from which number on other engines look for the present one."""
+"""The object with the number from which other engines look for the current file."""
 CODEC: Final = "write.metadata.compression-codec"
-"""Table property: how metadata files are compressed, which their names tell."""
+"""Table property: how metadata files are compressed, as their names show."""
 _ENDINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 """Spellings of a number, in the order in which Iceberg's own readers look for them."""
 _CODECS: Final = {"none": ".metadata.json", "gzip": ".gz.metadata.json"}
 _NUMBERED: Final = re.compile(r"v(\d+)(\.metadata\.json\.gz|(?:\.\w+)?\.metadata\.json)", re.ASCII)
 _CATALOGUED: Final = re.compile(r"(\d+)-[0-9a-fA-F-]+(\.gz)?\.metadata\.json(\.gz)?", re.ASCII)
-"""Name of a metadata file of a table in a catalog, which says which file is the present one."""
+"""Name of a metadata file of a table in a catalog. The catalog knows which file is current."""
 _GZIP: Final = b"\x1f\x8b"
 _VERSIONS: Final = (1, 2, 3)
 _ALWAYS: Final = ("format-version", "location")
@@ -58,9 +58,9 @@ class Numbered:
     """The name of a metadata file of a table without a catalog.
 
     Attributes:
-        number: the commit's.
-        digits: how many digits it is written with at least.
-        ending: what follows the number.
+        number: the commit's number.
+        digits: the least number of digits.
+        ending: the part after the number.
     """
 
     number: int
@@ -74,7 +74,7 @@ class Numbered:
         return cls(int(match[1]), len(match[1]), match[2]) if match else None
 
     def next(self, properties: Mapping[str, str]) -> Numbered:
-        """Return the name of the next commit's file, as the table's properties want it.
+        """Return the name of the next commit's file, by the table's properties.
 
         Raises:
             TrinityError: NOT_SUPPORTED for a codec that Iceberg does not have.
@@ -97,11 +97,11 @@ def present_file(store: ObjectStore) -> str | None:
     """Return the absolute path of the newest metadata file of the table in a folder, None when there is no table.
 
     Raises:
-        TrinityError: BAD_DATA when other engines would take another file for the newest one; NOT_SUPPORTED.
+        TrinityError: BAD_DATA when other engines would find another file to be the newest; NOT_SUPPORTED.
     """
     names = store.names(METADATA)
     numbered, catalogued = _newest_numbered(store, names), _newest_catalogued(store, names)
-    if numbered and catalogued:  # a table that a catalog took over, or gave up
+    if numbered and catalogued:  # a catalog took over the table, or gave it up
         return max(numbered, catalogued, key=_age)
     return numbered or catalogued
 
@@ -115,7 +115,7 @@ def _newest_numbered(store: ObjectStore, names: Sequence[str]) -> str | None:
         return None
     newest, hint = max(found), _hint(store)
     if hint is not None and hint > newest:
-        if (now := store.names(METADATA)) != names:  # somebody commits meanwhile
+        if (now := store.names(METADATA)) != names:  # another process has committed meanwhile
             return _newest_numbered(store, now)
         raise _at_odds(store, f"says {hint}, of which there is no metadata file", newest)
     if hint in found and (gap := next((n for n in range(hint, newest) if n not in found), None)):
@@ -155,17 +155,17 @@ def _age(path: str) -> tuple[int, int]:
 
 
 def _hint(store: ObjectStore) -> int | None:
-    """Return the number that the hint names; None where it is missing or says something else."""
+    """Return the number in the hint; None where it is missing or malformed."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         return int(store.get(HINT))
     return None
 
 
 def take_back(store: ObjectStore, put: Numbered) -> bool:
-    """Remove a metadata file that was put where its number has another spelling, too, which somebody else has put.
+    """Remove a metadata file that was just put, if somebody else put the same number in another spelling.
 
     Returns:
-        False when the number is this file's alone.
+        False when only this file has the number.
     """
     same = {str(n) for n in map(Numbered.of, store.names(METADATA)) if n is not None and n.number == put.number}
     if same <= {str(put)}:
@@ -178,11 +178,11 @@ def take_back(store: ObjectStore, put: Numbered) -> bool:
 
 
 def read_metadata(path: str) -> TableMetadata:
-    """Return what a metadata file says, compressed or not.
+    """Return the content of a metadata file, compressed or not.
 
     Raises:
-        TrinityError: BAD_DATA for one that is missing or damaged, NOT_SUPPORTED for one that is whole and not
-            understood; what the store raises.
+        TrinityError: BAD_DATA for a missing or damaged file, NOT_SUPPORTED for an intact one that is not understood;
+            the store's errors.
     """
     place = Location.of(path)
     try:
@@ -190,7 +190,7 @@ def read_metadata(path: str) -> TableMetadata:
         found = json.loads(text)
     except FileNotFoundError as error:
         raise damaged(path, "is missing") from error
-    except (EOFError, OSError, ValueError, zlib.error) as error:  # of gzip, UTF-8 and JSON
+    except (EOFError, OSError, ValueError, zlib.error) as error:  # from gzip, UTF-8 and JSON
         if (trouble := system_trouble(error, path)) is not None:
             raise trouble from error
         raise damaged(path, f"is damaged ({error})") from error
@@ -203,7 +203,7 @@ def read_metadata(path: str) -> TableMetadata:
 
 
 def damaged(path: str, what: str) -> TrinityError:
-    """Return the error of a metadata file that is missing or damaged."""
+    """Return the error of a missing or damaged metadata file."""
     return TrinityError(
         "BAD_DATA",
         f"Metadata file '{path}' {what}; restore it from a backup, or go back to what can be read by session.repair().",
@@ -225,7 +225,7 @@ def _not_understood(path: str, found: Mapping[str, Any], error: Exception) -> Tr
 
 
 def _said(error: Exception) -> str:
-    """Return in one line what a parser says, with the place that it is about."""
+    """Return a parser's message in one line, with the place that it is about."""
     cause = error.__cause__ if isinstance(error.__cause__, PydanticError) else error
     if not isinstance(cause, PydanticError):
         return first_line(error)
@@ -234,7 +234,7 @@ def _said(error: Exception) -> str:
 
 
 def _unknown_types(schema: Any, above: str) -> Iterator[str]:
-    """Yield what is not known of a schema's types, as the metadata's JSON has them."""
+    """Yield the columns of unknown types in a schema, in the metadata's JSON."""
     if isinstance(schema, str):
         try:
             TypeAdapter(IcebergType).validate_python(schema)
@@ -260,5 +260,5 @@ def to_bytes(metadata: TableMetadata, name: Numbered) -> bytes:
 
 
 def is_metadata_file(name: str) -> bool:
-    """Return True for the name of a metadata file, compressed or not."""
+    """Return whether a name is that of a metadata file, compressed or not."""
     return name.endswith((".metadata.json", ".metadata.json.gz"))

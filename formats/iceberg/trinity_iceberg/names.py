@@ -1,7 +1,7 @@
 """Names in an Iceberg catalog, and the folders of its tables (N1).
 
 A schema is a namespace of one level. PyIceberg splits a namespace at its dots and strips the blanks around it, so these
-are escaped; a table's name is the catalog's as it is.
+are escaped. A table's name is used in the catalog unchanged.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
 
 def identifier_of(schema: str, table: str) -> tuple[str, str]:
-    """A table's namespace and name."""
+    """Return a table's namespace and name."""
     return escaped(schema, _SPECIAL), table
 
 
 def schema_of(namespace: Sequence[str]) -> str:
-    """The schema that a namespace is; another engine's may have several levels."""
+    """Return the schema of a namespace; one of another engine may have several levels."""
     found = ".".join(namespace)
     try:
         schema = unescaped(found)
@@ -71,7 +71,7 @@ def schema_of(namespace: Sequence[str]) -> str:
 
 
 def see_to_default(iceberg: Catalog) -> None:
-    """Makes the namespace ``default``, which every catalog has, unless it is there."""
+    """Make the namespace ``default``, which every catalog has, unless it exists."""
     if not iceberg.namespace_exists(DEFAULT_SCHEMA):
         with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
             iceberg.create_namespace(DEFAULT_SCHEMA)
@@ -83,7 +83,7 @@ class CatalogNames:
     Args:
         catalog: the Trinity catalog's name.
         iceberg: the PyIceberg catalog.
-        warehouse: folder under which tables are put, or None to let the catalog choose.
+        warehouse: the folder for new tables, or None to let the catalog choose.
     """
 
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
@@ -92,12 +92,12 @@ class CatalogNames:
         self._warehouse = warehouse
 
     def list_schemas(self) -> list[str]:
-        """Names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         with catalog_errors(self._catalog):
             return sorted({DEFAULT_SCHEMA} | set(map(schema_of, self._iceberg.list_namespaces())))
 
     def create_schema(self, schema: str) -> None:
-        """Makes the namespace. Raises SCHEMA_ALREADY_EXISTS."""
+        """Make the namespace. Raises SCHEMA_ALREADY_EXISTS."""
         try:
             with catalog_errors(self._catalog):
                 self._iceberg.create_namespace(_namespace(schema))
@@ -105,10 +105,10 @@ class CatalogNames:
             raise schema_taken(self._catalog, schema) from error
 
     def drop_schema(self, schema: str) -> None:
-        """Removes the namespace, and its folder, which is empty but for graves.
+        """Remove the namespace, and its folder, which may hold nothing but graves.
 
         Raises:
-            TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are nothing of Trinity's;
+            TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are not Trinity's;
                 NOT_SUPPORTED for ``default``.
         """
         if tables := self.list_tables(schema):
@@ -134,17 +134,17 @@ class CatalogNames:
             raise self._still_holds(schema) from error
         if folder is not None:
             sweep(folder)
-            with contextlib.suppress(OSError):  # the next table of a schema of this name finds it there
+            with contextlib.suppress(OSError):  # a new schema of this name reuses the folder
                 remove_empty(folder)
 
     def list_tables(self, schema: str) -> list[str]:
-        """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
+        """Return the names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
         try:
             with catalog_errors(self._catalog):
                 if not self._iceberg.namespace_exists(_namespace(schema)):
                     raise self._missing(schema)
                 return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
-        except NoSuchNamespaceError as error:  # another one has dropped it since
+        except NoSuchNamespaceError as error:  # another process has dropped it since
             raise self._missing(schema) from error
 
     def _missing(self, schema: str) -> TrinityError:
@@ -155,22 +155,22 @@ class CatalogNames:
         return TrinityError("SCHEMA_NOT_EMPTY", text)
 
     def _holds_namespaces(self, schema: str) -> bool:
-        """True when another engine's namespaces lie within; catalogs other than a database drop none of these."""
+        """Return whether namespaces of another engine lie within; catalogs without a database refuse to drop those."""
         if not isinstance(self._iceberg, SqlCatalog):
             return False
         with catalog_errors(self._catalog):
             return bool(self._iceberg.list_namespaces(_namespace(schema)))
 
     def new_location(self, schema: str, table: str) -> Location | None:
-        """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.
+        """Return the folder of a new table: that of its name, unless a renamed table has it; None: the catalog chooses.
 
-        In a bucket, where no folder is moved away or locked, it is one that no other table had or gets.
+        In a bucket, where no folder is moved or locked, it is one that no other table ever has.
 
         Raises:
-            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with files of others.
+            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with foreign files.
         """
         folder = self._new_folder(schema, table)
-        if table in self.list_tables(schema):  # behind the look at the folder, which is its own table's then
+        if table in self.list_tables(schema):  # after the look at the folder, which is then its own table's
             raise table_taken(f"{self._catalog}.{schema}.{table}")
         if folder is not None and folder.on_disk:
             check_free(folder, f"{self._catalog}.{schema}.{table}")
@@ -178,7 +178,7 @@ class CatalogNames:
 
     @contextlib.contextmanager
     def discarding(self, location: Location | None) -> Iterator[None]:
-        """Removes what a new table has put into a folder of its own, once another one has got its name."""
+        """Delete what a new table has put into its own folder in a bucket, if another table got its name."""
         try:
             yield
         except TrinityError as error:
@@ -191,12 +191,12 @@ class CatalogNames:
             raise
 
     def is_kept(self, schema: str) -> bool:
-        """Return True for a schema that a database has by itself: another engine's may be no more than its tables."""
+        """Return whether a database records a schema itself; one of another engine may exist only by its tables."""
         return isinstance(self._iceberg, SqlTables) and self._iceberg.has_namespace(_namespace(schema))
 
     @contextlib.contextmanager
     def keeping(self, schema: str, table: str) -> Iterator[None]:
-        """Take back a table whose schema, which was kept, was dropped while the table was made.
+        """Drop a table whose recorded schema was dropped while the table was made.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND.
@@ -216,7 +216,7 @@ class CatalogNames:
         return folder.parent.join(uuid.uuid4().hex) if self._holds_table(folder) else folder
 
     def _disk_folder(self, schema: str) -> Location | None:
-        """The folder of a schema, where there is one: names in a bucket need none."""
+        """Return the folder of a schema on a disk, if it exists; names in a bucket need none."""
         folder = self._folder(schema)
         return folder if folder is not None and folder.on_disk and ObjectStore(folder).is_folder() else None
 
@@ -227,9 +227,9 @@ class CatalogNames:
         return self._warehouse.join(name) if self._warehouse else None
 
     def drop_table(self, table: TableHandle) -> None:
-        """Removes a table from the catalog, then its folder: a crash leaves nothing under the name.
+        """Remove a table from the catalog, then its folder: a crash leaves nothing under the name.
 
-        A folder stays that lies elsewhere than Trinity puts tables, is no Iceberg table's, or holds another table.
+        The folder stays if it lies where Trinity puts no tables, is no Iceberg table's, or holds another table.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND.
@@ -237,7 +237,7 @@ class CatalogNames:
         folder = Location.of(table.location)
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
         objects = () if folder.on_disk or not placed else _objects_of(folder)
-        # none is made in the folder before it is moved, and none is committed to meanwhile
+        # nobody makes a table in the folder before it is moved, and nobody commits to the table meanwhile
         with held(str(folder.parent), alone=True), held(table.location, alone=True):
             try:
                 with catalog_errors(self._catalog):
@@ -250,7 +250,7 @@ class CatalogNames:
             sweep(folder.parent)
 
     def _holds_table(self, folder: Location) -> bool:
-        """True when a table of the catalog has its metadata in a folder; only a catalog in a database can be asked."""
+        """Return whether a table of the catalog has its metadata in a folder; only a catalog in a database can tell."""
         if not isinstance(self._iceberg, SqlCatalog):
             return False
         with Session(self._iceberg.engine) as session:
@@ -259,7 +259,7 @@ class CatalogNames:
 
 
 def _objects_of(folder: Location) -> Sequence[str]:
-    """The objects of a table: none of another one, which an engine may put there as soon as the name is free."""
+    """Return the objects of a table, listed before an engine may put another table there under the free name."""
     with contextlib.suppress(TrinityError):
         found = [entry.path for entry in ObjectStore(folder).list()]
         return found if any(path.startswith("metadata/") for path in found) else ()
@@ -267,7 +267,7 @@ def _objects_of(folder: Location) -> Sequence[str]:
 
 
 def _remove(folder: Location, objects: Sequence[str]) -> None:
-    """Removes what no catalog names any more: a folder in one step, objects as far as they can be."""
+    """Remove what no catalog names any more: a folder in one step, objects as far as possible."""
     store = ObjectStore(folder)
     if not folder.on_disk:
         with contextlib.suppress(TrinityError):

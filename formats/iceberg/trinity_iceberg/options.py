@@ -1,4 +1,4 @@
-"""Settings of an Iceberg catalog, and what Trinity sets of it."""
+"""Settings of an Iceberg catalog, and those that Trinity sets."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ __all__ = [
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
 FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}
-"""The way in which PyIceberg reads and writes files, unless a catalog's options say otherwise."""
+"""The class by which PyIceberg reads and writes files, unless a catalog's options name another."""
 BUSY_TIMEOUT_S: Final = 60
 """Seconds that a connection waits for SQLite's lock; writers hold it for a millisecond."""
 _IMPLEMENTATION: Final = "py-catalog-impl"
-"""Option of PyIceberg's: the class of a catalog of one's own, which has no type."""
+"""PyIceberg's option: the class of a custom catalog, which has no type."""
 DELEGATION: Final = "header.X-Iceberg-Access-Delegation"
-"""Option by which a REST catalog is asked for keys, as other engines call it."""
+"""Option that asks a REST catalog for keys; other engines use the same name."""
 _DELEGATION: Final = DELEGATION.lower()
 VENDED: Final = "vended-credentials"
 """The value of that option."""
 _NUMBERS: Final = frozenset({"glue.max-retries"})
 _RETRIES: Final = 5
-"""Times that a service of Amazon's that fails is asked again; PyIceberg's default of 10 may take a minute."""
+"""How often a failing Amazon service is asked again; PyIceberg's default of 10 may take a minute."""
 
 
 class IcebergOptions(CatalogOptions):
-    """Settings of an Iceberg catalog. Keys that are not listed here go to PyIceberg's catalog as they are.
+    """Settings of an Iceberg catalog. Keys that are not listed here go to PyIceberg's catalog unchanged.
 
     Attributes:
         warehouse: folder of the catalog, or ``s3://bucket/path``; needed by a SQL catalog. A folder is the default
@@ -48,9 +48,9 @@ class IcebergOptions(CatalogOptions):
         type: PyIceberg's catalog type: ``sql`` (default), ``rest``, ``glue``, ``hive``, ...
         uri: address of the catalog; for ``sql`` SQLite's ``<warehouse>/catalog.db`` when left out, which no bucket can
             hold. ``glue`` has none.
-        catalog_name: ``catalog-name``, by which the catalog's tables are registered; the Trinity catalog's name
-            when left out. Spark's JDBC catalog finds the tables only under the same name.
-        storage_options: where the store is, of a catalog that hands out keys; of others the session has it.
+        catalog_name: ``catalog-name``, the name under which the catalog's tables are registered; the Trinity catalog's
+            name when left out. Spark's JDBC catalog finds the tables only under the same name.
+        storage_options: where the store is, for a catalog that hands out keys; others use the session's.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -67,7 +67,7 @@ class IcebergOptions(CatalogOptions):
 
     @property
     def folder(self) -> Location | None:
-        """The warehouse, where tables are put; None where that is left to the catalog."""
+        """The warehouse, where tables are put; None if the catalog chooses."""
         known = self.warehouse and (self._in_database or in_bucket(self.warehouse))
         return Location.of(self.warehouse) if self.warehouse and known else None
 
@@ -78,11 +78,11 @@ class IcebergOptions(CatalogOptions):
 
     @property
     def vended(self) -> bool:
-        """True for a catalog that is asked for keys with each table. Raises NOT_SUPPORTED for another delegation."""
+        """Whether the catalog is asked for keys with each table. Raises NOT_SUPPORTED for another delegation."""
         return hands_out_keys({"type": self.type, **(self.model_extra or {})})
 
     def check(self, catalog: str) -> None:
-        """Refuses settings that say too little, or that another option is for. Raises CONFIGURATION_INVALID.
+        """Refuse settings that are incomplete, or replaced by another option. Raises CONFIGURATION_INVALID.
 
         Args:
             catalog: the catalog's name, for the message.
@@ -116,7 +116,7 @@ class IcebergOptions(CatalogOptions):
             )
 
     def properties(self) -> dict[str, Any]:
-        """The properties of PyIceberg's catalog: text, but for what it takes as a number alone."""
+        """Return the properties of PyIceberg's catalog: text, except for those that it needs as numbers."""
         extra = {k: _number(v) if k in _NUMBERS else _text(v) for k, v in (self.model_extra or {}).items()}
         found: dict[str, Any] = {**FILE_IO, **extra}
         if _IMPLEMENTATION not in extra:
@@ -132,18 +132,18 @@ class IcebergOptions(CatalogOptions):
 
 
 def folder_of(options: Mapping[str, Any]) -> str | None:
-    """The place of a catalog's tables; None where ``warehouse`` is a name that the catalog's service knows it by."""
+    """Return the place of a catalog's tables; None if ``warehouse`` is a name in the catalog's service."""
     where = str(options.get("warehouse") or "")
     return where if where and (_in_database(options) or is_absolute(where)) else None
 
 
 def _in_database(options: Mapping[str, Any]) -> bool:
-    """True for a catalog that is in a database, and has no service of its own."""
+    """Return whether a catalog is in a database, and has no service of its own."""
     return options.get("type", "sql") == "sql" and _IMPLEMENTATION not in options
 
 
 def hands_out_keys(options: Mapping[str, Any]) -> bool:
-    """True for the options of a REST catalog that say that it hands out keys with its tables.
+    """Return whether options are those of a REST catalog that hands out keys with its tables.
 
     Raises:
         TrinityError: NOT_SUPPORTED for another kind of delegation, or another kind of catalog.
@@ -161,7 +161,7 @@ def hands_out_keys(options: Mapping[str, Any]) -> bool:
 
 
 def _patient(uri: str) -> str:
-    """The address, with time for SQLite's lock where it says nothing else."""
+    """Return the address, with a timeout for SQLite's lock unless it has parameters."""
     return f"{uri}?timeout={BUSY_TIMEOUT_S}" if uri.startswith("sqlite") and "?" not in uri else uri
 
 
@@ -170,7 +170,7 @@ def _number(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """The value as text; what is nested, as the options of REST's ``auth``, is PyIceberg's as it is."""
+    """Return a value as text; nested ones, as the options of REST's ``auth``, stay as they are."""
     if isinstance(value, dict | list):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,12 +18,13 @@ __all__ = ["folded_order", "order_after", "order_of", "origin_of"]
 
 
 def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
-    """The maker of a file.
+    """Return the maker of a file.
 
     Args:
-        entry: the file's, with both sequence numbers.
-        snapshot: the one that added it; None once that has expired. A file that was committed later than its rows is a
-            rewritten one even so.
+        entry: the file's entry, with both sequence numbers.
+        snapshot: the snapshot that added it; None once that has expired. Even then a file is known to be rewritten if
+        it was
+            committed later than its rows.
     """
     if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
         return Origin.OWN
@@ -33,24 +34,24 @@ def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
 
 
 def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:
-    """The order of rows, as far as it is known at a version, or at the newest."""
+    """Return the order of rows as known at a version, or at the newest."""
     snapshot = snapshot or metadata.current_snapshot()
     said, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
     return order_after(RowOrder.from_json(said), others, version_of(snapshot)) if said else RowOrder()
 
 
 def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
-    """The order of rows that is to be remembered once a version is folded; None where nothing is remembered."""
+    """Return the order of rows to remember once a version is folded; None where none is remembered."""
     return order_of(metadata).folded(version) if ORDER in carried(metadata) else None
 
 
 def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:
-    """The order of rows that is to be known after commits of other engines.
+    """Return the order of rows after commits of other engines.
 
     Args:
-        order: what Trinity's newest commit before them has remembered.
+        order: the order that Trinity's newest commit before them has remembered.
         others: the snapshots since then, oldest first.
-        version: the newest version, in case that some of these have expired.
+        version: the newest version, in case some of these have expired.
     """
     for snapshot in others:
         number = snapshot.sequence_number or 0
@@ -64,7 +65,7 @@ _COUNTED: Final = ("added-records", "deleted-records", "added-position-deletes")
 
 
 def _brings_rows(snapshot: Snapshot) -> bool:
-    """True when a commit may have added rows that were not there before, and did not just copy rows."""
+    """Return whether a commit may have added rows that did not exist before, and did not only copy rows."""
     if snapshot.summary is None or snapshot.summary.operation is Operation.APPEND:
         return True
     own = snapshot.summary.additional_properties

@@ -34,11 +34,12 @@ _SUFFIXES: Final = {**_ICEBERG_NAMES, "bucket": "bucket", "truncate": "trunc"}
 
 
 def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec:
-    """The partition spec of a new table.
+    """Return the partition spec of a new table.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a transform that the column's type does not have, and for two transforms of the
-            time in one column, which Iceberg calls redundant.
+        TrinityError: NOT_SUPPORTED for a transform that Iceberg lacks for the column's type, and for two time
+        transforms
+            of one column, which Iceberg calls redundant.
     """
     columns = {f.name: f for f in schema.fields}
     timed = [f.column for f in definition.partition_fields if f.transform in _ICEBERG_NAMES]
@@ -63,7 +64,7 @@ def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec
 
 
 def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> None:
-    """Refuses to write to a table that another engine has partitioned (NOT_SUPPORTED)."""
+    """Refuse to write to a table that another engine has partitioned. Raises NOT_SUPPORTED."""
     present = [(schema.find_column_name(f.source_id), str(f.transform)) for f in spec.fields]
     if present != [(f.column, str(_transform(f))) for f in definition.partition_fields]:
         raise TrinityError(
@@ -74,7 +75,7 @@ def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpe
 
 
 def check_names(before: TableDefinition, after: TableDefinition, spec: PartitionSpec) -> None:
-    """Refuses a new column name that a partition field has, which Iceberg's readers take for its source.
+    """Refuse a new column with the name of a partition field: Iceberg's readers would read it as the field's source.
 
     Raises:
         TrinityError: NOT_SUPPORTED.
@@ -91,13 +92,13 @@ def check_names(before: TableDefinition, after: TableDefinition, spec: Partition
 
 
 def named_now(files: Iterable[DataFile], definition: TableDefinition, table: Table) -> list[DataFile]:
-    """Files that were written under a pinned definition, by the names that their columns have now."""
+    """Return files that were written under a pinned definition, with the present names of their columns."""
     names = _names_now(definition, table.spec(), table.schema())
     return [f.renamed(names) for f in files]
 
 
 def _names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> dict[str, str]:
-    """The names that columns and partition fields of a pinned definition have by now, where these are others."""
+    """Return the changed names of the columns and partition fields of a pinned definition: old name -> new name."""
     now = {c.name: schema.find_column_name(c.field_id) for c in definition.visible if c.field_id is not None}
     fields = definition.partition_fields
     for name, field, present in zip(_field_names(fields, now), fields, spec.fields, strict=False):
@@ -107,13 +108,13 @@ def _names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema)
 
 
 def to_record(spec: PartitionSpec, schema: Schema, partition: Mapping[str, Any]) -> Record:
-    """A file's partition values as a manifest keeps them.
+    """Return a file's partition values as a manifest keeps them.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT when the file was written under another partitioning.
     """
     names = [_key(f, schema) for f in spec.fields]
-    if set(names) != set(partition):  # another engine may have named its fields otherwise than the sinks do
+    if set(names) != set(partition):  # another engine may name its fields differently from the sinks
         fields = [parse_partition(text, schema.column_names) for text in partition_texts(spec, schema)]
         names = _field_names(fields, [f.name for f in schema.fields])
     if set(names) != set(partition):
@@ -125,7 +126,7 @@ def to_record(spec: PartitionSpec, schema: Schema, partition: Mapping[str, Any])
 
 
 def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str, Any]:
-    """A file's partition values by column name; those of transforms by the name of their partition field."""
+    """Return a file's partition values by column name; those of transforms by the name of their partition field."""
     found: dict[str, Any] = {}
     columns = set(schema.column_names)
     for place, field in enumerate(spec.fields):
@@ -136,7 +137,7 @@ def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str
         source = schema.find_field(field.source_id).field_type
         try:
             found[_key(field, schema)] = python_value(field.transform.result_type(source), record[place])
-        except (OverflowError, ValueError):  # of another writer, in a year that Python does not have: not known
+        except (OverflowError, ValueError):  # from another writer, in a year that Python does not have
             continue
     return found
 
@@ -162,7 +163,7 @@ def _transform(field: PartitionField) -> Transform[Any, Any]:
 
 
 def _field_names(fields: Iterable[PartitionField], columns: Iterable[str]) -> list[str]:
-    """Names of partition fields, as Iceberg's other writers give them: ``region``, ``ts_day``, ``id_bucket``."""
+    """Return names of partition fields, as Iceberg's other writers give them: ``region``, ``ts_day``, ``id_bucket``."""
     taken = {c.lower() for c in columns}
     found = []
     for field in fields:
@@ -177,7 +178,7 @@ def _field_names(fields: Iterable[PartitionField], columns: Iterable[str]) -> li
 
 
 def transformed_values(target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Tells the partition values of pages, by the names of the partition fields (see :func:`partition_spec`)."""
+    """Return a function from pages to partition values, by partition field (see :func:`partition_spec`)."""
     columns = target.storage.names
     fields = [parse_partition(text, columns) for text in target.partition_by]
     names = _field_names(fields, columns)

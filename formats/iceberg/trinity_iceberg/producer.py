@@ -1,9 +1,9 @@
-"""The producer of snapshots: what a commit changes becomes one Iceberg snapshot, put by the catalog's compare-and-swap.
+"""The producer of snapshots: makes one Iceberg snapshot of a commit, put by the catalog's compare-and-swap.
 
-Manifests and snapshot are written here with PyIceberg's writers, and handed to ``Catalog.commit_table``, instead
-of through PyIceberg's ``Transaction``: that one copies the whole table metadata a dozen times for each commit
-(110 ms against 40 ms at 100 snapshots), takes the snapshot's time from the clock alone (L10 wants it strictly
-increasing), and cannot give a rewritten file the sequence number of the rows in it (K6).
+Manifests and snapshot are written here with PyIceberg's writers, and given to ``Catalog.commit_table``. PyIceberg's
+``Transaction`` is not used: it copies the whole table metadata a dozen times for each commit (110 ms against 40 ms at
+100 snapshots), takes the snapshot's time from the clock alone (L10 wants it strictly increasing), and cannot give a
+rewritten file the sequence number of the rows in it (K6).
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ from trinity_iceberg.swap import commit_updates
 __all__ = ["SnapshotChange", "check_deletes", "put_snapshot"]
 
 MERGE_AT: Final = 16
-"""So many manifests of one order of magnitude are merged into one: a read of n commits opens O(log n) manifests."""
+"""This many manifests of one order of magnitude are merged: a read after n commits opens O(log n) manifests."""
 
 
 @dataclass(frozen=True)
 class SnapshotChange:
-    """What a snapshot changes of the one before.
+    """The changes from one snapshot to the next.
 
     Attributes:
-        operation: Trinity's word for it, for ``history()``.
+        operation: Trinity's name for it, for ``history()``.
         added: new files; those with a commit number keep it as their sequence number (K6).
         removed: absolute paths of live files that are replaced.
         summary: entries of the snapshot summary, beside those carried forward.
         updates: further changes of the table's metadata in the same commit.
-        requirements: what must hold for them.
-        rewrites: True for a compaction: what the table says is the same in other files.
-        order: what is to be remembered of the order of rows, where the commit changes it.
-        deletes: rows that are deleted by position, of files that stay (R1).
+        requirements: conditions of these updates.
+        rewrites: True for a compaction: the same rows in other files.
+        order: the order of rows to remember, where the commit changes it.
+        deletes: rows deleted by position, of files that stay (R1).
     """
 
     operation: str
@@ -99,7 +99,7 @@ def put_snapshot(snapshots: Snapshots, state: State, change: SnapshotChange) -> 
 
 
 class _Producer:
-    """One attempt: the files that it writes, and their removal when the attempt fails."""
+    """One attempt: the files that it writes, and removes when it fails."""
 
     def __init__(self, snapshots: Snapshots, state: State) -> None:
         self.snapshots = snapshots
@@ -160,7 +160,7 @@ class _Producer:
         )
 
     def _summary(self, change: SnapshotChange) -> Summary:
-        # PyIceberg counts up the totals of an overwrite only, and a compaction's are the same
+        # PyIceberg counts the totals of an overwrite only, and a compaction's are the same
         counted = Operation.OVERWRITE if change.rewrites else _operation(change)
         summary = Summary(operation=counted, **self.summary.build(), **self._own_summary(change))
         found = update_snapshot_summaries(summary, self.parent.summary if self.parent else None)
@@ -192,7 +192,7 @@ class _Producer:
         )
 
     def _without(self, manifests: list[ManifestFile], change: SnapshotChange) -> list[ManifestFile]:
-        """The manifests after the removed files are marked as deleted in theirs."""
+        """Return the manifests, with the removed files marked as deleted in theirs."""
         missing = set(change.removed)
         kept = []
         for manifest in manifests:
@@ -206,7 +206,7 @@ class _Producer:
         return kept
 
     def _with_positions(self, manifests: list[ManifestFile], change: SnapshotChange) -> list[ManifestFile]:
-        """The manifests with the delete files of the change, and without those of resolves whose place they take."""
+        """Return the manifests with the change's delete files, without those of resolves that they replace."""
         stale = {*change.removed, *(made.of for made in change.deletes)}
         kept = []
         for manifest in manifests:
@@ -237,8 +237,8 @@ class _Producer:
         return found
 
     def _without_deletes(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """Forgets delete files once no data file is left for which they were written."""
-        # with the files that this commit removes, by which others learn of it
+        """Remove delete files once no data file is left for which they were written."""
+        # manifests with the files that this commit removes stay: by these others learn of it
         data = [m for m in manifests if m.content == ManifestContent.DATA]
         if live_manifests(data):
             return manifests
@@ -259,13 +259,13 @@ class _Producer:
         return marked
 
     def _merged(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """Merges manifests of one order of magnitude once there are enough of them."""
+        """Merge manifests of one order of magnitude once there are enough of them."""
         if not property_as_bool(self.metadata.properties, "commit.manifest-merge.enabled", True):
             return manifests
         groups: dict[int, list[ManifestFile]] = defaultdict(list)
         for manifest in manifests:
             own_spec = manifest.partition_spec_id == self.metadata.default_spec_id
-            # those of this commit have files with a sequence number that is not known yet
+            # the sequence number of this commit's files is not known yet
             if own_spec and manifest.content == ManifestContent.DATA and manifest.added_snapshot_id != self.snapshot_id:
                 groups[_magnitude(manifest)].append(manifest)
         for group in groups.values():
@@ -277,7 +277,7 @@ class _Producer:
 
 
 def check_deletes(pinned: TableHandle, state: State) -> None:
-    """Refuses to replace files of which another engine deleted rows since a version (TRANSACTION_CONFLICT)."""
+    """Refuse to replace files of which another engine deleted rows since a version. Raises TRANSACTION_CONFLICT."""
     before = snapshot_of(pinned, state.metadata)
     if delete_files(state.loaded, state.snapshot) != delete_files(state.loaded, before):
         raise TrinityError(
@@ -294,7 +294,7 @@ def _replaced(table: Table, path: str) -> TrinityError:
 
 
 def _operation(change: SnapshotChange) -> Operation:
-    """Iceberg's word for a commit: readers of changes pass over a replace, whose rows are those of before."""
+    """Return Iceberg's operation for a commit: readers of changes skip a replace, which changes no rows."""
     if change.rewrites:
         return Operation.REPLACE
     if not change.removed:
@@ -303,7 +303,7 @@ def _operation(change: SnapshotChange) -> Operation:
 
 
 def _schema_id(change: SnapshotChange, current: int) -> int:
-    """The schema under which the commit's files are read: the one that the commit itself adds, if any."""
+    """Return the schema to read the commit's files with: the one that the commit itself adds, if any."""
     added = [u.schema_.schema_id for u in change.updates if u.action == "add-schema"]
     return added[-1] if added else current
 

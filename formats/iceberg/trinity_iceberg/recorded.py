@@ -1,4 +1,4 @@
-"""The definition as Trinity put it on record: in table properties, of older schemas too."""
+"""The definition as Trinity recorded it in table properties, also for older schemas."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pyiceberg.table.metadata import TableMetadata
 __all__ = ["DEFINITION", "recorded"]
 
 DEFINITION: Final = "trinity.definition"
-"""Table property: JSON of the definition, which says what a schema of Iceberg cannot.
+"""Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
 
-With ``.<schema id>`` behind it that of an older schema."""
+With ``.<schema id>`` appended it is that of an older schema.
+"""
 
 
 def recorded(metadata: TableMetadata, schema_id: int) -> Mapping[str, Any] | None:
-    """The definition at a schema, or None for a table of others.
+    """Return the definition at a schema, or None for an external table.
 
-    A schema that another engine left is of the time before the next one on record: what came later, as the column for
-    stamps, it does not have.
+    A schema that another engine left belongs to the next recorded definition, from which the columns that came later,
+    such as the one for stamps, are left out.
     """
     texts = {int(key.rpartition(".")[2]): text for key, text in metadata.properties.items() if _is_older(key)}
     later = [number for number in texts if number >= schema_id != metadata.current_schema_id]

@@ -1,4 +1,4 @@
-"""A table whose newest metadata is damaged: whose it is, where it lies, and the way back to what can be read."""
+"""A table with damaged newest metadata: whose it is, where it lies, and the way back to what can be read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Repair", "made_by_trinity", "metadata_file", "registered_at"]
 
 
 def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
-    """The present metadata file, as the catalog names it without opening it; None where only a load tells."""
+    """Return the current metadata file, as the catalog names it without a load; None where only a load tells."""
     if isinstance(catalog, LocationCatalog):
         return catalog.metadata_file()
     row = _row(catalog, table)
@@ -43,7 +43,7 @@ def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
 
 
 def registered_at(catalog: Catalog, table: TableHandle) -> str | None:
-    """The folder of a table whose metadata cannot be read."""
+    """Return the folder of a table whose metadata cannot be read."""
     location = metadata_file(catalog, table)
     return str(Location.of(location).parent.parent) if location else None
 
@@ -56,30 +56,30 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
 
 
 def made_by_trinity(table: TableHandle) -> bool:
-    """True when any metadata file that can be read says so."""
+    """Return whether any readable metadata file shows that Trinity made the table."""
     paths = (str(file) for file in _metadata_files(Location.of(table.location).join("metadata")))
     return any(DEFINITION in metadata.properties for _, metadata in _readable(paths))
 
 
 def _metadata_files(folder: Location) -> list[Location]:
-    """The metadata files in a folder, the newest first."""
+    """Return the metadata files in a folder, newest first."""
     names = (name for name in ObjectStore(folder).names() if is_metadata_file(name))
     return [folder.join(name) for name in sorted(names, reverse=True)]
 
 
 def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
     for path in paths:
-        with contextlib.suppress(Exception):  # whatever a parser says of a damaged file
+        with contextlib.suppress(Exception):  # whatever a parser raises for a damaged file
             yield path, read_metadata(path)
 
 
 class Repair:
-    """The way back to the newest metadata file, and in it to the newest snapshot, that can be read.
+    """Goes back to the newest readable metadata file, and in it to the newest readable snapshot.
 
     Args:
         catalog: the catalog.
         table: the table.
-        load: loads it; raises BAD_DATA for a metadata file that is damaged.
+        load: loads the table; raises BAD_DATA for a damaged metadata file.
     """
 
     def __init__(self, catalog: Catalog, table: TableHandle, load: Callable[[TableHandle], Table]) -> None:
@@ -90,8 +90,8 @@ class Repair:
         """Go back; see :meth:`trinity.spi.ConnectorMetadata.repair`.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set, and for metadata
-                that is whole and not understood; BAD_DATA, INVALID_ARGUMENTS.
+            TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set, and for intact
+                metadata that is not understood; BAD_DATA, INVALID_ARGUMENTS.
         """
         row, found = None, None
         try:
@@ -113,10 +113,10 @@ class Repair:
         return repair_result(CommitResult(at), at, self._lost)
 
     def _readable_metadata(self, damage: TrinityError) -> tuple[IcebergTables, Table]:
-        """Return the catalog's entry, and the table as the newest metadata file says that can be read.
+        """Return the catalog's entry, and the table by the newest readable metadata file.
 
-        The one before the present one is known to have been committed; where that is damaged too, the highest number
-        below it in the folder is taken.
+        The file before the current one is known to have been committed. If that is damaged too, this takes the highest
+        readable number below it in the folder.
         """
         row = _row(self._catalog, self._table)
         if row is None or row.metadata_location is None:
@@ -141,12 +141,12 @@ class Repair:
 
     def _readable_snapshot(self, table: Table) -> Snapshot:
         """Return the newest snapshot that can be read."""
-        storage, metadata = Snapshots(), table.metadata  # which remembers nothing
+        storage, metadata = Snapshots(), table.metadata  # a new one remembers nothing
         for snapshot in reversed(lineage(metadata)):
             try:
                 storage.files(self._table, State(table, snapshot, schema_of(metadata, snapshot)))
             except TrinityError as error:
-                if error.code == "NOT_SUPPORTED":  # read, and refused
+                if error.code == "NOT_SUPPORTED":  # readable, but refused
                     return snapshot
                 if error.code != "BAD_DATA":
                     raise
@@ -157,7 +157,7 @@ class Repair:
 
 
 def _is_damaged(table: Table, snapshot: Snapshot) -> bool:
-    """Return True where a snapshot's own files are damaged, and not just those that it took over."""
+    """Return whether a snapshot's own files are damaged, and not only those that it took over."""
     try:
         for manifest in read_manifests(table.io, snapshot):
             if manifest.added_snapshot_id == snapshot.snapshot_id:
@@ -172,7 +172,7 @@ def _is_damaged(table: Table, snapshot: Snapshot) -> bool:
 
 
 def _set_back(catalog: Catalog, row: IcebergTables, path: str) -> None:
-    """Make an older metadata file the present one, unless somebody commits meanwhile."""
+    """Make an older metadata file the current one, unless somebody commits meanwhile."""
     set_back = (
         update(IcebergTables)
         .where(

@@ -56,15 +56,15 @@ __all__ = [
 
 
 PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
-"""The user's properties that are Iceberg's own; they are kept as table properties too."""
+"""Prefixes of the user's properties that are Iceberg's own; these become table properties, too."""
 
 BOUND_LENGTH: Final = 64
-"""Longer bounds of strings and binaries are cut, as Iceberg writers do; they stay bounds."""
+"""Longer bounds of strings and binaries are shortened, as Iceberg writers do; they stay bounds."""
 MAX_STATISTICS: Final = 32
-"""Bounds are kept for the key and for this many further columns: wide tables would have huge manifests."""
+"""Bounds are kept for the key and this many further columns: wide tables would have huge manifests."""
 
 STAMP_ID: Final = 1_000_000_000
-"""Field id of the column for stamps, which files have before the table has: no other column comes by it."""
+"""Field id of the column for stamps, which files have before the table has it: no other column gets this id."""
 
 _PRIMITIVES: Final[Mapping[str, it.PrimitiveType]] = {
     "boolean": it.BooleanType(),
@@ -97,20 +97,20 @@ _TEXTS: Final[Mapping[type[it.IcebergType], str]] = {
 
 
 def to_iceberg_schema(definition: TableDefinition) -> Schema:
-    """The Iceberg schema of a new table; required and identifier fields as far as Iceberg allows them."""
+    """Return the Iceberg schema of a new table, with required and identifier fields as far as Iceberg allows them."""
     ids = count(1)
     fields = [
         to_iceberg_field(c, ids, required=not c.nullable or c.name in definition.primary_key)
         for c in definition.columns
     ]
     key = [f for f in fields if f.name in definition.primary_key]
-    # Iceberg refuses floats as identifiers; a part of a key would be wrong, so then there is none
+    # Iceberg allows no floats as identifiers, and part of a key would be wrong: so then there is none
     allowed = all(f.field_type.is_primitive and not isinstance(f.field_type, it.FloatType | it.DoubleType) for f in key)
     return Schema(*fields, identifier_field_ids=[f.field_id for f in key] if allowed else [])
 
 
 def to_iceberg_field(column: Column, ids: Iterator[int], *, required: bool) -> it.NestedField:
-    """The Iceberg field of a column, with field ids on every level taken from ``ids``."""
+    """Return the Iceberg field of a column, with field ids on every level taken from ``ids``."""
     field_id = next(ids)
     return it.NestedField(field_id, column.name, _to_iceberg(parse_type(column.type), ids), required, column.comment)
 
@@ -135,12 +135,12 @@ def _to_iceberg(kind: DataType, ids: Iterator[int]) -> it.IcebergType:
 
 
 def iceberg_type(stored: pa.DataType) -> it.IcebergType:
-    """The Iceberg type of a stored column that is no nested one."""
+    """Return the Iceberg type of a stored column that is not nested."""
     return _to_iceberg(parse_type(type_text(stored)), count(1))
 
 
 def own_properties(definition: TableDefinition) -> dict[str, str]:
-    """Iceberg table properties of a definition: all of it as JSON, and the user's Iceberg settings as they are."""
+    """Return the Iceberg table properties of a definition: its JSON, and the user's Iceberg settings unchanged."""
     given = {k: v for k, v in definition.properties.items() if k.startswith(PROPERTY_PREFIXES)}
     return {**given, DEFINITION: _text(definition)}
 
@@ -150,7 +150,7 @@ def _text(definition: TableDefinition) -> str:
 
 
 def with_field_ids(definition: TableDefinition, schema: Schema) -> TableDefinition:
-    """The definition with Iceberg's field ids for its visible columns."""
+    """Return the definition with Iceberg's field ids for its visible columns."""
     ids = {f.name: f.field_id for f in schema.fields}
     return definition.with_columns(c if c.hidden else replace(c, field_id=ids[c.name]) for c in definition.columns)
 
@@ -158,7 +158,7 @@ def with_field_ids(definition: TableDefinition, schema: Schema) -> TableDefiniti
 def definition_updates(
     metadata: TableMetadata, before: TableDefinition, after: TableDefinition
 ) -> tuple[TableUpdate, ...]:
-    """The metadata updates that make a changed definition the table's; older schemas keep theirs."""
+    """Return the metadata updates to a changed definition; older schemas keep theirs."""
     if before.columns == after.columns:
         return (SetPropertiesUpdate(updates=own_properties(after)),)
     schema = _evolved(metadata, before, after)
@@ -168,7 +168,7 @@ def definition_updates(
 
 
 def _evolved(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
-    """The present schema as a changed definition has it; a field that stays keeps its id, under whatever name."""
+    """Return the present schema changed to a definition; a field that stays keeps its id under any name."""
     present = {f.field_id: f for f in metadata.schema().fields}
     hidden = {f.name: f for f in metadata.schema().fields if f.name.startswith(HIDDEN_PREFIX)}
     known = {c.field_id: present[c.field_id] for c in before.visible if c.field_id is not None}
@@ -199,16 +199,16 @@ def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], r
 
 
 def ordered_fields(schema: Schema) -> list[it.NestedField]:
-    """The fields in table order: hidden ones last, also when another engine has added columns behind them."""
+    """Return the fields in table order: hidden ones last, also when another engine has added columns after them."""
     return sorted(schema.fields, key=lambda f: f.name.startswith(HIDDEN_PREFIX))
 
 
 def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: Schema) -> TableDefinition:
-    """The table at one of its schemas.
+    """Return the table's definition at one of its schemas.
 
-    Columns are those of the Iceberg schema; what Iceberg cannot say of them, the key and the properties come from
-    the property ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and
-    where it renamed one the key and the options follow.
+    Columns are those of the Iceberg schema. What Iceberg cannot hold, the key and the properties come from the property
+    ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and where it renamed
+    one the key and the options follow.
     """
     name, in_schema = identifier[-1], schema_of(identifier[:-1])
     stored = recorded(metadata, schema.schema_id)
@@ -234,13 +234,13 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
 
 
 def _ever(metadata: TableMetadata) -> list[Column]:
-    """The visible columns of all schemas that the table has had."""
+    """Return the visible columns of all schemas that the table has had."""
     fields = {f.field_id: f for s in metadata.schemas for f in s.fields if not f.name.startswith(HIDDEN_PREFIX)}
     return [Column(f.name, "string", field_id=f.field_id) for f in fields.values()]
 
 
 def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
-    """The fields of a partition spec as a definition has them; empty when they are not to be written so."""
+    """Return the fields of a partition spec as in a definition; empty if a definition cannot express them."""
     found = []
     for field in spec.fields:
         column = next((f.name for f in schema.fields if f.field_id == field.source_id), None)
@@ -252,7 +252,7 @@ def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
 
 
 def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column:
-    """A field as a column; of one that Trinity knows, what Iceberg cannot say stays."""
+    """Return a field as a column; a column that Trinity knows keeps what Iceberg cannot hold."""
     now = _foreign(field)
     if known is None:
         return now
@@ -285,7 +285,7 @@ def _required(kind: it.IcebergType) -> Iterator[tuple[str, ...]]:
 
 
 def fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:
-    """Return the fields right within a type: those of a struct, an array's element, a map's key and value."""
+    """Return the direct fields of a type: those of a struct, an array's element, a map's key and value."""
     if isinstance(kind, it.ListType):
         return (kind.element_field,)
     if isinstance(kind, it.MapType):
@@ -301,7 +301,7 @@ def _stored_as(kind: DataType) -> DataType:
 
 
 def trinity_type(kind: it.IcebergType) -> DataType:
-    """Return an Iceberg type as Trinity's. Raises NOT_SUPPORTED for one that Trinity does not have."""
+    """Return Trinity's type for an Iceberg type. Raises NOT_SUPPORTED if there is none."""
     if isinstance(kind, it.DecimalType):
         return DataType("decimal", (kind.precision, kind.scale))
     if isinstance(kind, it.ListType):
@@ -320,14 +320,14 @@ def trinity_type(kind: it.IcebergType) -> DataType:
 
 
 def statistics_columns(definition: TableDefinition, schema: Schema) -> tuple[str, ...]:
-    """Columns whose bounds are kept: the key and the first primitive columns."""
+    """Return the columns whose bounds are kept: the key and the first primitive columns."""
     primitive = [f.name for f in ordered_fields(schema) if f.field_type.is_primitive]
     key = [name for name in primitive if name in definition.primary_key]
     return tuple(dict.fromkeys([*key, *primitive[:MAX_STATISTICS]]))
 
 
 def bounds(kind: it.IcebergType, stats: ColumnStats) -> tuple[bytes | None, bytes | None]:
-    """Lower and upper bound in Iceberg's single-value form; None where there is none."""
+    """Return lower and upper bound in Iceberg's single-value form; None where there is none."""
     if not isinstance(kind, it.PrimitiveType) or stats.min is None or stats.max is None:
         return None, None
     if isinstance(stats.min, float) and (math.isnan(stats.min) or math.isnan(stats.max)):
@@ -347,7 +347,7 @@ def _cut_up(value: str | bytes) -> str | bytes | None:
 
 
 def column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nulls: int | None) -> ColumnStats:
-    """Statistics as Python values, read back from a manifest."""
+    """Return statistics as Python values, from those of a manifest."""
     return ColumnStats(_value(kind, low), _value(kind, high), nulls)
 
 
@@ -361,7 +361,7 @@ def _value(kind: it.IcebergType, data: bytes | None) -> Any:
 
 
 def python_value(kind: it.IcebergType, value: Any) -> Any:
-    """A value as Iceberg's metadata holds it (dates and times as numbers) in Python's type.
+    """Return a value of Iceberg's metadata (dates and times as numbers) in Python's type.
 
     Raises:
         OverflowError, ValueError: for a year that Python does not have.

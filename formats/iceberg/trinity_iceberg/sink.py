@@ -1,4 +1,4 @@
-"""The sinks: the shared ones, which here know Iceberg's partition transforms. Imports PyIceberg only for these."""
+"""The sinks: the shared ones with Iceberg's partition transforms, for which alone PyIceberg is imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class IcebergSinkProvider(ParquetSinkProvider):
     """See :class:`~trinity.spi.PageSinkProvider`."""
 
     def partition_values(self, target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-        """Partition columns as they are, and transforms under the names of their partition fields."""
+        """Return a function to partition columns, or to transforms under the names of their partition fields."""
         if set(target.partition_by) <= set(target.storage.names):
             return super().partition_values(target)
         from trinity_iceberg.partition import transformed_values
@@ -24,7 +24,7 @@ class IcebergSinkProvider(ParquetSinkProvider):
         return transformed_values(target)
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
-        """Position delete files, which name data files as manifests do."""
+        """Return a sink of position delete files, which name data files as manifests do."""
         from trinity_iceberg.deletes import delete_sink
 
         return delete_sink(rewrite, sink)

@@ -1,4 +1,4 @@
-"""Versions: the files that a version has, and what is remembered of those that were read."""
+"""Versions: their files, and a memory of those that were read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Snapshots"]
 CACHED_MANIFESTS: Final = 2000
 CACHED_VERSIONS: Final = 32
 
-_Files = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]  # live ones in arrival order, and the sidecar
+_Files = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]  # live files in arrival order, and the sidecar
 
 
 class Snapshots:
@@ -45,13 +45,13 @@ class Snapshots:
         self._versions: Cache[tuple[str, int, int], _Files] = Cache(CACHED_VERSIONS)
 
     def manifest_list(self, table: Table, snapshot: Snapshot | None) -> list[ManifestFile]:
-        """The manifests of a snapshot that still have files."""
+        """Return the manifests of a snapshot that still have files."""
         if snapshot is None:
             return []
         return self._lists.get(snapshot.manifest_list, lambda: live_manifests(read_manifests(table.io, snapshot)))
 
     def split_source(self, handle: TableHandle, newest: State) -> SplitSource:
-        """Return the handle's version as a read sees it, by the newest one."""
+        """Return the handle's version as a read needs it, from the newest one."""
         state, metadata, table = newest.at(handle), newest.metadata, newest.loaded
         snapshot, storage = state.snapshot, read_schema(metadata, state.schema)
         state.check_readable(handle)
@@ -72,14 +72,14 @@ class Snapshots:
         )
 
     def history(self, table: Table) -> list[HistoryEntry]:
-        """The readable versions, oldest first."""
+        """Return the entries of the readable versions, oldest first."""
         entries = [history_entry(snapshot) for snapshot in lineage(table.metadata)]
         return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create", commit=commit_of(None))]
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
-        """The commits since a version, compactions left out; None once it has expired, or was rolled back.
+        """Return the commits since a version, without compactions; None once it has expired, or was rolled back.
 
-        Those of two snapshots compared, whoever made the second one.
+        Each is the difference of two snapshots, whoever made the second one.
         """
         chain = lineage(newest.metadata)
         versions = [version_of(s) for s in chain]
@@ -101,14 +101,14 @@ class Snapshots:
         return FileChange(version_of(after), [f for f in now if f.path not in known], removed)
 
     def files(self, handle: TableHandle, state: State) -> _Files:
-        """Live files and the sidecar, by the column names of the state's schema."""
+        """Return live files and the sidecar, by the column names of the state's schema."""
         if (snapshot := state.snapshot) is None:
             return (), ()
         key = (str(state.metadata.table_uuid), snapshot.snapshot_id, state.schema.schema_id)
         return self._versions.get(key, lambda: self._read(handle, state.loaded, snapshot, state.schema))
 
     def live(self, handle: TableHandle, state: State) -> tuple[DataFile, ...]:
-        """The live files."""
+        """Return the live files."""
         return self.files(handle, state)[0]
 
     def _read(self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema) -> _Files:
@@ -118,7 +118,7 @@ class Snapshots:
         manifests = self.manifest_list(table, snapshot)
         check_own_readable(table, schema, manifests, snapshot)
         for manifest in manifests:
-            if manifest.content != ManifestContent.DATA:  # the native scan of an external table honours them
+            if manifest.content != ManifestContent.DATA:  # the native scan of an external table applies them
                 continue
             found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest, schema)]
         if DEFINITION in table.properties:
@@ -127,7 +127,7 @@ class Snapshots:
         return tuple(sorted(found, key=arrival_order)), index.sidecar
 
     def manifest_files(self, table: Table, manifest: ManifestFile, schema: Schema) -> tuple[DataFile, ...]:
-        """The live files of one manifest, without what the file index says of them."""
+        """Return the live files of one manifest, without the facts of the file index."""
 
         def read() -> tuple[DataFile, ...]:
             columns, spec = Columns(schema), table.specs()[manifest.partition_spec_id]
@@ -143,7 +143,7 @@ class Snapshots:
         return self._manifests.get((manifest.manifest_path, schema.schema_id), read)
 
     def referenced(self, handle: TableHandle, table: Table) -> set[str]:
-        """Absolute paths of all files, data and metadata, that the table's remaining snapshots need."""
+        """Return the absolute paths of all files, data and metadata, that the table's remaining snapshots need."""
         metadata = table.metadata
         store = ObjectStore(handle.location)
         needed = {local_path(table.metadata_location)}

@@ -1,4 +1,4 @@
-"""Time limits of a catalog in PostgreSQL, whose server or network may hang, by connections that keep them."""
+"""Time limits for a catalog in PostgreSQL, whose server or network may hang. Connections enforce them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["ANSWER_S", "CONNECT_S", "keep_limits"]
 CONNECT_S: Final = 10
 """Seconds that a new connection may take, unless the address says ``connect_timeout``."""
 ANSWER_S = 30.0
-"""Seconds for which an answer is waited for."""
+"""Seconds to wait for an answer."""
 
 _V = TypeVar("_V")
 
 
 def keep_limits(engine: Engine) -> None:
-    """Have an engine's new connections end what takes too long; those of other drivers have limits of their own.
+    """Make an engine's new connections end what takes too long. Drivers other than psycopg have their own limits.
 
-    A connection that has waited in vain is closed, and so is never taken out of the pool again.
+    A connection that has waited in vain is closed, so that the pool never returns it again.
     """
     if engine.dialect.driver == "psycopg":
         event.listen(engine, "do_connect", _connected)
@@ -34,7 +34,7 @@ def _connected(_dialect: Any, _record: Any, arguments: Any, options: dict[str, A
     import psycopg
 
     class Limited(psycopg.Connection[Any]):
-        """A connection that waits for an answer for so long."""
+        """A connection that waits for an answer for a limited time."""
 
         def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
             try:
@@ -47,7 +47,7 @@ def _connected(_dialect: Any, _record: Any, arguments: Any, options: dict[str, A
 
 
 def _until(steps: Generator[Any, Any, _V], deadline: float) -> Generator[Any, Any, _V]:
-    """Run psycopg's steps, which it goes through at least ten times a second. Raises TimeoutError behind a deadline."""
+    """Run psycopg's steps, at least ten times a second. Raises TimeoutError after a deadline."""
     try:
         state = next(steps)
         while True:

@@ -1,7 +1,7 @@
-"""PyIceberg's SQL catalog, but that a commit costs the same however many versions a table has.
+"""PyIceberg's SQL catalog, except that a commit costs the same for any number of versions.
 
-PyIceberg's own reads the metadata file anew for each commit, copies all of it, and makes text of every snapshot there
-is. Snapshots never change. So here those before the commit are passed by, and their texts are remembered.
+PyIceberg's own reads the metadata file again for each commit, copies all of it, and makes text of every snapshot.
+Snapshots never change. So this one leaves out those before the commit, and remembers their texts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEPT: Final = 16
 _TEXTS: Final = 64 * 1024 * 1024
 """Bytes of snapshots as text that a process keeps."""
 _PLAIN: Final = (SetPropertiesUpdate, SetStatisticsUpdate, RemoveStatisticsUpdate)
-"""Updates that look at no snapshot."""
+"""Updates that use no snapshot."""
 
 
 class SqlTables(SqlCatalog):
@@ -58,7 +58,7 @@ class SqlTables(SqlCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Commits updates; what it has written is not read back."""
+        """Commit updates. What it has written is not read back."""
         done = super().commit_table(table, requirements, updates)
         here, stat = stat_of(done.metadata_location)
         if here:
@@ -66,14 +66,14 @@ class SqlTables(SqlCatalog):
         return done
 
     def has_namespace(self, namespace: Identifier) -> bool:
-        """Return True for a namespace that was made, and is not there by its tables alone."""
+        """Return whether a namespace was made, and does not exist only by its tables."""
         name, kept = Catalog.namespace_to_string(namespace), IcebergNamespaceProperties
         with Session(self.engine) as session:
             found = select(kept.namespace).where(kept.catalog_name == self.name, kept.namespace == name).limit(1)
             return session.scalars(found).first() is not None
 
     def drop_namespace(self, namespace: str | Identifier) -> None:
-        """Drop a namespace that is empty; of several who drop it one does."""
+        """Drop an empty namespace; if several processes drop it, one succeeds."""
         if not self.namespace_exists(namespace):
             raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
         name, mine = Catalog.namespace_to_string(namespace), IcebergNamespaceProperties
@@ -136,7 +136,7 @@ class SqlTables(SqlCatalog):
 
 
 def stat_of(file: str) -> tuple[bool, Stat | None]:
-    """True for a metadata file that is there, and its facts; in a bucket there is no other one of its name."""
+    """Return whether a metadata file exists, and its ``stat``; None in a bucket, where its name is used once."""
     location = Location.of(file)
     if not location.on_disk:
         return True, None
@@ -145,7 +145,7 @@ def stat_of(file: str) -> tuple[bool, Stat | None]:
 
 
 def _only_adds(updates: Collection[TableUpdate]) -> bool:
-    """True for updates that add a snapshot, and look at none that was there before."""
+    """Return whether updates add a snapshot, and use none that existed before."""
     added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
     rest = [update for update in updates if not isinstance(update, AddSnapshotUpdate)]
     refs = [update for update in rest if isinstance(update, SetSnapshotRefUpdate)]

@@ -1,7 +1,7 @@
-"""A catalog in a file of SQLite's, which its first schema or table makes: before that it reads as an empty one.
+"""A catalog in an SQLite file, which its first schema or table makes. Before that it reads as empty.
 
-SQLite makes a file by a look at it. So while there is none, readers are given a catalog in memory. The file begins with
-all its tables, in one transaction: whoever sees more than nothing in it sees a whole catalog.
+SQLite would make a file when it looks for it. So without a file, readers get a catalog in memory. The file begins with
+all its tables, in one transaction: whoever finds it not empty finds a whole catalog.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _DEFAULT: Final = f"INSERT OR IGNORE INTO {IcebergNamespaceProperties.__tablenam
 
 
 def sql_tables(name: str, properties: dict[str, Any]) -> SqlTables:
-    """A SQL catalog, by its properties and what PyIceberg's own configuration says of one of that name."""
+    """Return a SQL catalog, by its properties and PyIceberg's own configuration for that name."""
     merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
     file = _file_of(merged["uri"])
-    # (a folder that is neither there nor the warehouse is nobody's to make: SQLite tells of it)
+    # Trinity makes no folder but the warehouse: for another missing one SQLite raises the error
     late = file and (file.parent == Location.of(merged["warehouse"]) or ObjectStore(file.parent).is_folder())
     return SqliteTables(file, name, **merged) if file and late else SqlTables(name, **merged)
 
 
 def _file_of(uri: str) -> Location | None:
-    """The file of an address; None for a database that is none, and for one that an address of SQLite's own names."""
+    """Return the file of an address; None for a database that is none, and for an SQLite URI."""
     url = make_url(uri)
     plain = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:"))
     return Location.of(str(url.database)) if plain else None
@@ -55,9 +55,9 @@ class SqliteTables(SqlTables):
     """See :class:`SqlTables`.
 
     Args:
-        file: the catalog's, which may not be there yet.
+        file: the catalog's file, which may not exist yet.
         name: the catalog's name.
-        properties: as PyIceberg's.
+        properties: PyIceberg's properties.
     """
 
     def __init__(self, file: Location, name: str, **properties: str) -> None:
@@ -72,7 +72,7 @@ class SqliteTables(SqlTables):
         """The file's engine; that of an empty catalog while there is no file."""
         if not self._found and self._is_there():
             self._init_catalog()
-            see_to_default(self)  # it may be another engine's
+            see_to_default(self)  # another engine may have made it
         return self._of_file if self._found else self._empty
 
     @engine.setter
@@ -84,7 +84,7 @@ class SqliteTables(SqlTables):
         super()._init_catalog()
 
     def make(self) -> None:
-        """Makes the file, unless it is there; others may do it at once.
+        """Make the file, unless it exists; several processes may do so at once.
 
         Raises:
             TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR.
@@ -102,7 +102,7 @@ class SqliteTables(SqlTables):
             self._init_catalog()
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        """Makes a namespace that is not there, and the file."""
+        """Make a namespace that does not exist, and the file."""
         if not self.namespace_exists(namespace):
             self.make()
         super().create_namespace(namespace, properties)
@@ -110,7 +110,7 @@ class SqliteTables(SqlTables):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Commits updates; the first ones of a new table make the file."""
+        """Commit updates; the first ones of a new table make the file."""
         self.make()
         return super().commit_table(table, requirements, updates)
 
@@ -122,7 +122,7 @@ class SqliteTables(SqlTables):
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._make_tables(connection.execute)
         connection.commit()
-        connection.execute("PRAGMA query_only = ON")  # what would be written is refused, and not lost
+        connection.execute("PRAGMA query_only = ON")  # writes are refused, and not lost
         return connection
 
     def _make_tables(self, run: Callable[..., object]) -> None:

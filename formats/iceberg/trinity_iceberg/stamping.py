@@ -1,4 +1,4 @@
-"""The column for stamps in Iceberg's terms: files have it under a fixed field id before the schema has (L3)."""
+"""The column for stamps in Iceberg's terms: files have it under a fixed field id before the schema has it (L3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAMP_FIELD: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).
 def stamp_updates(
     state: State, insert: InsertTableHandle
 ) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
-    """The column for stamps, if a row change needs it and the table lacks it: updates, and what must hold for them."""
+    """Return the updates that add the column for stamps, and their requirements; empty unless a row change needs it."""
     metadata, definition = state.metadata, state.definition
     if not stamps_missing(insert, definition):
         return (), ()
@@ -32,12 +32,12 @@ def stamp_updates(
 
 
 def appended_order(insert: InsertTableHandle, state: State, snapshots: Snapshots) -> RowOrder | None:
-    """The order of rows that is to be remembered with an append; None where nothing is.
+    """Return the order of rows to remember with an append; None for a table without stamps.
 
     Args:
         insert: the append.
-        state: the table by now.
-        snapshots: its versions.
+        state: the table as it is now.
+        snapshots: the versions of the catalog's tables.
     """
     if not state.definition.stamped:
         return None

@@ -28,8 +28,8 @@ class State:
 
     Attributes:
         loaded: the table as it was loaded.
-        snapshot: the version's; None for a table without any.
-        schema: the one to read the version with.
+        snapshot: the version's snapshot; None for a table without any.
+        schema: the schema to read the version with.
     """
 
     loaded: Table
@@ -42,7 +42,7 @@ class State:
         return cls(loaded, loaded.metadata.current_snapshot(), loaded.schema())
 
     def at(self, table: TableHandle) -> State:
-        """Return the handle's version, or of the newest this one. Raises as :func:`snapshot_of`."""
+        """Return the handle's version; this one if that is the newest. Raises as :func:`snapshot_of`."""
         snapshot = snapshot_of(table, self.metadata)
         if snapshot is self.snapshot:
             return self
@@ -70,16 +70,16 @@ class State:
         return found
 
     def check_readable(self, table: TableHandle) -> None:
-        """Refuses a table of others whose commits have no order. Raises NOT_SUPPORTED."""
+        """Refuse an external table whose commits have no order. Raises NOT_SUPPORTED."""
         if self.definition.external:
             check_readable(table, self.metadata)
 
     def check_writable(self, table: TableHandle, manifests: list[ManifestFile]) -> None:
-        """Refuses a table to which rows cannot be added. Raises NOT_SUPPORTED saying why.
+        """Refuse a table to which rows cannot be added. Raises NOT_SUPPORTED with the reason.
 
         Args:
             table: the handle, for messages.
-            manifests: those of the newest version that still have files.
+            manifests: the newest version's manifests that still have files.
         """
         if self.definition.external:
             check_writable(table, self.loaded)
@@ -88,10 +88,10 @@ class State:
 
 
 def snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
-    """The snapshot of a handle's version, or the newest; None for a table without any.
+    """Return the snapshot of a handle's version, or the newest; None for a table without any.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the readable ones.
+        TrinityError: INVALID_ARGUMENTS for an unreadable version, naming the readable ones.
     """
     current = metadata.current_snapshot()
     if table.version is None or table.version == version_of(current):
@@ -105,10 +105,10 @@ def snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
 
 
 def schema_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
-    """The schema to read a version with.
+    """Return the schema to read a version with.
 
-    The table's own for the newest, which other engines change without making a version; else the one under which
-    the version was committed.
+    For the newest version it is the table's own, which other engines change without making a version. Else it is the
+    one under which the version was committed.
     """
     if snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id or snapshot.schema_id is None:
         return metadata.schema()
@@ -116,5 +116,5 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
 
 
 def txn_summary(state: State, txn: TransactionId | None) -> dict[str, str]:
-    """The entry of a snapshot's summary that records an application's version (L4), on top of a state."""
+    """Return the entry of a snapshot's summary that records an application's version (L4), beside those of a state."""
     return {TXN: json.dumps(with_txn(state.txns, txn))} if txn else {}

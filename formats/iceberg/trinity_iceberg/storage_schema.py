@@ -1,4 +1,4 @@
-"""Storage schemas: Iceberg's fields as the columns of Parquet files, and those that are to be found by id."""
+"""Storage schemas: Iceberg's fields as columns of Parquet files, and which of them are found by id."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["read_schema", "storage_schema"]
 
 
 def storage_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of the table's Parquet files, with field ids on every level.
+    """Return the Arrow schema of the table's Parquet files, with field ids on every level.
 
-    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types. What is
-    required within a column is marked (:data:`~trinity.storage.REQUIRED`).
+    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types. Required
+    fields within a column are marked (:data:`~trinity.storage.REQUIRED`).
     """
     return pa.schema(
         [pa.field(f.name, _arrow(f.field_type), not f.required, _numbered(f)) for f in ordered_fields(schema)]
@@ -30,14 +30,14 @@ def storage_schema(schema: Schema) -> pa.Schema:
 
 
 def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
-    """Return the storage schema to read files of every age with: by field id, if any field's name ever changed."""
+    """Return the storage schema to read files of every age: by field id, if any field's name ever changed."""
     storage = storage_schema(schema)
     used = {found for s in metadata.schemas for f in s.fields for found in _named(f)}
     names, numbers = Counter((u.within, u.name) for u in used), Counter(u.number for u in used)
     changed = {u.column for u in used if names[u.within, u.name] > 1 or numbers[u.number] > 1}
     if not changed:
         return storage
-    # Spark leaves row groups out by the name that a field has in the file: one that has been another's is hidden
+    # Spark skips row groups by the name that a field has in the file: a name with two owners is hidden
     doubtful = {u.name for u in used if u.within is None and names[u.within, u.name] > 1}
     fields = [
         f.with_metadata({**f.metadata, STORED_NAME: b"_trinity_field_" + f.metadata[FIELD_ID]})
@@ -54,8 +54,8 @@ class _Named:
 
     Attributes:
         column: id of the column that the field is, or lies within.
-        within: id of what the field lies right within; None for a column.
-        name: in lower case.
+        within: id of the field in which it lies directly; None for a column.
+        name: the name in lower case.
         number: the field's id.
     """
 

@@ -1,7 +1,7 @@
-"""The catalog's compare-and-swap: one table's metadata for another, and what the catalog answers to it.
+"""The catalog's compare-and-swap of a table's metadata, and the meaning of its answers.
 
-A catalog may answer with an error, or not at all, although it has committed. So on any error the table is loaded
-again and looked at; after the commit only success is told.
+A catalog may answer with an error, or not at all, although it has committed. So on any error the table is loaded again
+and checked; after the commit only success is reported.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ def commit_updates(
     requirements: tuple[TableRequirement, ...],
     stands: Callable[[TableMetadata], bool],
 ) -> None:
-    """Changes a table's metadata, provided that no other snapshot has become current since it was loaded.
+    """Change a table's metadata, provided that no other snapshot has become current since it was loaded.
 
     Args:
-        table: as it was loaded.
-        updates: what changes.
-        requirements: what must hold, beside that.
-        stands: tells by the table's metadata whether this commit was made.
+        table: the table as it was loaded.
+        updates: the changes.
+        requirements: further conditions.
+        stands: tells from the table's metadata whether this commit was made.
 
     Raises:
-        CommitRaced: another commit was first.
-        TrinityError: TABLE_NOT_FOUND when it was dropped or made anew meanwhile; FILESYSTEM_ERROR;
-            COMMIT_STATE_UNKNOWN when nobody can say whether it was made.
+        CommitRaced: another commit was first, or the table was made anew.
+        TrinityError: TABLE_NOT_FOUND when it was dropped meanwhile; FILESYSTEM_ERROR; COMMIT_STATE_UNKNOWN when it is
+        not
+            known whether the commit was made.
     """
     name = ".".join(table.name())
     own = (
@@ -77,13 +78,13 @@ def commit_updates(
 
 
 def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest: Any) -> CreateTableTransaction:
-    """The description of a new table; a REST catalog is told of it before.
+    """Return the transaction that makes a new table; a REST catalog is asked for it first.
 
     Args:
-        catalog: where.
+        catalog: the PyIceberg catalog.
         name: the full name.
-        schema: its columns.
-        rest: as of PyIceberg's ``create_table_transaction``.
+        schema: the Iceberg schema.
+        rest: further arguments of PyIceberg's ``create_table_transaction``.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, PERMISSION_DENIED, FILESYSTEM_ERROR.
@@ -97,11 +98,11 @@ def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest:
 
 
 def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple[str, str, str]) -> None:
-    """Makes a table in one commit.
+    """Make a table in one commit.
 
     Args:
-        catalog: where.
-        transaction: what describes it.
+        catalog: the PyIceberg catalog.
+        transaction: the transaction from :func:`staged`.
         name: the full name.
 
     Raises:
@@ -134,21 +135,21 @@ def _settled(
     attempt: Callable[[], TableMetadata],
     stands: Callable[[TableMetadata], bool],
 ) -> TableMetadata:
-    """Make a commit, and return the table's metadata once it is known that it stands.
+    """Make a commit, and return the table's metadata once the commit is known to stand.
 
-    An attempt that may still be under way is made again as it is: of two that ask for the same table as it was before,
+    An attempt that may still be under way is repeated unchanged: of two that require the same state before them, only
     one is made.
 
     Args:
-        catalog: where.
+        catalog: the PyIceberg catalog.
         name: the table's identifier.
         attempt: asks the catalog for the commit.
-        stands: tells by the table's metadata whether it was made.
+        stands: tells from the table's metadata whether it was made.
 
     Raises:
         CommitRaced: another one was first.
-        TrinityError: what the catalog said, of a commit that was not made; COMMIT_STATE_UNKNOWN when nobody can say.
-        OSError: as the attempt.
+        TrinityError: the catalog's error, if the commit was not made; COMMIT_STATE_UNKNOWN when that is not known.
+        OSError: the attempt's error.
     """
     doubtful = under_way = False
     for _ in asking_again():
@@ -176,7 +177,7 @@ def _settled(
 
 @contextlib.contextmanager
 def _errors(catalog: str, name: str) -> Iterator[None]:
-    """Maps what a catalog answers to a commit."""
+    """Map the errors by which a catalog answers a commit."""
     try:
         yield
     except (CommitFailedException, TableAlreadyExistsError, IntegrityError) as error:
@@ -184,7 +185,7 @@ def _errors(catalog: str, name: str) -> Iterator[None]:
     except (NoSuchPropertyException, ValueError) as error:
         if not of_another_kind(error):
             raise
-        raise CommitRaced(str(error)) from error  # Glue has tables that are none of Iceberg's
+        raise CommitRaced(str(error)) from error  # Glue has tables that are not Iceberg's
     except TROUBLE as error:
         if isinstance(error, OperationalError) and "locked" in str(error):
             raise CommitRaced(str(error)) from error
@@ -195,7 +196,7 @@ def _errors(catalog: str, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(table: Table) -> Iterator[None]:
-    """Maps the operating system's errors."""
+    """Map the operating system's errors."""
     try:
         yield
     except PermissionError as error:
@@ -207,7 +208,7 @@ def writing(table: Table) -> Iterator[None]:
 
 
 def _forget_metadata(table: Table, before: Sequence[object], after: Sequence[object]) -> None:
-    """Deletes the metadata files that fell out of the log, as the table's properties ask for."""
+    """Delete the metadata files that left the log, if the table's properties ask for it."""
     if not property_as_bool(table.properties, "write.metadata.delete-after-commit.enabled", False):
         return
     paths = [{getattr(entry, "metadata_file", "") for entry in log} for log in (before, after)]

@@ -18,12 +18,12 @@ DATA_FOLDER: Final = "data"
 
 
 def target_of(table: TableHandle, state: State, stamp: int) -> tuple[TableDefinition, WriteTarget]:
-    """The definition and the target that sinks are told.
+    """Return the definition and the target for the sinks of a statement.
 
     Args:
         table: the table.
         state: the version that the statement is pinned to.
-        stamp: that of rows without one.
+        stamp: the stamp of rows without one.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a partitioning that Trinity does not write.

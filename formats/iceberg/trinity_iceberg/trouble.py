@@ -1,4 +1,4 @@
-"""A catalog that does not answer, or says no: told by its name, in one line."""
+"""Errors of a catalog that does not answer, or refuses: reported with its name, in one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ try:
         EndpointConnectionError,
         HTTPClientError,
     )
-except ImportError:  # what Glue needs is an extra
+except ImportError:  # Glue's packages are an extra
     _AWS: tuple[type[Exception], ...] = ()
     _UNANSWERED_BY_AWS: tuple[type[Exception], ...] = ()
     _UNSENT: tuple[type[Exception], ...] = (ConnectTimeout,)
@@ -53,14 +53,14 @@ __all__ = [
 ]
 
 TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLAlchemyError, *_AWS)
-"""The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
+"""Errors of a failing catalog, or of the way to it. Its answers about names are other errors."""
 _UNANSWERED: Final[tuple[type[Exception], ...]] = (
     CommitStateUnknownException,
     ServerError,
     RequestException,
     *_UNANSWERED_BY_AWS,
 )
-"""Errors of requests to which no answer came, or none of the catalog's own."""
+"""Errors of requests that got no answer, or none from the catalog itself."""
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
 _DENIED_BY_AWS: Final = frozenset(
     {
@@ -77,23 +77,23 @@ _DENIED_BY_AWS: Final = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Codes of AWS' errors for keys, and for what they allow; ``NoCredentialsError`` and its like are told as they are."""
+"""Codes of AWS' errors for keys and their rights; ``NoCredentialsError`` and the like keep their own message."""
 
 
 _DENIED_STATES: Final = frozenset({"28000", "28P01", "42501"})
 _DENIED_TEXTS: Final = (
     "attempt to write a readonly database",
-    "no pg_hba.conf entry",  # connections that are refused have no state
+    "no pg_hba.conf entry",  # refused connections have no state
     "password authentication failed",
     "permission denied",
 )
 
 
 def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
-    """The error of a call that a catalog did not answer.
+    """Return the error of a failed call to a catalog.
 
     Args:
-        catalog: its name.
+        catalog: the catalog's name.
         error: one of :data:`TROUBLE`.
     """
     said = first_line(error)
@@ -105,38 +105,38 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
 
 
 def is_refused(error: TrinityError) -> bool:
-    """Return True where a catalog, or the seam to storage, has told that it did nothing, or told its outcome."""
+    """Return whether a catalog, or the storage seam, is known to have done nothing, or has reported its outcome."""
     unsent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, _UNSENT)
     return unsent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
 
 
 def may_be_under_way(error: Exception) -> bool:
-    """Return True for an error after which a catalog may still do what it was asked: its answer did not come."""
+    """Return whether a catalog may still do what it was asked after an error: it has not answered."""
     cause = error.__cause__
     return isinstance(cause, _UNANSWERED) or (isinstance(cause, DBAPIError) and cause.connection_invalidated)
 
 
 def is_denied(error: Exception) -> bool:
-    """Return True for an error by which a catalog, or the database or the file that it is in, allows no access."""
+    """Return whether an error means that a catalog, or its database or file, denies access."""
     return isinstance(error, _DENIED) or _aws_code(error) in _DENIED_BY_AWS or _denied_by_database(error)
 
 
 def _denied_by_database(error: Exception) -> bool:
-    """Return True for what PostgreSQL says of users and rights, and SQLite of a file that may not be written."""
+    """Return whether PostgreSQL reports a lack of rights, or SQLite a file that may not be written."""
     said = getattr(error, "orig", None)
     return getattr(said, "sqlstate", None) in _DENIED_STATES or any(text in str(said) for text in _DENIED_TEXTS)
 
 
 def _aws_code(error: Exception) -> str | None:
-    answer = getattr(error, "response", None)  # of requests' errors it is no mapping
+    answer = getattr(error, "response", None)  # in requests' errors it is no mapping
     return answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
 
 
 def load_table(catalog: Catalog, name: tuple[str, ...]) -> Table:
-    """The table of a name as it is now.
+    """Return the table of a name as it is now.
 
     Raises:
-        NoSuchTableError: there is none, or one of another kind; and what PyIceberg raises else.
+        NoSuchTableError: there is none, or one of another kind; and PyIceberg's other errors.
     """
     try:
         return catalog.load_table(name)
@@ -147,13 +147,13 @@ def load_table(catalog: Catalog, name: tuple[str, ...]) -> Table:
 
 
 def of_another_kind(error: Exception) -> bool:
-    """True for what PyIceberg says of an entry of Glue that is no table of Iceberg's."""
+    """Return whether PyIceberg's error means that an entry of Glue is no Iceberg table."""
     return isinstance(error, NoSuchPropertyException) or "missing Parameters property" in str(error)
 
 
 @contextlib.contextmanager
 def catalog_errors(catalog: str) -> Iterator[None]:
-    """Maps the errors of :data:`TROUBLE`, but for IntegrityError: somebody else was first."""
+    """Map the errors of :data:`TROUBLE`, except IntegrityError, which means that somebody else was first."""
     try:
         yield
     except IntegrityError:

@@ -1,4 +1,4 @@
-"""Keys that a REST catalog hands out for a table's place: asked for with the table, and again before they expire."""
+"""Keys that a REST catalog hands out for a table's place: requested with the table, and again before they expire."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _S3: Final = re.compile(r"s3[an]:")
 
 
 class VendingCatalog(RestCatalog):
-    """A REST catalog whose tables are reached by the keys that come with them.
+    """A REST catalog whose tables are reached with the keys that it hands out.
 
     Args:
-        name: its name.
-        place: what is known of the store without the catalog, which holds before what the catalog says.
-        properties: as PyIceberg's.
+        name: the catalog's name.
+        place: what is known of the store without the catalog; it overrides the catalog's settings.
+        properties: PyIceberg's properties.
     """
 
     def __init__(self, name: str, place: S3Options, **properties: Any) -> None:
         self._place = place
         self._handed: dict[str, Sequence[Credential]] = {}
-        self._said: dict[str, Mapping[str, str]] = {}  # of a table's store, beside keys
+        self._said: dict[str, Mapping[str, str]] = {}  # settings of a table's store, besides keys
         super().__init__(name, **properties)
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
@@ -54,7 +54,7 @@ class VendingCatalog(RestCatalog):
         return super()._response_to_staged_table(identifier_tuple, table_response)
 
     def _hand_out(self, name: tuple[str, ...], answer: TableResponse) -> None:
-        """Takes the keys of an answer into use. Raises PERMISSION_DENIED where it has none."""
+        """Use the keys of an answer. Raises PERMISSION_DENIED, NOT_SUPPORTED where it has none."""
         location = answer.metadata.location
         if not in_bucket(location):
             return
@@ -66,14 +66,14 @@ class VendingCatalog(RestCatalog):
         grant(place, found, _Grants(self, name, place))
 
     def _own_config(self) -> dict[str, str]:
-        """The catalog's own word about its stores, which it may say once for all tables."""
+        """Return the catalog's own settings of stores, which apply to all tables."""
         said = self.properties.items()
         return {name: str(value) for name, value in said if name.startswith("s3.") or name == "client.region"}
 
     def _credentials(
         self, name: tuple[str, ...], place: Location, listed: Mapping[str, Mapping[str, str]], config: Mapping[str, str]
     ) -> list[Credential]:
-        """The keys that are listed, each with what is said for all."""
+        """Return the listed keys, each with the settings that apply to all."""
         found = [
             Credential(_S3.sub("s3:", prefix), self._options({**config, **own}), _expiry({**config, **own}))
             for prefix, own in listed.items()
@@ -101,10 +101,10 @@ class VendingCatalog(RestCatalog):
         return S3Options.of({**{option: value for option, value in said.items() if value}, **told, **own})
 
     def newer(self, name: tuple[str, ...], place: Location) -> Sequence[Credential]:
-        """Newer keys of a table: asked for by themselves, where the catalog can be asked so.
+        """Return newer keys of a table; requested without the table, if the catalog supports that.
 
         Raises:
-            TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR.
+            TrinityError: PERMISSION_DENIED, NOT_SUPPORTED, FILESYSTEM_ERROR, TABLE_NOT_FOUND.
         """
         try:
             if Capability.V1_LOAD_CREDENTIALS in self._supported_endpoints:
@@ -113,7 +113,7 @@ class VendingCatalog(RestCatalog):
             self.load_table(name)
         except TROUBLE as error:
             raise catalog_trouble(self.name, error) from error
-        except ValueError as error:  # an answer that is none
+        except ValueError as error:  # a malformed answer
             raise catalog_trouble(self.name, error) from error
         except NoSuchTableError as error:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{'.'.join(name)}' was dropped meanwhile.") from error
