@@ -9,7 +9,7 @@ try:
     from trinity_conformance.play.differences import NonConformance
     from trinity_conformance.play.runner import Tally, play
     from trinity_conformance.play.traces import History
-except ModuleNotFoundError as error:  # Trinity alone is installed, without the extra
+except ModuleNotFoundError as error:  # only Trinity is installed, without the extra
     raise ModuleNotFoundError(
         f"The conformance suite needs a package that is not installed ({error}): "
         "pip install 'trinity-merge[conformance]'.",

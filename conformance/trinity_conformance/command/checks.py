@@ -1,4 +1,4 @@
-"""The named checks: which rules each stands for, and what it must have met before it may be called passed."""
+"""The named checks: the rules that each one tests, and the situations that it must see before it counts as passed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ class Check:
         id: its name on the command line and in reports.
         rules: ids of the rules of the semantics.
         title: what holds when it passes.
-        quotas: situations of :data:`~trinity_conformance.play.coverage.SITUATIONS`, and how often each must have been
-            met.
+        quotas: situations of :data:`~trinity_conformance.play.coverage.SITUATIONS`, and how often each must occur.
         emphasis: weights of the steps of its own histories, when it is run alone.
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.
@@ -203,11 +202,11 @@ CHECKS: Final[tuple[Check, ...]] = (
         {},
     ),
 )  # fmt: skip
-"""Every check of histories, in the order in which a run plays them."""
+"""All checks, in the order in which a run reports them."""
 
 
 def check_of(check_id: str) -> Check:
-    """The check of that id.
+    """Return the check with an id.
 
     Raises:
         KeyError: there is none.

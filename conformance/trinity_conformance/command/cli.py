@@ -1,7 +1,7 @@
 """``trinity-conformance``: run, list, replay, init, self-test.
 
-Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it,
-3 nothing differed, but a check met too little to say anything.
+Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it, 3
+nothing differed, but a check saw too little to prove anything.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_show_locals=False,  # as the command trinity's
+    pretty_exceptions_show_locals=False,  # as in the command trinity
     help="Tests a table format adapter of Trinity.",
 )
 
 _TRACES = Path(".trinity-conformance")
 _WIDTH = 160
-"""Columns of text that goes to a file or a pipe."""
+"""Width of text for a file or a pipe, in characters."""
 _LINE_EVERY = 5
 """Histories between two lines of progress there."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]
@@ -75,7 +75,7 @@ def _known(kind: str, name: str, known: list[str]) -> str:
 
 
 def _catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict[str, str]:
-    """The settings of the adapter's catalog that the command line gives."""
+    """Return the settings of the adapter's catalog from the command line."""
     options = {} if warehouse is None else {"warehouse": warehouse}
     for option in given or ():
         name, sign, value = option.partition("=")
@@ -87,7 +87,7 @@ def _catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict
 
 @contextmanager
 def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A local Spark with what the adapter needs, once its catalog is found to be empty; or a server's session."""
+    """Yield a local Spark for the adapter, or a server's session, after a check that the catalog is empty."""
     import trinity
     from trinity.engine.spark.remote import is_remote
 
@@ -104,7 +104,7 @@ def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]
             spark = session.spark
         if not is_remote(spark):
             spark.sparkContext.setLogLevel("OFF")
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # refusals are what is tested
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # the suite provokes refusals
         try:
             yield spark
         finally:
@@ -113,7 +113,7 @@ def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]
 
 @contextmanager
 def _usable() -> Iterator[None]:
-    """Tells of an environment that cannot run an adapter."""
+    """Report an environment that cannot run an adapter."""
     try:
         yield
     except TrinityError as error:
@@ -132,10 +132,10 @@ def run(
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
-    """Plays generated histories on an adapter and compares every read with the model.
+    """Play generated histories on an adapter and compare every read with the model.
 
     Exit codes: 0 it conforms, 1 it does not, 2 wrong usage or an environment that cannot run it, 3 nothing differed,
-    but a check met too little to say anything.
+    but a check saw too little to prove anything.
     """
     _known("format", connector, connectors())
     _known("budget", budget, list(BUDGETS))
@@ -158,13 +158,13 @@ def run(
 
 
 def _origin(connector: str) -> str:
-    """The class of an adapter, and the distribution that brought it."""
+    """Return the class of an adapter, and its distribution."""
     [point] = [p for p in entry_points(group=ENTRY_POINT_GROUP) if p.name == connector]
     return f"{point.value}, of {point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 class _Shown:
-    """Progress of a run: a bar on a terminal, else now and then a line."""
+    """Progress of a run: a bar on a terminal, else a line now and then."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.progress = progress
@@ -215,7 +215,7 @@ def _show(console: Console, report: Report, folder: Path) -> None:
 
 @app.command("list")
 def list_all(no_color: _NoColor = False) -> None:
-    """Lists adapters, checks, budgets and situations."""
+    """List adapters, checks, budgets and situations."""
     console = _console(no_color)
     console.print(f"adapters: {', '.join(connectors())}")
     console.print("budgets:  " + ", ".join(f"{b.name} (at most {b.seconds_in_all:.0f} s)" for b in BUDGETS.values()))
@@ -239,7 +239,7 @@ def replay(
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
-    """Plays one history again, comparing after every step."""
+    """Play one history again, and compare after every step."""
     try:
         history = traces.load(trace, folder)
     except ValueError as error:
@@ -276,7 +276,7 @@ def init(
     name: Annotated[str, typer.Argument(help="Name of the format: what `connector` names in a catalog's settings.")],
     folder: Annotated[Path | None, typer.Option(help="Where to; ./NAME-trinity by default.")] = None,
 ) -> None:
-    """Writes a new adapter, which conforms as it is: change it step by step, and run the suite after each."""
+    """Write a new adapter, which conforms as it is. Change it step by step, and run the suite after each step."""
     if name in connectors():
         raise _fail(f"A format '{name}' is installed already; choose another name.")
     target = folder or Path(f"{name}-trinity")
@@ -294,7 +294,7 @@ def self_test(
     histories: Annotated[int, typer.Option(min=1, help="Histories that each mutant may survive.")] = 60,
     no_color: _NoColor = False,
 ) -> None:
-    """Shows that generated histories find every fault that is planted into the model. Needs no Spark."""
+    """Show that generated histories find every fault that is planted into the model. This needs no Spark."""
     console = _console(no_color)
     table = Table(title="mutants")
     for heading in ("mutant", "fault", "killed by history", "check", "shrunk to"):

@@ -1,4 +1,4 @@
-"""A new adapter from a template that conforms as it is: the Acme plugin of the tests under another name."""
+"""Makes a new adapter from a template that conforms as it is: the Acme plugin of the tests under another name."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _KINDS: Final = frozenset({".md", ".py", ".toml", ".typed"})
 
 
 def template() -> Path:
-    """The folder of the template: in the wheel at the top of the package, in a checkout where its own tests run it."""
+    """Return the folder of the template: in the wheel that of the package, in a checkout that of the tests."""
     packed = Path(__file__).parent.parent / "template"
     return packed if packed.is_dir() else Path(__file__).parents[3] / "tests/plugins/acme"
 
 
 def scaffold(name: str, folder: Path) -> list[Path]:
-    """Writes an adapter to a folder.
+    """Write an adapter to a folder.
 
     Args:
         name: name of the format: what ``connector`` names in a catalog's settings.
-        folder: the plugin's folder; made when missing.
+        folder: the adapter's folder; made when missing.
 
     Returns:
         the files, sorted.
@@ -51,6 +51,6 @@ def _written(path: Path, text: str, name: str) -> Path:
 
 
 def _renamed(text: str, name: str) -> str:
-    """The template's name replaced; ``Acme`` is the name of classes and in prose, ``acme`` all others."""
+    """Return a text with the template's name replaced: ``Acme`` in class names and prose, ``acme`` elsewhere."""
     title = "".join(part.capitalize() for part in name.split("_"))
     return text.replace("Acme", title).replace("acme", name)

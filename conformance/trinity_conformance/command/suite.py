@@ -1,4 +1,4 @@
-"""Runs checks on an adapter within a budget of time, and says what it saw."""
+"""Runs checks on an adapter within a time budget, and reports the results."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ class Budget:
 
     Attributes:
         name: its name on the command line.
-        seconds: no history but the first begins after so many seconds; failures found by then are still made small.
+        seconds: no history except the first begins after this time; failures found by then are still shrunk.
         histories: no more histories than this, even if there is time.
         failures: failing histories after which a run stops.
-        shrink: how much work goes into making one failure small.
+        shrink: limits of the work on shrinking one failure.
         program_seconds: as ``seconds``, for programs of statements.
         programs: no more programs than this.
         engine_seconds: as ``seconds``, for histories of merge engines.
         engine_histories: no more of them than this.
-        refusal_seconds: seconds that bad input, and then bad options, may take when histories have used up the others.
-        refusals: no more bad inputs, and then no more bad options, than this.
+        refusal_seconds: seconds for bad input, and then for bad options, when histories have used up the others.
+        refusals: no more bad inputs, and no more bad options, than this.
         concurrency: whether commits within commits are tried, all of them or none.
     """
 
@@ -81,12 +81,12 @@ class Budget:
 
     @property
     def seconds_in_all(self) -> float:
-        """Seconds after which nothing begins but what has to be tried by hand."""
+        """Seconds after which only the handwritten checks begin."""
         return self.seconds + self.program_seconds + self.engine_seconds
 
 
 _RESPLIT: Final = 3
-"""One of so many histories of merge engines is played again."""
+"""One of this many histories of merge engines is played a second time."""
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
@@ -95,10 +95,11 @@ BUDGETS: Final[Mapping[str, Budget]] = {
         Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120),
     )
 }
-"""smoke takes about two minutes, standard ten, deep an hour, the start of Spark and the making small of failures apart.
+"""smoke takes about two minutes, standard ten, deep an hour, without the start of Spark and the shrinking of failures.
 
-smoke is a fixed number of histories, enough to meet what every check is about; its seconds only bound a machine that is
-many times slower. The others play as many as there is time for."""
+smoke is a fixed number of histories, enough to see what every check is about; its seconds only limit a machine that is
+many times slower. The others play as many as there is time for.
+"""
 
 
 @dataclass
@@ -109,8 +110,8 @@ class CheckResult:
         check: the check.
         observations: comparisons made.
         missing: situations below their quota: name -> (seen, wanted).
-        failures: what was found.
-        lacking: True when the adapter refused, with NOT_SUPPORTED, all that the check needs.
+        failures: the failures found.
+        lacking: True when the adapter refused, with NOT_SUPPORTED, everything that the check needs.
     """
 
     check: Check
@@ -121,7 +122,7 @@ class CheckResult:
 
     @property
     def status(self) -> str:
-        """``failed``, ``not supported``, ``inconclusive`` (it met too little of what it is about) or ``passed``."""
+        """``failed``, ``not supported``, ``inconclusive`` (it saw too little of what it is about) or ``passed``."""
         if self.failures:
             return "failed"
         if self.lacking:
@@ -151,25 +152,25 @@ class Report:
 
     @property
     def failures(self) -> list[NonConformance]:
-        """All findings, by check."""
+        """All failures, by check."""
         return [f for r in self.results for f in r.failures]
 
     @property
     def conforms(self) -> bool:
-        """True when nothing failed; see :attr:`inconclusive` for what says nothing."""
+        """True when nothing failed; see :attr:`inconclusive` for checks that prove nothing."""
         return not self.failures
 
     @property
     def inconclusive(self) -> list[str]:
-        """Ids of the checks that met too little to say anything."""
+        """Ids of the checks that saw too little to prove anything."""
         return [r.check.id for r in self.results if r.status == "inconclusive"]
 
     def text(self) -> str:
-        """All findings for people; for an assertion's message."""
+        """Return all failures as text; for an assertion's message."""
         return "\n\n".join(f.report() for f in self.failures) or f"{self.connector}: no finding"
 
     def to_json(self) -> str:
-        """The report for machines."""
+        """Return the report as JSON."""
         packages = ("trinity-merge", "pyspark", "pyarrow", "hypothesis")
         data: dict[str, Any] = {
             "connector": self.connector,
@@ -202,7 +203,7 @@ def _check_json(result: CheckResult) -> dict[str, Any]:
 
 
 def connectors() -> list[str]:
-    """Names of the installed adapters, sorted."""
+    """Return the names of the installed adapters, sorted."""
     return sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))
 
 
@@ -216,7 +217,7 @@ def run_check(
     progress: Callable[[Tally], None] | None = None,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Report:
-    """Runs one check, or all of them over the same histories.
+    """Run one check, or all of them over the same histories.
 
     Args:
         connector: name of the adapter's entry point.
@@ -226,8 +227,8 @@ def run_check(
         seed: number of the first history; the same seed gives the same histories.
         folder: an empty folder for the tables; a temporary one by default.
         progress: called after every history.
-        options: further settings of the adapter's catalog; one of them may be a ``warehouse`` in the folder's place, as
-            empty.
+        options: further settings of the adapter's catalog; a ``warehouse`` among them replaces the folder, and must be
+            as empty.
 
     Raises:
         TrinityError: the adapter cannot be opened.
@@ -276,9 +277,9 @@ def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
 def generated_of(
     checks: list[Check], budget: Budget, seed: int, changes: bool
 ) -> Iterator[tuple[str, Iterator[History], float]]:
-    """Capabilities that the checks' histories need of the adapter, these histories, and the seconds for each kind.
+    """Yield the capability that a kind of histories needs of the adapter, these histories, and their seconds.
 
-    One check alone has all of the seconds.
+    A single check gets all of the seconds.
     """
     alone = checks[0] if len(checks) == 1 else None
     if any(c.emphasis and not c.engines for c in checks):
@@ -301,9 +302,9 @@ def _programs(seed: int, count: int) -> Iterator[History]:
 
 
 def _engine_histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
-    """Histories of merge engines; every third a second time, with the same rows in other commits (L2).
+    """Yield histories of merge engines; every third comes a second time, with the same rows in other commits (L2).
 
-    The second times come later, so that a short run meets all kinds of tables first.
+    The second time is later, so that a short run sees all kinds of tables first.
     """
     again: list[History] = []
     for number in range(seed, seed + count):
@@ -322,7 +323,7 @@ def run_histories(
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> list[NonConformance]:
-    """Plays generated histories until the budget is used up; returns the failures, made small."""
+    """Play generated histories until the budget is used up; return the failures, shrunk."""
     until, found = monotonic() + budget.seconds, list[NonConformance]()
     for number, history in enumerate(generated):
         if (number and monotonic() > until) or len(found) >= budget.failures:
@@ -355,14 +356,14 @@ def results_of(
     excused: Collection[str] = (),
     lacks: Collection[str] = (),
 ) -> list[CheckResult]:
-    """Results of the checks asked for, and of any other check that failed on the way.
+    """Return the results of the checks asked for, and of any other check that failed.
 
     Args:
         checks: the checks asked for.
-        tally: what was met.
+        tally: what was seen.
         found: the failures.
-        excused: situations that cannot be met.
-        lacks: what the adapter refused to have, as in :attr:`Check.needs`.
+        excused: situations that cannot occur.
+        lacks: what the adapter refused to support, as in :attr:`Check.needs`.
     """
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []

@@ -1,7 +1,7 @@
 """Hypothesis strategies: tables of the merge engines and their histories, over few keys and many rows of each.
 
-A table has what its profile says, with its columns in any order. Rows that the table must refuse are not in these
-histories: a retract that a function cannot take back is written as an add instead.
+A table has what its profile says, with its columns in any order. These histories have no rows that the table must
+refuse: a retract that a function cannot take back becomes an add.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ENGINE_GENERAL: Final[Mapping[str, int]] = {
     "upsert": 7, "delete": 1, "change": 4, "compact": 2, "resolve": 1, "vacuum": 1, "reopen": 1, "query": 2,
     "read-past": 1, "read": 1, "log": 1,
 }  # fmt: skip
-"""The weight with which each kind of step is drawn."""
+"""The weight of each kind of step in the draw."""
 
 _RETRACTING_MODES: Final = ("sequence-group", "remove-record-on-sequence-group", "retract")
 _PAYLOADS: Final = ("int", "string", "bigint", "boolean", "double", "decimal(10,2)")
@@ -54,7 +54,7 @@ _COMPARED: Final = ("int", "bigint", "string", "double", "decimal(10,2)", "date"
 
 @st.composite
 def engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
-    """A table of a profile."""
+    """Draw a table of a profile."""
     key = [Column(f"k{i}", t, nullable=False) for i, t in enumerate(profile.key)]
     sequence = [Column(f"w{i}", t) for i, t in enumerate(profile.sequence)]
     functions = [Column(f"f{i}", draw(st.sampled_from(_types(profile, f)))) for i, f in enumerate(profile.functions)]
@@ -62,7 +62,7 @@ def engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
     plain = [Column(f"a{i}", draw(st.sampled_from(_PAYLOADS))) for i in range(len(parts))]
     kinds = [Column("kind", "string", nullable=False)] if profile.mode != "none" else []
     payload = [Column(f"p{i}", t) for i, t in enumerate(draw(_payload(profile)))]
-    # a function may leave NULL behind, so v may be NOT NULL only where it has none
+    # a function may leave NULL, so v may be NOT NULL only where it has none
     number = Column("v", "bigint", nullable=profile.engine == "aggregation")
     columns = [*key, number, *sequence, *functions, *(c for p in parts for c in p), *plain, *kinds, *payload]
     groups = tuple(
@@ -96,17 +96,17 @@ def _properties(draw: st.DrawFn, profile: EngineProfile) -> dict[str, str]:
 
 
 def _types(profile: EngineProfile, function: str) -> tuple[str, ...]:
-    """Types of a function's column."""
+    """Return the types of a function's column."""
     return tuple(WIDE_TOTALS) if profile.feature == "wide" and function == "sum" else FUNCTION_TYPES[function]
 
 
 def _payload(profile: EngineProfile) -> st.SearchStrategy[list[str]]:
-    """Types of columns outside groups."""
+    """Return a strategy for the types of columns outside groups."""
     return st.lists(st.sampled_from(_PAYLOADS), min_size=1, max_size=2)
 
 
 def _default_function(profile: EngineProfile) -> st.SearchStrategy[str | None]:
-    """``fields.default-aggregate-function``: in partial-update it reaches columns outside groups (A5)."""
+    """Return a strategy for ``fields.default-aggregate-function``, by the functions that A5 allows."""
     names = {"aggregation": ("last_value", "last_non_null_value"), "partial-update": ("last_non_null_value",)}
     return st.sampled_from(names.get(profile.engine, (None,)))
 
@@ -114,7 +114,7 @@ def _default_function(profile: EngineProfile) -> st.SearchStrategy[str | None]:
 @st.composite
 def _options(draw: st.DrawFn, profile: EngineProfile, columns: list[Column]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    # a function that refuses retracts keeps them from all of an aggregation table, and from its group
+    # a function that refuses retracts keeps them from a whole aggregation table, and from its group
     strict = draw(st.sampled_from((*profile.functions, *([None] * 12)))) if profile.engine != "aggregation" else None
     for column, function in zip(columns, profile.functions, strict=True):
         options = draw(function_options(function, column.type))
@@ -127,13 +127,13 @@ def _options(draw: st.DrawFn, profile: EngineProfile, columns: list[Column]) -> 
 
 @st.composite
 def _listed(draw: st.DrawFn, groups: tuple[Group, ...]) -> tuple[str, ...]:
-    """Sequence columns of one group, or of two."""
+    """Draw sequence columns of one group, or of two."""
     chosen = groups[: draw(st.integers(1, 2))]
     return tuple(draw(st.sampled_from(g.sequence)) for g in chosen)
 
 
 class EngineWriter(Writer):
-    """Draws the steps of one history, with the model at hand.
+    """Draws the steps of one history, with a model that follows.
 
     Args:
         draw: given by Hypothesis.
@@ -160,14 +160,14 @@ class EngineWriter(Writer):
         return st.sampled_from((*pool, *pool, *pool, None, None)) if len(pool) < 4 else st.sampled_from((*pool, None))
 
     def row(self) -> tuple[Json, ...]:
-        """One row; an add where the table would refuse it as a retract."""
+        """Draw one row; an add where the table would refuse it as a retract."""
         row = super().row()
         if self.model.refusal(Version(self.shape.decode_row(row))) is None:
             return row
         return tuple("+I" if n == self.shape.row_kind else v for n, v in zip(self.shape.names, row, strict=True))
 
     def upsert(self, most: int = 16) -> Upsert:
-        """A commit; now and then one whose rows are adds that omit columns (P1)."""
+        """Draw a commit; now and then one whose rows are adds that omit columns (P1)."""
         found = super().upsert(most)
         if self.shape.engine != "first-row" and self.draw(st.integers(0, 3)) == 0:
             found = self.narrowed(found)
@@ -175,7 +175,7 @@ class EngineWriter(Writer):
         return found
 
     def narrowed(self, step: Upsert) -> Upsert:
-        """The commit without some columns. What a retract without them means is open, so there is none."""
+        """Return the commit without some columns, and without retracts, whose meaning without them is open."""
         shape = self.shape
         kept = {c.name for c in shape.columns if not c.nullable or self.draw(st.integers(0, 3)) > 0}
         names = tuple(n for n in shape.names if n in kept)
@@ -189,7 +189,7 @@ class EngineWriter(Writer):
         return replace(step, splits=tuple(tuple(map(cut, split)) for split in step.splits), names=names)
 
     def condition(self) -> Condition | None:
-        """A comparison on any column of a simple type: what a fold makes of it must not be filtered below it (L9)."""
+        """Draw a comparison on any column of a simple type; on a folded value it must not be pushed down (L9)."""
         column = self.draw(st.sampled_from([c for c in self.shape.columns if c.type in _COMPARED]))
         pool: tuple[Json, ...] = (
             POOLS[column.type] if column.name in self.shape.key else pool_of(self.shape, column.name)
@@ -224,7 +224,7 @@ def engine_histories(
     min_steps: int = 5,
     max_steps: int = 9,
 ) -> History:
-    """A history of a table of a merge engine.
+    """Draw a history of a table of a merge engine.
 
     Args:
         draw: given by Hypothesis.
@@ -243,7 +243,9 @@ def engine_histories(
 
 
 def resplit(history: History, number: int) -> History:
-    """The same rows in other commits (L2): neighbouring upserts become one, and others become two or three.
+    """Return a history with the same rows in other commits (L2): neighbouring upserts are joined, others are cut.
+
+    Steps that depend on the number of commits are left out.
 
     Args:
         history: any history.

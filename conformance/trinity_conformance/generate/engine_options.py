@@ -1,4 +1,4 @@
-"""Options of merge engines that no table may be made with (V1, A5, P1)."""
+"""Options of merge engines with which no table may be made (V1, A5, P1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BAD_OPTIONS", "COLUMNS", "BadOption"]
 COLUMNS: Final[Mapping[str, str]] = {
     "k": "int!", "g_1": "bigint", "g_2": "bigint", "price": "int", "stock": "int", "title": "string", "kind": "string",
 }  # fmt: skip
-"""Columns of the tables that are tried: name -> type; a trailing ``!`` means NOT NULL. The key is ``k``."""
+"""Columns of the tables of these attempts: name -> type; a trailing ``!`` means NOT NULL. The key is ``k``."""
 
 _PROPERTY: Final = "INVALID_TABLE_PROPERTY"
 _UNKNOWN: Final = "COLUMN_NOT_FOUND INVALID_TABLE_PROPERTY"
@@ -29,10 +29,10 @@ class BadOption:
 
     Attributes:
         name: what is wrong.
-        codes: error codes of which one must come, with spaces between.
+        codes: error codes, separated by spaces; the error must have one of them.
         names: words that the message must contain.
         options: the properties.
-        columns: columns besides, or instead of, :data:`COLUMNS`.
+        columns: columns that are added to :data:`COLUMNS`, or replace some.
     """
 
     name: str
@@ -49,7 +49,7 @@ def _bad(
 
 
 def _typed(function: str, type_text: str, **options: str) -> BadOption:
-    """A function on a column of a type that it does not take, or with options that it does not take."""
+    """Return options with a function on a column of a type, or with options, that it does not accept."""
     further = {f"fields.f.{o.replace('_', '-')}": v for o, v in options.items()}
     given = {"fields.f.aggregate-function": function, **further}
     shown = f" with {further}" if further else ""
@@ -60,7 +60,7 @@ _NESTED: Final = "array<struct<id:int,x:int>>"
 _TIMED: Final = "map<string,struct<x:int,ts:string>>"
 
 BAD_OPTIONS: Final[tuple[BadOption, ...]] = (
-    # columns that are not there, or there twice
+    # columns that do not exist, or twice
     _bad("group of an unknown column", _UNKNOWN, "nope sequence-group", _PARTIAL,
          {"fields.g_1.sequence-group": "nope"}),
     _bad("group by an unknown column", _UNKNOWN, "nope", _PARTIAL, {"fields.nope.sequence-group": "price"}),
@@ -131,7 +131,7 @@ BAD_OPTIONS: Final[tuple[BadOption, ...]] = (
     _typed("nested_update", _NESTED, nested_key="id", nested_key_null_strategy="forget"),
     _typed("nested_update", _NESTED, count_limit="some"),
     _typed("merge_map_with_keytime", _TIMED, ts_field="nope"),
-    # options that are not there, or not for this engine
+    # options that do not exist, or not for this engine
     _bad("unknown option of a column", _PROPERTY, "fields.price.agregate-function aggregate-function", _GROUPED,
          {"fields.price.agregate-function": "sum"}),
     _bad("unknown default option", _PROPERTY, "fields.default-agregate-function fields.default-aggregate-function",
@@ -149,4 +149,4 @@ BAD_OPTIONS: Final[tuple[BadOption, ...]] = (
     _bad("a protected column that is NOT NULL", _PROPERTY, "price", _GROUPED, {}, price="int!"),
     _bad("a sequence column that is NOT NULL", _PROPERTY, "g_1", _GROUPED, {}, g_1="bigint!"),
 )  # fmt: skip
-"""All of them."""
+"""All bad options."""

@@ -1,7 +1,7 @@
 """Kinds of tables of merge engines, by number of the history: a rota over engines, delete modes and functions.
 
-The first six histories whose tables have functions meet every function, the first twelve every engine and every way to
-delete; then lengths without a common divisor see to it that a long run meets every pair.
+The first six histories whose tables have functions cover every function, the first twelve every engine and every way to
+delete. Then lengths without a common divisor make a long run cover every pair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENGINE_KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("double", "int"),
     ("date", "string"),
 )
-"""Types of the primary key columns; what keys are is the business of the deduplicate histories."""
+"""Types of the primary key columns; the deduplicate histories test keys."""
 
 _SEQUENCES: Final[tuple[tuple[tuple[str, ...], bool], ...]] = (
     ((), False),
@@ -57,7 +57,7 @@ FUNCTION_TYPES: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("nested_update", "nested_partial_update"), ("array<struct<id:int,name:string,seq:int>>",)),
     **dict.fromkeys(("hll_sketch", "theta_sketch", "rbm32", "rbm64"), ("binary",)),
 }
-"""Function -> types of columns that it is tried on."""
+"""Function -> types of columns on which it is tested."""
 
 LANES: Final[tuple[tuple[str, bool, str], ...]] = (
     ("partial-update", True, "sequence-group"),
@@ -77,8 +77,9 @@ LANES: Final[tuple[tuple[str, bool, str], ...]] = (
 """Merge engine, whether it has sequence groups, and how it deletes."""
 
 _FEATURES: Final = ("plain", "buckets", "wide", "default-function", "partitioned", "plain", "wide", "lookup")
-"""Further features of the table; ``wide`` has values so large that totals leave the range of their column (A4), the
-changes of ``lookup`` are written with each commit (C6)."""
+"""Further features of the table. ``wide`` has values so large that totals leave the range of their column (A4); the
+changes of ``lookup`` are written with each commit (C6).
+"""
 
 _WINDOW: Final = 6
 _WITH_FUNCTIONS: Final = [n for n, (engine, groups, _) in enumerate(LANES) if groups or engine == "aggregation"]
@@ -97,7 +98,7 @@ class EngineProfile:
         descending: True when the smallest is the freshest.
         groups: types of the sequence columns of each group.
         functions: aggregate functions, one column each.
-        feature: what else it has.
+        feature: one of the further features.
     """
 
     engine: str = "partial-update"
@@ -111,7 +112,7 @@ class EngineProfile:
 
 
 def engine_rota(number: int) -> EngineProfile:
-    """The profile of history ``number`` (from 0)."""
+    """Return the profile of history ``number`` (from 0)."""
     lane = number % len(LANES)
     engine, grouped, mode = LANES[lane]
     sequence, descending = _SEQUENCES[number % len(_SEQUENCES)] if engine != "first-row" else ((), False)
@@ -128,7 +129,7 @@ def engine_rota(number: int) -> EngineProfile:
 
 
 def _functions(number: int) -> tuple[str, ...]:
-    """The next few functions, by how many tables with functions came before."""
+    """Return the next few functions, by how many tables with functions came before."""
     turns, lane = divmod(number, len(LANES))
     before = turns * len(_WITH_FUNCTIONS) + sum(at < lane for at in _WITH_FUNCTIONS)
     names = tuple(FUNCTIONS)

@@ -27,25 +27,25 @@ class EngineStatements:
 
     Attributes:
         draw: given by Hypothesis.
-        model: the table as it is by now.
+        model: the table as it is now.
     """
 
     draw: st.DrawFn
     model: EngineModel
 
     def statement(self) -> Statement | None:
-        """An UPDATE or a DELETE; four in five break no rule, the others are to be refused. None where none would do."""
+        """Draw an UPDATE or a DELETE; about four in five break no rule, the others must be refused. None: none fits."""
         odd = self.draw(st.integers(0, 9)) == 0 and bool(self.settable(True))
         update = self.draw(st.integers(0, 2)) > 0 and bool(self.settable(False))
         found = self.update(odd) if odd or update else self.delete()
         return self.mended(found, odd or self.draw(st.integers(0, 4)) == 0)
 
     def delete(self) -> Statement:
-        """A DELETE of some rows."""
+        """Draw a DELETE of some rows."""
         return Statement("DELETE", (Case(MATCHED, "DELETE", self.where()),), dialect=self.dialect())
 
     def update(self, odd: bool) -> Statement:
-        """An UPDATE of one to three columns; ``odd``: of those that it may not set (M11)."""
+        """Draw an UPDATE of one to three columns; ``odd``: of those that it may not set (M11)."""
         kinds = self.settable(odd)
         chosen = self.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3, unique=True))
         values = tuple((c.name, self.value(c)) for c in chosen)
@@ -55,7 +55,7 @@ class EngineStatements:
         return self.draw(st.sampled_from(("spark", "trino")))
 
     def settable(self, with_function: bool) -> list[Column]:
-        """Columns that an UPDATE may set, or those that it may not because of their function."""
+        """Return the columns that an UPDATE may set, or those that it may not because of their function."""
         shape = self.model.shape
         allowed = (None, "last_non_null_value")
         return [
@@ -67,7 +67,7 @@ class EngineStatements:
         ]
 
     def value(self, kind: Column) -> Expression:
-        """A constant, NULL, another column, or something larger than there is."""
+        """Draw a constant, NULL, another column, or the column plus one."""
         choice = self.draw(st.integers(0, 5))
         if choice <= 1 and kind.type in ("int", "bigint"):
             return call("+", column("t", kind.name), literal("int", 1))
@@ -78,7 +78,7 @@ class EngineStatements:
         return literal(kind.type, self.draw(st.sampled_from((*pool, None))))
 
     def where(self) -> Expression:
-        """Rows by their key, present or not."""
+        """Draw a condition that selects rows by their key, present or not."""
         kind = self.key()
         pool = self.values_of(kind, self.model.merged().values()) or [self.other(kind)]
         values = self.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True))
@@ -86,22 +86,22 @@ class EngineStatements:
         return call("not", found) if self.draw(st.integers(0, 3)) == 0 else found
 
     def key(self) -> Column:
-        """The first key column that SQL text spells."""
+        """Return the first key column whose type has SQL literals here."""
         shape = self.model.shape
         return next(c for c in shape.columns if c.name in shape.key and c.type in _SPELLED)
 
     def other(self, kind: Column) -> Json:
-        """A key that no row has."""
+        """Return a key that no row has."""
         return "none such" if kind.type == "string" else 99
 
     def values_of(self, kind: Column, rows: Iterable[dict[str, object]]) -> list[Json]:
-        """Encoded values of a column."""
+        """Return the encoded values of a column."""
         return sorted({encode(kind.type, row[kind.name]) for row in rows}, key=str)
 
     # -- mending ----------------------------------------------------------------------------------------
 
     def mended(self, statement: Statement, illegal: bool) -> Statement | None:
-        """The statement without the rows of which it breaks a rule; with them where that is wanted and settled."""
+        """Return the statement without rows that break a rule; ``illegal`` keeps them if the outcome is settled."""
         for _ in range(_TRIES):
             faults = self.model.effect(statement).faults
             if not faults or (illegal and not any(f.open for f in faults)):
@@ -113,7 +113,7 @@ class EngineStatements:
         return None
 
     def without(self, statement: Statement, targets: set[int]) -> Statement:
-        """The statement without some target rows."""
+        """Return the statement without some target rows."""
         rows, kind = list(self.model.merged().values()), self.key()
         values = self.values_of(kind, [rows[n] for n in targets])
         miss = call("not", is_in(column("t", kind.name), kind.type, values))

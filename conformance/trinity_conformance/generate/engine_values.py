@@ -1,4 +1,4 @@
-"""Values and options of columns with aggregate functions: pools so small that rows meet, with the traps of each."""
+"""Values and options of columns with aggregate functions: pools so small that rows collide, with the traps of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ORDERING: Final[Mapping[str, tuple[Json, ...]]] = {
     "date": ("1969-12-31", "2024-02-29"),
     "timestamp": ("1970-01-01T00:00:00", "2024-03-31T01:30:00", "2024-03-31T01:30:00.000001"),
 }
-"""Sequences: so few that ties are the rule."""
+"""Values of sequence columns: so few that ties are the rule."""
 
 _WHOLE: Final[tuple[Json, ...]] = (0, 1, -1, 2, 5)
 _TOTALS: Final[Mapping[str, tuple[Json, ...]]] = {
@@ -85,7 +85,7 @@ _SETS: Final = ((1, 2, 3), (3, 4), (), (1,), (70000, 5))
 
 
 def pool_of(shape: Shape, name: str, wide: bool = False) -> tuple[Json, ...]:
-    """The values of a column that is not in the key, NULL apart.
+    """Return the values of a column outside the key, without NULL.
 
     Args:
         shape: the table.
@@ -114,7 +114,7 @@ def _nested_pool(kind: str) -> tuple[Json, ...]:
 
 @st.composite
 def function_options(draw: st.DrawFn, function: str, kind: str) -> dict[str, str]:
-    """Options of a function on a column of a type, by their last part."""
+    """Draw options of a function on a column of a type, by their last part."""
     if function in ("listagg", "collect"):
         found = {"distinct": "true"} if draw(st.booleans()) else {}
         return found | ({"list-agg-delimiter": ";"} if function == "listagg" and draw(st.booleans()) else {})

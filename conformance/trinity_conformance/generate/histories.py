@@ -41,10 +41,10 @@ GENERAL: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "resolve": 1, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3,
     "read": 1, "log": 1, "alter": 3,
 }  # fmt: skip
-"""The weight with which each kind of step is drawn."""
+"""The weight of each kind of step in the draw."""
 
 _OF_ROUNDS: Final = {"compact": 5, "vacuum": 0, "alter": 1}
-"""The weights where changes are those between full compactions, of which a vacuum takes the beginning away."""
+"""The weights for changes between full compactions; there is no vacuum, as it would remove the feed's beginning."""
 _KEYS_AT_MOST: Final = 28
 _PAYLOADS: Final = tuple(sorted(POOLS))
 _COMPARABLE: Final = tuple(t for t in POOLS if not t.startswith(("char", "varchar")))
@@ -54,7 +54,7 @@ _SETTINGS: Final = settings(
 
 
 def profiles() -> st.SearchStrategy[Profile]:
-    """Any kind of table."""
+    """Return a strategy for any kind of table."""
     return st.builds(
         Profile,
         key=st.sampled_from(KEYS),
@@ -67,7 +67,7 @@ def profiles() -> st.SearchStrategy[Profile]:
 
 @st.composite
 def shapes(draw: st.DrawFn, profile: Profile | None = None) -> Shape:
-    """A table of a profile, with columns in any order and payload of any type."""
+    """Draw a table of a profile, with columns in any order and payload of any type."""
     kind = profile or draw(profiles())
     key = [Column(f"k{i}", t, nullable=False) for i, t in enumerate(kind.key)]
     watermark = [Column(f"w{i}", t) for i, t in enumerate(kind.watermark)]
@@ -97,7 +97,7 @@ def _properties(draw: st.DrawFn, kind: Profile) -> dict[str, str]:
 
 
 def _partition(kind: Profile) -> tuple[str, ...]:
-    """The first key column of a type by which every format can partition."""
+    """Return the first key column of a type by which every format can partition."""
     usable = [f"k{i}" for i, t in enumerate(kind.key) if t not in ("float", "double", "binary")]
     return tuple(usable[:1])
 
@@ -119,7 +119,7 @@ class Writer:
         self.numbered = 0
 
     def key_pool(self) -> list[tuple[Json, ...]]:
-        """Key values in the order of the table's columns."""
+        """Return key values in the order of the table's columns."""
         if [c.type for c in self.key_columns] == ["int"]:
             return [(n,) for n in (*POOLS["int"], *range(2, 7), *range(8, 20))]
         # A fixed shuffle: neighbours in the product share their first part.
@@ -131,7 +131,7 @@ class Writer:
         return pool[:_KEYS_AT_MOST]
 
     def part(self, column: Column) -> st.SearchStrategy[Json]:
-        """Values of a column that is not in the key."""
+        """Return a strategy for the values of a column outside the key."""
         if column.name == self.shape.row_kind:
             return st.sampled_from(("+I", "+I", "+U", "+I", "-D", "-U"))
         pool: tuple[Json, ...] = POOLS[column.type]
@@ -142,18 +142,18 @@ class Writer:
         return st.sampled_from((*pool, None))
 
     def row(self) -> tuple[Json, ...]:
-        """One row version, in table order."""
+        """Draw one row version, in table order."""
         key = dict(zip((c.name for c in self.key_columns), self.draw(self.keys), strict=True))
         parts = iter(self.draw(st.tuples(*self.row_parts)))
         self.numbered += 1
         return tuple(key[n] if n in key else self.numbered if n == "v" else next(parts) for n in self.shape.names)
 
     def split(self, most: int) -> tuple[tuple[Json, ...], ...]:
-        """Up to so many rows."""
+        """Draw at most ``most`` rows."""
         return tuple(self.row() for _ in range(self.draw(st.integers(0, most))))
 
     def upsert(self, most: int = 12) -> Upsert:
-        """A commit of one to three splits, or a retry of one."""
+        """Draw a commit of one to three splits; its transaction may repeat an earlier one."""
         splits = tuple(self.split(most) for _ in range(self.draw(st.integers(1, 3))))
         if not any(splits):
             splits = ((self.row(),), *splits[1:])
@@ -161,7 +161,7 @@ class Writer:
         return Upsert(splits, self.draw(st.sampled_from(("arrow", "spark"))), txn)
 
     def condition(self) -> Condition | None:
-        """A comparison on any column whose type SQL compares as the model does."""
+        """Draw a comparison on any column whose type SQL compares as the model does."""
         columns = [c for c in self.shape.columns if c.type in _COMPARABLE]
         column = self.draw(st.sampled_from(columns))
         pool = (1, 3, 10, 20) if column.name == "v" else POOLS[column.type]
@@ -172,13 +172,13 @@ class Writer:
         )
 
     def delete(self) -> Delete:
-        """By keys or by condition."""
+        """Draw a delete by keys or by condition."""
         if self.draw(st.booleans()):
             return Delete(keys=tuple(self.draw(st.lists(self.keys, min_size=1, max_size=5, unique=True))))
         return Delete(condition=self.condition())
 
     def alter(self) -> Alter:
-        """A change of columns."""
+        """Draw a change of columns."""
         kind = self.draw(st.sampled_from(("swap", "swap", "blank", "widen", "move", "extra")))
         names = [n for n in self.shape.names if n not in self.shape.partition_by]
         if kind == "swap":
@@ -193,7 +193,7 @@ class Writer:
         return Alter(kind, (self.draw(st.sampled_from(names)),)) if names else Alter("extra")
 
     def step(self, op: str) -> Step:
-        """One step of a kind."""
+        """Draw one step of a kind."""
         if op == "upsert":
             return self.upsert()
         if op == "delete":
@@ -218,7 +218,7 @@ def histories(
     min_steps: int = 5,
     max_steps: int = 10,
 ) -> History:
-    """A history.
+    """Draw a history.
 
     Args:
         draw: given by Hypothesis.
@@ -241,9 +241,9 @@ def histories(
 
 
 def sample(strategy: st.SearchStrategy[History], number: int) -> History:
-    """The history that a seed stands for: the largest of a few that Hypothesis generates from it.
+    """Return the history of a seed: the largest of a few that Hypothesis generates from it.
 
-    Stable as long as Hypothesis is; what outlives its releases is the trace, not the number.
+    It is stable as long as Hypothesis is. To keep a history across releases, keep its trace, not its number.
     """
     found: list[History] = []
 

@@ -24,7 +24,7 @@ _KEYS: Final[Mapping[str, tuple[Json, ...]]] = {"k0": tuple(range(16)), "k1": (0
 
 
 def typed_pool(column_: Column) -> tuple[Json, ...]:
-    """A few values of a column, small so that they meet."""
+    """Return a few values of a column, few enough to collide."""
     return _KEYS.get(column_.name, _POOLS[column_.type])
 
 
@@ -35,7 +35,7 @@ class Predicates:
     Attributes:
         draw: given by Hypothesis.
         shape: the table; its source has the same columns.
-        sides: whose columns may be mentioned: ``t``, ``s``.
+        sides: the sides whose columns may be used: ``t``, ``s``.
     """
 
     draw: st.DrawFn
@@ -43,12 +43,12 @@ class Predicates:
     sides: tuple[str, ...]
 
     def literal(self, kind: Column) -> Expression:
-        """A constant for a column; now and then NULL."""
+        """Draw a constant for a column; now and then NULL."""
         pool = typed_pool(kind)
         return literal(kind.type, self.draw(st.sampled_from((*pool, *pool, None))))
 
     def scalar(self, kind: Column) -> Expression:
-        """A value of a column's type: a column, a constant, a sum, a COALESCE; rarely one that does not fit."""
+        """Draw a value of a column's type: a column, a constant, a sum, a COALESCE; rarely one out of range."""
         side = self.draw(st.sampled_from(self.sides))
         like = [c.name for c in self.shape.columns if c.type == kind.type and c.name != self.shape.tombstone]
         other = column(side, self.draw(st.sampled_from(like or [kind.name])))
@@ -65,11 +65,11 @@ class Predicates:
         return other if choice < 19 else own
 
     def maybe(self) -> Expression | None:
-        """A condition, or none."""
+        """Draw a condition, or none."""
         return self.boolean(2) if self.draw(st.integers(0, 4)) < 3 else None
 
     def boolean(self, depth: int) -> Expression:
-        """A condition, often UNKNOWN for some rows."""
+        """Draw a condition, often UNKNOWN for some rows."""
         choice = self.draw(st.integers(0, 16 if depth else 12))
         if choice >= 16:
             return call("not", self.boolean(depth - 1))
@@ -87,17 +87,17 @@ class Predicates:
         return call(self.draw(st.sampled_from((*COMPARISONS, "same"))), left, right)
 
     def constant(self, kind: Column) -> Expression:
-        """A constant, not NULL."""
+        """Draw a constant that is not NULL."""
         return literal(kind.type, self.draw(st.sampled_from(typed_pool(kind))))
 
     def member(self, left: Expression, kind: Column) -> Expression:
-        """IN and NOT IN over a list or a subquery, with NULL among the values or not."""
+        """Draw IN or NOT IN over a list or a subquery, with or without NULL among the values."""
         values = self.draw(st.lists(st.sampled_from((*typed_pool(kind), None)), min_size=1, max_size=3, unique=True))
         found = is_in(left, kind.type, values, self.draw(st.booleans()))
         return call("not", found) if self.draw(st.booleans()) else found
 
     def on(self) -> Expression:
-        """The ON of a join: mostly the key, often more or less than that."""
+        """Draw the ON of a join: mostly the key, often more or less than that."""
         keys = self.keys()
         choice = self.draw(st.integers(0, 15))
         if choice < 7:
@@ -109,12 +109,12 @@ class Predicates:
         return self.odd_on(choice, "k0")
 
     def keys(self) -> Expression:
-        """Equality of all key columns."""
+        """Return the equality of all key columns."""
         first, *others = [call("=", column("t", n), column("s", n)) for n in self.shape.key or ("k0",)]
         return call("and", first, *others) if others else first
 
     def odd_on(self, choice: int, name: str) -> Expression:
-        """Other columns, NULL-safe equality, sums, ranges, constants, alternatives."""
+        """Return an ON of other columns, NULL-safe equality, sums, ranges, constants or alternatives."""
         mine, theirs = column("t", name), column("s", name)
         if choice == 11:
             return call("=", column("t", "a"), column("s", self.draw(st.sampled_from(("a", "n", name)))))

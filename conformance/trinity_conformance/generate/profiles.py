@@ -1,7 +1,7 @@
 """Kinds of tables, by number of the history: a rota over key types, watermarks, tombstones and features.
 
-The lists have lengths without a common divisor, so that a long run meets every pair, and begin with the most telling
-kinds, so that a short one is worth its time.
+The lists have lengths without a common divisor, so that a long run covers every pair. They begin with the most useful
+kinds, so that a short run is worth its time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("timestamp_ntz", "string"),
     ("decimal(38,10)", "date"),
 )
-"""Types of the primary key columns (K1); single small types are paired, for dozens of keys."""
+"""Types of the primary key columns (K1); single small types are paired, to have dozens of keys."""
 
 WATERMARKS: Final[tuple[tuple[str, ...], ...]] = (
     ("bigint",),
@@ -83,10 +83,10 @@ FEATURES: Final[tuple[str, ...]] = (
 """Further features of the table (U8, D1, K5)."""
 
 BUCKETS: Final[tuple[str, ...]] = ("2", "3", "4")
-"""Numbers of buckets: as many as Spark's own exchanges have tasks, and others."""
+"""Numbers of buckets: equal to the task count of Spark's own exchanges, and others."""
 
 PRODUCERS: Final[tuple[str, ...]] = ("none", "lookup", "input", "full-compaction", "none")
-"""Values of ``changelog-producer``, which says what the change feed shows (C6)."""
+"""Values of ``changelog-producer``, which decides what the change feed shows (C6)."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Profile:
 
 
 def rota(number: int) -> Profile:
-    """The profile of history ``number`` (from 0)."""
+    """Return the profile of history ``number`` (from 0)."""
     return Profile(
         KEYS[number % len(KEYS)],
         WATERMARKS[number % len(WATERMARKS)],
@@ -126,7 +126,7 @@ _LAYOUTS: Final[tuple[tuple[bool, bool], ...]] = (
     (False, True),
     (True, True),
 )
-"""(keyed, partitioned) of the tables that programs of statements are about."""
+"""(keyed, partitioned) of the tables of programs."""
 
 _ORDERINGS: Final[tuple[tuple[tuple[str, ...], bool], ...]] = (
     (("bigint",), False),
@@ -166,7 +166,7 @@ class DmlProfile:
 
 
 def dml_rota(number: int) -> DmlProfile:
-    """The profile of program ``number`` (from 0)."""
+    """Return the profile of program ``number`` (from 0)."""
     return DmlProfile(
         *_LAYOUTS[number % len(_LAYOUTS)],
         *_ORDERINGS[number % len(_ORDERINGS)],

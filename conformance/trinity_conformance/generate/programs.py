@@ -1,8 +1,8 @@
 """Hypothesis strategies: programs of MERGE, UPDATE and DELETE over one table, with writes and care in between.
 
-A statement is drawn with the model at hand: it sees the rows that it is about. Three statements out of five are then
-mended until the model accepts them (source rows or target rows that break a rule are left out), so that what comes
-after them is worth reading; the others must be refused whenever they break one.
+A statement is drawn with the model at hand, which knows the present rows. Three statements out of five are then mended
+until the model accepts them: source rows or target rows that break a rule are left out. So later steps stay meaningful.
+The other statements must be refused whenever they break a rule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WHENS: Final = (MATCHED, MATCHED, MATCHED, NOT_MATCHED, NOT_MATCHED, BY_SOURCE)
 
 
 def dml_shape(profile: DmlProfile) -> Shape:
-    """The table of a profile."""
+    """Return the table of a profile."""
     payload = [Column("a", "int"), Column("b", "bigint"), Column("s", "string"), Column("n", "int", nullable=False)]
     if not profile.keyed:
         partition = ("a",) if profile.partitioned else ()
@@ -61,7 +61,7 @@ class _Author:
 
     Attributes:
         draw: given by Hypothesis.
-        model: the table as it is by now.
+        model: the table as it is now.
     """
 
     draw: st.DrawFn
@@ -80,7 +80,7 @@ class _Author:
     # -- rows -------------------------------------------------------------------------------------------
 
     def cell(self, column_: Column, marks: bool) -> Json:
-        """A value of a stored row."""
+        """Draw a value of a stored row."""
         if column_.name == self.shape.tombstone:
             if not marks:
                 return None
@@ -97,7 +97,7 @@ class _Author:
         )
 
     def source_rows(self) -> tuple[tuple[Json, ...], ...]:
-        """Rows of a source: like those of the table, with more NULLs and duplicates."""
+        """Draw rows of a source: like those of the table, with more NULLs and duplicates."""
         rows = list(self.rows(4, 14)) if self.draw(st.integers(0, 9)) else []
         for at in range(len(rows)):
             kind = self.draw(st.integers(0, 7))
@@ -107,12 +107,12 @@ class _Author:
             elif kind <= 2:
                 rows.append(self.again(rows[at], kind == 1))
         live = [tuple(encode(c.type, r[c.name]) for c in self.shape.columns) for r in self.model.merged().values()]
-        if live and self.draw(st.integers(0, 3)) == 0:  # rows as they are: updates that change nothing
+        if live and self.draw(st.integers(0, 3)) == 0:  # unchanged rows: updates that change nothing
             rows.append(self.pick(*live))
         return tuple(rows)
 
     def again(self, row: tuple[Json, ...], same: bool) -> tuple[Json, ...]:
-        """The row once more: the same, or another with its key."""
+        """Return the same row again, or draw another with its key."""
         other = row if same else self.rows(1, 1)[0]
         keys = self.shape.key or ("k0",)
         return tuple(r if n in keys else o for n, r, o in zip(self.shape.names, row, other, strict=True))
@@ -138,7 +138,7 @@ class _Author:
         return Case(when, action, condition, self.inserted() if action == "INSERT" else ())
 
     def sets(self, when: str, sides: tuple[str, ...]) -> tuple[tuple[str, Expression], ...] | None:
-        """Assignments of an UPDATE; None for ``SET *``."""
+        """Draw assignments of an UPDATE; None for ``SET *``."""
         if when == MATCHED and "s" in sides and self.draw(st.integers(0, 3)) == 0:
             return None
         taken = [c for c in self.shape.columns if c.name not in (*self.shape.key, *self.shape.watermark)]
@@ -159,7 +159,7 @@ class _Author:
         return self.predicates(*sides).scalar(column_)
 
     def ordering(self, sides: tuple[str, ...]) -> dict[str, Expression]:
-        """All ordering columns from the source, or one computed, or none (M9)."""
+        """Draw assignments of all ordering columns from the source, of one computed, or none (M9)."""
         if not self.shape.watermark or self.draw(st.booleans()):
             return {}
         if "s" in sides and self.draw(st.booleans()):
@@ -170,14 +170,14 @@ class _Author:
         return {kind.name: call("+", column("t", kind.name), literal("int", self.pick(1, 2, -1)))}
 
     def moved(self, column_: Column, sides: tuple[str, ...]) -> Expression:
-        """A new value of a key column."""
+        """Draw a new value of a key column."""
         chance = self.predicates(*sides)
         own = column("t", column_.name)
         step = literal(column_.type, self.pick(1, 2, 20, -1))
         return self.pick(call("+", own, step), call("+", own, step), chance.literal(column_), chance.scalar(column_))
 
     def inserted(self) -> tuple[tuple[str, Expression], ...] | None:
-        """Values of an INSERT; None for ``INSERT *``."""
+        """Draw values of an INSERT; None for ``INSERT *``."""
         kind = self.draw(st.integers(0, 3))
         if kind == 0:
             return None
@@ -202,7 +202,7 @@ class _Author:
         return Statement("MERGE", cases, self.source(), self.predicates("t", "s").on(), self.pick("spark", "trino"))
 
     def upserting(self) -> Statement:
-        """The MERGE of change data capture: delete, or take the source's row as it is."""
+        """Draw the MERGE of change data capture: delete, or take the source's row unchanged."""
         condition = self.predicates("s").boolean(1)
         cases = (
             Case(MATCHED, "DELETE", condition),
@@ -232,14 +232,14 @@ class _Author:
         return Statement("DELETE", (Case(MATCHED, "DELETE", where),), dialect=self.pick("spark", "trino"))
 
     def statement(self, legal: bool | None = None) -> Statement:
-        """A statement of any kind; ``legal`` mends it, None leaves that to chance."""
+        """Draw a statement of any kind; ``legal`` mends it, None leaves that to chance."""
         kind = self.draw(st.integers(0, 7))
         found = self.merge() if kind < 5 else self.update() if kind < 7 else self.delete()
         mended = self.draw(st.integers(0, 4)) > 1 if legal is None else legal
         return self.mend(found, mended)
 
     def mend(self, statement: Statement, legal: bool) -> Statement:
-        """Leaves out what breaks a rule; of what is illegal, all but one fault, so that none hides another."""
+        """Leave out what breaks a rule; of an illegal statement keep one fault, so that none hides another."""
         kept: Fault | None = None
         for number in range(_MENDS):
             found = self.model.effect(statement).faults
@@ -258,11 +258,11 @@ class _Author:
         return statement if self.settled(statement) else self.idle(statement)
 
     def settled(self, statement: Statement) -> bool:
-        """True when the rules say what the statement does."""
+        """Return whether the rules determine what the statement does."""
         return not any(f.open for f in self.model.effect(statement).faults)
 
     def idle(self, statement: Statement) -> Statement:
-        """The statement, selecting nothing."""
+        """Return the statement with no rows selected."""
         return replace(statement, cases=tuple(replace(c, condition=FALSE) for c in statement.cases))
 
     def without(self, statement: Statement, sources: frozenset[int], targets: frozenset[int]) -> Statement:
@@ -273,7 +273,7 @@ class _Author:
         return replace(statement, cases=tuple(self.narrowed(c, sources or targets) for c in statement.cases))
 
     def narrowed(self, case: Case, targets: frozenset[int]) -> Case:
-        """The case without some target rows; of a source that is the target, without those source rows."""
+        """Return the case without some target rows; if the source is the target, without those source rows."""
         side = "s" if case.when == NOT_MATCHED else "t"
         name = self.shape.key[0] if self.shape.key else "k0"
         rows = list(self.model.merged().values())
@@ -284,7 +284,7 @@ class _Author:
         return replace(case, condition=all_of(case.condition, miss))
 
     def step(self) -> list[Step]:
-        """The next step: mostly a statement; the model follows."""
+        """Draw the next step, mostly a statement; apply it to the model."""
         kind = self.draw(st.integers(0, 9))
         if kind == 0:
             return [self.upsert(1, 6)]
@@ -302,19 +302,19 @@ class _Author:
 
 @st.composite
 def statements(draw: st.DrawFn, model: DmlModel, legal: bool | None = None) -> Statement:
-    """A statement over the rows of a model.
+    """Draw a statement over the rows of a model.
 
     Args:
         draw: given by Hypothesis.
-        model: the table as it is.
-        legal: True for statements that the model accepts; None for three such in five.
+        model: the table as it is now.
+        legal: True for statements that the model accepts; None makes three in five so.
     """
     return _Author(draw, model).statement(legal)
 
 
 @st.composite
 def programs(draw: st.DrawFn, profile: DmlProfile, min_steps: int = 3, max_steps: int = 6) -> History:
-    """A table and statements over it, one after the other.
+    """Draw a table and statements over it, one after the other.
 
     Args:
         draw: given by Hypothesis.

@@ -1,1 +1,1 @@
-"""The meaning of a merged read in plain Python, written from the rules and from no implementation."""
+"""The meaning of a merged read in plain Python, written from the rules and not from an implementation."""

@@ -34,7 +34,7 @@ class Condition:
     value: Json = None
 
     def holds(self, shape: Shape, row: Mapping[str, Value]) -> bool:
-        """True only; UNKNOWN counts as false, as in WHERE."""
+        """Return whether the condition is true; UNKNOWN counts as false, as in WHERE."""
         value = row[self.column]
         if self.operator in ("IS NULL", "IS NOT NULL"):
             return (value is None) == (self.operator == "IS NULL")
@@ -45,7 +45,7 @@ class Condition:
         return OPERATORS[self.operator](order_form(kind, value), order_form(kind, literal))
 
     def sql(self, shape: Shape) -> str:
-        """The condition as Spark SQL."""
+        """Return the condition as Spark SQL."""
         if self.operator in ("IS NULL", "IS NOT NULL"):
             return f"{self.column} {self.operator}"
         return f"{self.column} {self.operator} {sql_literal(shape.type_of(self.column), self.value)}"

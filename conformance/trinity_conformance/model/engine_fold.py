@@ -1,16 +1,16 @@
 """The folds of ``partial-update``, ``aggregation`` and ``first-row``: the rows of one key, one after the other.
 
-Written from the rules alone, to be obviously right; nothing is fast here. A fold takes row versions in *fold order*:
-arrival, or (``sequence.field``, arrival). What a column with a function has been given is kept as a list of
-contributions, which is sorted and folded when the row is read: that is A2 as it stands.
+It is written from the rules alone, to be obviously right; nothing is fast here. A fold takes row versions in *fold
+order*: arrival, or (``sequence.field``, arrival). A column with a function keeps what it was given as a list of
+contributions, which is sorted and folded when the row is read: that is A2, literally.
 
 Where the rules leave a choice, this is the reading:
 
-- a *cut* is a writer's or SQL delete, or a -D under ``remove-record-on-delete``: what lies before it in fold order is
+- a *cut* is a writer's or SQL delete, or a -D under ``remove-record-on-delete``. What lies before it in fold order is
   forgotten, the cut itself contributes nothing, and under that option a -U is ignored;
-- D5, while the row is deleted: everything is dropped, but a retract not below the threshold of a group
-  raises it. An add revives when in no group with a threshold its tuple is below it, and in one at least not. The
-  thresholds of groups in which it takes no part are gone then: it revives from blank;
+- D5, while the row is deleted: everything is dropped, but a retract not below the threshold of a group raises it. An
+  add revives the row if it is below the threshold of no group, and takes part in at least one group that has one. The
+  thresholds of the other groups are then forgotten: the row starts from blank;
 - a protected column that the row omits is not carried, though the row takes part in the group (P1);
 - rowkind.field: the last kind of the adds. sequence.field in aggregation: that of the last row, retracts included.
 """
@@ -40,10 +40,10 @@ Tuple: TypeAlias = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True)
 class Contribution:
-    """The part of one row in a column with a function.
+    """What one row contributes to a column with a function.
 
     Attributes:
-        order: where it stands among the others: (group sequence, fold order), or fold order alone.
+        order: its place among the others: (group sequence, fold order), or fold order alone.
         verb: ``add``, ``retract`` or ``assign``.
         value: the row's value.
     """
@@ -75,7 +75,7 @@ class Fold:
         self.cut()
 
     def fold(self, versions: Iterable[Version]) -> Row | None:
-        """The visible row, or None (D6)."""
+        """Return the visible row, or None (D6)."""
         for version in versions:
             self.position += 1
             self.take(version)
@@ -83,21 +83,21 @@ class Fold:
         return self.row() if self.visible else None
 
     def take(self, version: Version) -> None:
-        """Takes the next row in fold order."""
+        """Take the next row in fold order."""
         raise NotImplementedError
 
     def cut(self) -> None:
-        """Forgets everything: what comes next starts from blank (D3, M11)."""
+        """Forget everything: the next row starts from blank (D3, M11)."""
         self.values = dict.fromkeys(self.shape.names)
         self.contributions = {name: [] for name in self.shape.names}
         self.visible = False
 
     def row(self) -> Row:
-        """The row as it reads."""
+        """Return the row as it reads."""
         return {name: self.read(name) for name in self.shape.names}
 
     def read(self, name: str) -> Value:
-        """The value of a column: its own, or the fold of its contributions."""
+        """Return the value of a column: its own, or the fold of its contributions."""
         if self.shape.function_of(name) is None:
             return self.values[name]
         function, given = self.function(name), self.ordered(self.contributions[name])
@@ -111,16 +111,16 @@ class Fold:
         return function.result(acc)
 
     def ordered(self, given: list[Contribution]) -> list[Contribution]:
-        """Contributions in the order in which functions see them (A2)."""
+        """Return contributions in the order in which functions see them (A2)."""
         return sorted(given, key=lambda c: c.order)
 
     def function(self, name: str) -> Function:
-        """The function of a column."""
+        """Return the function of a column."""
         options = self.shape.function_options.get(name, {})
         return self.functions[self.shape.function_of(name) or ""](self.shape.type_of(name), options)
 
     def contribute(self, name: str, verb: str, value: Value, *order: Any) -> None:
-        """Gives a column's function a row; ``ignore-retract`` keeps retracts from it."""
+        """Give a row to a column's function; ``ignore-retract`` keeps retracts from it."""
         if verb == "retract" and self.function(name).switch("ignore-retract"):
             self.met["ignored retract"] += 1
             return
@@ -129,25 +129,25 @@ class Fold:
     # -- what a row is ----------------------------------------------------------------------------------
 
     def kind_of(self, version: Version) -> str:
-        """+I, +U, -U or -D; a row of an SQL UPDATE is an add."""
+        """Return +I, +U, -U or -D; a row of an SQL UPDATE is an add."""
         if self.shape.row_kind is None or version.assigned:
             return "+I"
         return version.row[self.shape.row_kind] or "+I"
 
     def is_retract(self, version: Version) -> bool:
-        """True for -U and -D."""
+        """Return whether a row is a -U or -D."""
         return self.kind_of(version) in ("-U", "-D")
 
     def removes_row(self, version: Version) -> bool:
-        """True for what cuts: a delete by a writer or a statement, and -D under remove-record-on-delete (D3, M11)."""
+        """Return whether a row cuts: a writer's or SQL delete, or a -D under remove-record-on-delete (D3, M11)."""
         return version.deleted or (self.shape.remove_on_delete and self.kind_of(version) == "-D")
 
     def is_ignored(self, version: Version) -> bool:
-        """True for retracts under ignore-delete (D1), and for -U under remove-record-on-delete (D3)."""
+        """Return whether a row is a retract under ignore-delete (D1), or a -U under remove-record-on-delete (D3)."""
         return self.is_retract(version) and (self.shape.ignore_delete or self.shape.remove_on_delete)
 
     def passes(self, version: Version) -> bool:
-        """Settles cuts and ignored rows; True for a row that is to be folded."""
+        """Apply cuts and skip ignored rows; return True for a row that is to be folded."""
         if self.removes_row(version) and not (self.shape.ignore_delete and not version.deleted):
             self.met["hard delete" if version.deleted else "delete mode remove-record-on-delete"] += 1
             self.met["cut of a visible row"] += self.visible
@@ -173,7 +173,7 @@ class PartialUpdateFold(Fold):
         self.thresholds = {}
 
     def blank(self, group: Group) -> Tuple:
-        """The sequence of a group that was never written."""
+        """Return the sequence of a group that was never written."""
         return tuple((0,) for _ in group.sequence)
 
     def take(self, version: Version) -> None:
@@ -191,7 +191,7 @@ class PartialUpdateFold(Fold):
     # -- adds (P1, G2-G6, A1) ---------------------------------------------------------------------------
 
     def add(self, version: Version) -> None:
-        """Takes an add."""
+        """Take an add."""
         self.visible = True
         grouped = {name for g in self.shape.groups for name in (*g.sequence, *g.columns)}
         for name in self.shape.names:
@@ -201,11 +201,11 @@ class PartialUpdateFold(Fold):
             self.add_to_group(group, version)
 
     def carries(self, version: Version, name: str) -> bool:
-        """True when a row carries a column outside groups (P1)."""
+        """Return whether a row carries a column outside groups (P1)."""
         return version.names(name) and (version.assigned or version.row[name] is not None)
 
     def add_to_group(self, group: Group, version: Version) -> None:
-        """The part of an add that a group sees."""
+        """Take the part of an add that a group sees."""
         sequence = self.sequence_of(group, version)
         if not self.takes_part(group, sequence):
             self.met["row out of a group"] += 1
@@ -221,22 +221,22 @@ class PartialUpdateFold(Fold):
         self.advance(group, sequence, version)
 
     def sequence_of(self, group: Group, version: Version) -> Tuple:
-        """A row's sequence in a group; columns that it does not name read NULL."""
+        """Return a row's sequence in a group; columns that it does not name read NULL."""
         parts = [(name, version.row[name] if version.names(name) else None) for name in group.sequence]
         return tuple(order_form(self.shape.type_of(name), value) for name, value in parts)
 
     def takes_part(self, group: Group, sequence: Tuple) -> bool:
-        """False when all parts are NULL (G2)."""
+        """Return whether a row takes part in a group: not when all parts are NULL (G2)."""
         if sequence != self.blank(group) and (0,) in sequence:
             self.met["sequence with a NULL part"] += 1
         return sequence != self.blank(group)
 
     def accepts(self, group: Group, sequence: Tuple) -> bool:
-        """Not smaller than what is stored; ties are accepted (G4, G5)."""
+        """Return whether a sequence is not smaller than the stored one; ties are accepted (G4, G5)."""
         return sequence >= self.sequences[group]
 
     def advance(self, group: Group, sequence: Tuple, version: Version) -> None:
-        """Sets all parts of the sequence, unless it is smaller (G4, G5)."""
+        """Set all parts of the sequence, unless it is smaller (G4, G5)."""
         if not self.accepts(group, sequence):
             self.met["late retract in a group" if self.is_retract(version) else "late row in a group"] += 1
             return
@@ -248,7 +248,7 @@ class PartialUpdateFold(Fold):
     # -- retracts (D4) ----------------------------------------------------------------------------------
 
     def retract(self, version: Version) -> None:
-        """Takes a retract: per group; columns outside groups are unchanged."""
+        """Take a retract: per group; columns outside groups are unchanged."""
         self.met["retract of nothing"] += not self.visible
         for group in self.shape.groups:
             sequence = self.sequence_of(group, version)
@@ -257,7 +257,7 @@ class PartialUpdateFold(Fold):
                 self.retract_from_group(group, sequence, version)
 
     def retract_from_group(self, group: Group, sequence: Tuple, version: Version) -> None:
-        """The part of a retract that a group sees."""
+        """Take the part of a retract that a group sees."""
         accepted = self.accepts(group, sequence)
         for name in group.columns:
             if self.shape.function_of(name):
@@ -269,7 +269,7 @@ class PartialUpdateFold(Fold):
     # -- removal by a group (D5) ------------------------------------------------------------------------
 
     def deletes_by_group(self, version: Version) -> bool:
-        """Deletes the row when a -D is not below the stored sequence of a listed group; what it was is a threshold."""
+        """Delete the row if a -D is not below the stored sequence of a listed group; its sequence is the threshold."""
         reached: dict[Group, Tuple] = {}
         for group in self.listed():
             sequence = self.sequence_of(group, version)
@@ -283,11 +283,11 @@ class PartialUpdateFold(Fold):
         return bool(reached)
 
     def listed(self) -> list[Group]:
-        """The groups of ``partial-update.remove-record-on-sequence-group``."""
+        """Return the groups of ``partial-update.remove-record-on-sequence-group``."""
         return [g for g in self.shape.groups if set(g.sequence) & set(self.shape.remove_on_groups)]
 
     def leaves_deletion(self, version: Version) -> bool:
-        """Settles a row that meets the deleted state; True for an add that revives, which then starts from blank."""
+        """Handle a row that comes while the row is deleted; return True for an add that revives, after a cut."""
         if self.is_retract(version):
             self.raise_thresholds(version)
             return False
@@ -299,13 +299,13 @@ class PartialUpdateFold(Fold):
         return True
 
     def raise_thresholds(self, version: Version) -> None:
-        """A retract that is not below a threshold raises it."""
+        """Raise the thresholds that a retract is not below."""
         for group, threshold in self.thresholds.items():
             self.met["raised threshold"] += self.sequence_of(group, version) > threshold
             self.thresholds[group] = max(threshold, self.sequence_of(group, version))
 
     def revives(self, version: Version) -> bool:
-        """Below no threshold of a group in which it takes part, and not below one at least."""
+        """Return whether a row is below no threshold of the groups in which it takes part; it needs one at least."""
         found = [(self.sequence_of(g, version), t) for g, t in self.thresholds.items()]
         parts = [(s, t) for s, t in found if s != tuple((0,) for _ in s)]
         return bool(parts) and all(sequence >= threshold for sequence, threshold in parts)

@@ -5,9 +5,9 @@ Where the rules leave a choice, this is the reading:
 - a writer's delete and an SQL DELETE are the same hard delete; its place in fold order is that of the row it deletes;
 - an SQL UPDATE carries the columns that it sets, copies of the ordering columns, and of a group that it touches the
   sequence and every column without a function;
-- an UPDATE loses (M9) when it sets ordering columns to something smaller than what the row reads. When it sets none
-  and would lose all the same, to a retract that lies later in fold order than any add, the rules are silent: such
-  statements are not generated.
+- an UPDATE loses (M9) when it sets ordering columns to something smaller than what the row reads. It may set none and
+  still lose, to a retract that lies later in fold order than any add. The rules do not cover that, and such statements
+  are not generated.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ class EngineModel(DmlModel):
         return {key: row for key, row in found.items() if row is not None}
 
     def by_key(self, commits: int | None = None) -> dict[Key, list[Version]]:
-        """The row versions of each key, in arrival order."""
+        """Return the row versions of each key, in arrival order."""
         found: dict[Key, list[Version]] = {}
         for version in self.arrivals(commits):
             found.setdefault(self.key_of(version.row), []).append(version)
         return found
 
     def fold(self, versions: list[Version]) -> Row | None:
-        """The row of a key."""
+        """Return the row of a key."""
         return self.new_fold().fold(self.fold_order(versions))
 
     def new_fold(self) -> Fold:
-        """A fold that has seen nothing."""
+        """Return a fold without rows."""
         return self.folds[self.shape.engine](self.shape)
 
     def fold_order(self, versions: list[Version]) -> list[Version]:
-        """Arrival, or (sequence.field, arrival): the sort is stable."""
+        """Return row versions by arrival, or by (sequence.field, arrival): the sort is stable."""
 
         def fresher(one: Version, other: Version) -> int:
             return self.compare(one.row, other.row)
@@ -86,7 +86,7 @@ class EngineModel(DmlModel):
     # -- what the table refuses -------------------------------------------------------------------------
 
     def refusal(self, version: Version) -> str | None:
-        """The reason why the table must refuse an ingested row, or None (D2, D4, E2, P1)."""
+        """Return why the table must refuse an ingested row, or None (D2, D4, E2, P1)."""
         row, shape = version.row, self.shape
         for column in shape.columns:
             if not column.nullable and row[column.name] is None:
@@ -104,7 +104,7 @@ class EngineModel(DmlModel):
         return next((f"{n} cannot be retracted" for n in names if self.cannot_retract(fold, n, row[n])), None)
 
     def is_retracted(self, fold: Fold, version: Version, name: str) -> bool:
-        """True when a retract reaches a column's function."""
+        """Return whether a retract reaches a column's function."""
         group = self.shape.group_of(name)
         if self.shape.function_of(name) is None:
             return False
@@ -113,14 +113,14 @@ class EngineModel(DmlModel):
         return fold.takes_part(group, fold.sequence_of(group, version))
 
     def cannot_retract(self, fold: Fold, name: str, value: Any) -> bool:
-        """True when a column's function cannot take a value back, and is not told to ignore that."""
+        """Return whether a column's function cannot take a value back, and has no ``ignore-retract``."""
         function = fold.function(name)
         return function.refuses(value) and not function.switch("ignore-retract")
 
     # -- statements (M9, M11) -----------------------------------------------------------------------
 
     def versions(self, statement: Statement, selected: list[Selected]) -> tuple[list[Version], list[Fault]]:
-        """A hard delete for each row of a DELETE; for each of an UPDATE what it carries."""
+        """Return a hard delete for each row of a DELETE, and the carried columns for each of an UPDATE."""
         faults = self.unsupported(statement)
         if faults:
             return [], faults
@@ -137,7 +137,7 @@ class EngineModel(DmlModel):
         return commit, faults
 
     def unsupported(self, statement: Statement) -> list[Fault]:
-        """The reason why these tables do not support a statement, whatever rows there are (M11)."""
+        """Return why these tables do not support a statement, whatever rows there are (M11)."""
         if self.shape.engine == "first-row":
             return [Fault("M11", ("NOT_SUPPORTED",), "first-row takes neither UPDATE nor DELETE")]
         if statement.kind == "DELETE":
@@ -147,18 +147,18 @@ class EngineModel(DmlModel):
         return [Fault("M11", ("NOT_SUPPORTED",), f"{n} has a function") for n in bad]
 
     def carried(self, names: frozenset[str]) -> frozenset[str]:
-        """The columns that an UPDATE of some columns carries (P1)."""
+        """Return the columns that an UPDATE of some columns carries (P1)."""
         found = {*names, *self.shape.watermark}
         for group in self.touched(names):
             found |= {*group.sequence, *(c for c in group.columns if self.shape.function_of(c) is None)}
         return frozenset(found)
 
     def touched(self, names: frozenset[str]) -> list[Group]:
-        """The groups of which an UPDATE sets a column."""
+        """Return the groups of which an UPDATE sets a column."""
         return [g for g in self.shape.groups if names & {*g.sequence, *g.columns}]
 
     def losing(self, row: Selected, version: Version, names: frozenset[str]) -> list[Fault]:
-        """The faults for which an UPDATE of a row would not be seen (M9, M11)."""
+        """Return the faults because of which an UPDATE of a row would not be visible (M9, M11)."""
         assert row.old is not None
         number = frozenset([row.target]) if row.target is not None else frozenset()
         for group in self.touched(names):
@@ -175,12 +175,12 @@ class EngineModel(DmlModel):
         return []
 
     def sequence(self, group: Group, row: Row) -> tuple[Any, ...]:
-        """A row's sequence in a group."""
+        """Return a row's sequence in a group."""
         fold = PartialUpdateFold(self.shape)
         return fold.sequence_of(group, Version(row))
 
     def shows(self, version: Version, names: frozenset[str]) -> bool:
-        """True when a version would be the last one of its key, and be seen."""
+        """Return whether a version would be the last one of its key, and visible."""
         before = self.by_key()[self.key_of(version.row)]
         if self.fold_order([*before, version])[-1] is not version:
             return False
@@ -191,7 +191,7 @@ class EngineModel(DmlModel):
         )
 
     def fates(self, selected: list[Selected]) -> set[str]:
-        """Situations of statements on these tables are those of their folds."""
+        """Return nothing: the folds report the situations of these tables."""
         return set()
 
     def effect(self, statement: Statement) -> Effect:
@@ -202,5 +202,5 @@ class EngineModel(DmlModel):
 
 
 def model_of(shape: Shape) -> DmlModel:
-    """The model of a table."""
+    """Return the model of a table."""
     return DmlModel(shape) if shape.engine == DEDUPLICATE else EngineModel(shape)

@@ -61,7 +61,7 @@ class Expression:
     parts: tuple[Any, ...]
 
     def value(self, rows: Rows) -> Value:
-        """The value; None for NULL and UNKNOWN."""
+        """Return the value; None for NULL and UNKNOWN."""
         if self.op == "column":
             row = rows.get(self.parts[0])
             return None if row is None else row[self.parts[1]]
@@ -73,11 +73,11 @@ class Expression:
         return _apply(self.op, [part.value(rows) for part in self.parts])
 
     def holds(self, rows: Rows) -> bool:
-        """True only; UNKNOWN is no match (M1)."""
+        """Return whether the value is true; UNKNOWN is no match (M1)."""
         return self.value(rows) is True
 
     def sql(self, dialect: str = "spark", bare: bool = False) -> str:
-        """SQL text, in parentheses where need be.
+        """Return SQL text, in parentheses where needed.
 
         Args:
             dialect: ``spark``, ``trino``, ``duckdb`` or ``postgres``.
@@ -106,7 +106,7 @@ class Expression:
         return f"SELECT q.m FROM (VALUES {', '.join(f'({t})' for t in texts)}) AS q(m)"
 
     def renamed(self, names: Mapping[str, str]) -> Expression:
-        """The same over columns of other names; those that are not among them keep theirs."""
+        """Return the expression with columns renamed; names that are not given stay."""
         if self.op == "column":
             side, name = self.parts
             return Expression("column", (side, names.get(name, name)))
@@ -114,7 +114,7 @@ class Expression:
         return Expression(self.op, tuple(parts))
 
     def columns(self) -> Iterator[tuple[str, str]]:
-        """(side, name) of every column that it mentions."""
+        """Yield (side, name) of every column in the expression."""
         if self.op == "column":
             yield self.parts[0], self.parts[1]
         for part in self.parts:
@@ -122,12 +122,12 @@ class Expression:
                 yield from part.columns()
 
     def to_json(self) -> list[Any]:
-        """Nested lists: the operator, then its operands."""
+        """Return nested lists: the operator, then its operands."""
         return [self.op, *(p.to_json() if isinstance(p, Expression) else p for p in self.parts)]
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> Expression:
-        """The expression that :meth:`to_json` wrote."""
+        """Return the expression that :meth:`to_json` wrote."""
         op, *parts = data
         if op in ("column", "literal"):
             return cls(op, tuple(parts))
@@ -137,22 +137,22 @@ class Expression:
 
 
 def column(side: str, name: str) -> Expression:
-    """A column of ``t`` or ``s``."""
+    """Return a column of ``t`` or ``s``."""
     return Expression("column", (side, name))
 
 
 def literal(type_text: str, value: Json) -> Expression:
-    """A constant, encoded as in :mod:`~trinity_conformance.model.values`."""
+    """Return a constant, encoded as in :mod:`~trinity_conformance.model.values`."""
     return Expression("literal", (type_text, value))
 
 
 def call(op: str, *parts: Expression) -> Expression:
-    """An operator over expressions."""
+    """Return an operator over expressions."""
     return Expression(op, parts)
 
 
 def is_in(inner: Expression, type_text: str, values: Sequence[Json], query: bool = False) -> Expression:
-    """``inner IN (values)``, or ``inner IN (SELECT ...)`` over them; NULL among them makes a miss UNKNOWN."""
+    """Return ``inner IN (values)``, or ``inner IN (SELECT ...)`` over them; NULL among them makes a miss UNKNOWN."""
     return Expression("in", (inner, type_text, tuple(values), query))
 
 
@@ -161,18 +161,18 @@ FALSE: Final = literal("boolean", False)
 
 
 def all_of(*parts: Expression | None) -> Expression | None:
-    """AND of those that are there; None for none."""
+    """Return the AND of the parts that are not None; None if there are none."""
     found = [p for p in parts if p is not None]
     return None if not found else found[0] if len(found) == 1 else call("and", *found)
 
 
 def type_sql(type_text: str, dialect: str) -> str:
-    """The type's name in a dialect."""
+    """Return the type's name in a dialect."""
     return _STRINGS.get(dialect, "STRING") if type_text == "string" else type_text.upper()
 
 
 def literal_sql(type_text: str, value: Json, dialect: str) -> str:
-    """SQL text of an encoded boolean, integer or string."""
+    """Return the SQL text of an encoded boolean, integer or string."""
     if value is None:
         return f"CAST(NULL AS {type_sql(type_text, dialect)})"
     if isinstance(value, bool):

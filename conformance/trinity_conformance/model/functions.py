@@ -1,7 +1,7 @@
 """Aggregate functions (A3), in plain Python: a left fold, one row after the other.
 
-Each function has three verbs: what a row adds, what a retract takes back, and what the column reads in the end. The
-accumulator starts as None, "nothing yet". Which rows a function sees, and in which order, is not its business (A2).
+Each function says what a row adds, what a retract takes back, and what the column reads in the end. The accumulator
+starts as None, "nothing yet". Which rows a function sees, and in which order, is decided elsewhere (A2).
 
 Functions of arrays, maps and structs are in :mod:`~trinity_conformance.model.nested_functions`, those of sketches and
 bitmaps in :mod:`~trinity_conformance.model.sketches`.
@@ -51,31 +51,31 @@ class Function(ABC):
 
     @abstractmethod
     def add(self, acc: Any, value: Value) -> Any:
-        """The accumulator after a row that carries ``value``, which may be NULL."""
+        """Return the accumulator after a row with ``value``, which may be NULL."""
 
     def retract(self, acc: Any, value: Value) -> Any:
-        """The accumulator after a retract of ``value``. Functions without it refuse retracts when they are written."""
+        """Return the accumulator after a retract of ``value``. Functions without it refuse written retracts."""
         raise TypeError(f"{type(self).__name__} does not retract")
 
     def assign(self, acc: Any, value: Value) -> Any:
-        """The accumulator after an SQL UPDATE that sets the column (P1); only last_non_null_value may be updated."""
+        """Return the accumulator after an SQL UPDATE of the column (P1); only last_non_null_value may be updated."""
         raise TypeError(f"{type(self).__name__} is not updated")
 
     def result(self, acc: Any) -> Value:
-        """The value of the column."""
+        """Return the value of the column."""
         return acc
 
     @property
     def retracts(self) -> bool:
-        """True when it can take a retract back."""
+        """Whether it can take a retract back."""
         return type(self).retract is not Function.retract
 
     def refuses(self, value: Value) -> bool:
-        """True when a retract of this value cannot be taken back (D4)."""
+        """Return whether a retract of this value cannot be taken back (D4)."""
         return not self.retracts
 
     def switch(self, option: str) -> bool:
-        """A boolean option."""
+        """Return the value of a boolean option."""
         return self.options.get(option, "false") == "true"
 
 
@@ -84,7 +84,7 @@ class Function(ABC):
 
 class _Number(Function):
     def widened(self, value: Value) -> Value:
-        """A value in the type that totals are kept in: no integer, decimal or double overflows in it (A4)."""
+        """Return a value in the type of totals: no integer, decimal or double overflows in it (A4)."""
         return value
 
     def result(self, acc: Any) -> Value:
@@ -100,7 +100,7 @@ class _Number(Function):
 
 
 def _as_float(value: float) -> float:
-    """The nearest number of single precision."""
+    """Return the nearest number of single precision."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
@@ -108,7 +108,7 @@ def _as_float(value: float) -> float:
 
 
 class Sum(_Number):
-    """sum: NULL changes nothing; a retract of nothing yet is the negative."""
+    """sum: NULL changes nothing; a retract without a total yet gives the negative."""
 
     def add(self, acc: Any, value: Value) -> Any:
         if value is None:
@@ -121,7 +121,7 @@ class Sum(_Number):
         return -value if acc is None else self.plus(acc, -value)
 
     def plus(self, one: Any, other: Any) -> Any:
-        """Both together; decimals without losing a digit."""
+        """Return the sum of both; decimals keep every digit."""
         return _WIDE.add(one, other) if isinstance(one, Decimal) else one + other
 
 
@@ -146,7 +146,7 @@ class Product(_Number):
         return acc / value
 
     def scaled(self, value: Decimal) -> Decimal:
-        """Rounded to the column's scale."""
+        """Return a value rounded to the column's scale."""
         return value.quantize(Decimal(1).scaleb(-parse_type(self.type).arguments[1]), context=_WIDE)
 
     def refuses(self, value: Value) -> bool:
@@ -165,7 +165,7 @@ class Max(Function):
         return value if self.order(value) > self.order(acc) else acc
 
     def order(self, value: Value) -> tuple[Any, ...]:
-        """Sort key of a value."""
+        """Return the sort key of a value."""
         return order_form(self.type, value)
 
 

@@ -1,4 +1,4 @@
-"""Aggregate functions of arrays and maps (A3), in plain Python. Elements stand in the order of first appearance.
+"""Aggregate functions of arrays and maps (A3), in plain Python. Elements are in the order of first appearance.
 
 A map is a list of pairs and a struct a dict, as everywhere in the model.
 
@@ -34,7 +34,7 @@ class Collect(Function):
         return found
 
     def retract(self, acc: Any, value: Value) -> Any:
-        """Removes one occurrence, the first, for each element of the retract."""
+        """Remove one occurrence, the first, for each element of the retract."""
         if acc is None or value is None:
             return acc
         found = list(acc)
@@ -44,11 +44,11 @@ class Collect(Function):
         return found
 
     def has(self, found: list[Value], element: Value) -> bool:
-        """True when an equal element is there; NULL equals NULL."""
+        """Return whether an equal element is present; NULL equals NULL."""
         return self.form(element) in [self.form(e) for e in found]
 
     def form(self, element: Value) -> Value:
-        """The form in which elements are equal."""
+        """Return the form in which elements are compared for equality."""
         return equal_form(str(parse_type(self.type).children[0]), element)
 
 
@@ -82,16 +82,16 @@ class MergeMapWithKeytime(Function):
         return list(found.items())
 
     def newer(self, entry: Value, stored: Value) -> bool:
-        """Strictly newer; a tie keeps what is stored."""
+        """Return whether a struct is strictly newer; a tie keeps the stored one."""
         return bool(self.text(entry) > self.text(stored))
 
     def time(self, entry: Value) -> Value:
-        """The time of a struct: ``ts-field``, by default its last field."""
+        """Return the time of a struct: ``ts-field``, by default its last field."""
         fields = parse_type(self.type).children[1].fields
         return entry[self.options.get("ts-field", fields[-1])]
 
     def text(self, entry: Value) -> str:
-        """The time as text."""
+        """Return the time as text."""
         return str(self.time(entry))
 
 
@@ -100,7 +100,7 @@ class _Nested(Function):
 
     @property
     def row_type(self) -> Any:
-        """The struct."""
+        """The type of the struct."""
         return parse_type(self.type).children[0]
 
     @property
@@ -109,28 +109,28 @@ class _Nested(Function):
         return [f for f in self.options.get("nested-key", "").split(",") if f]
 
     def key_of(self, row: Value) -> tuple[Value, ...]:
-        """The nested key of a row."""
+        """Return the nested key of a row."""
         return tuple(self.form(f, row[f]) for f in self.key)
 
     def form(self, name: str, value: Value) -> Value:
-        """The form in which values of a field are equal."""
+        """Return the form in which values of a field are compared for equality."""
         kinds = dict(zip(self.row_type.fields, map(str, self.row_type.children), strict=True))
         return equal_form(kinds[name], value)
 
     def rows_of(self, value: Value) -> list[Value]:
-        """The rows of an array: not the NULL elements, nor those whose key is NULL and is to be ignored."""
+        """Return the rows of an array, without NULL elements and those whose NULL key is to be ignored."""
         rows = [row for row in value if row is not None]
         if self.options.get("nested-key-null-strategy") != "ignore":
             return rows
         return [row for row in rows if None not in self.key_of(row)]
 
     def place_of(self, acc: list[Value], row: Value) -> int | None:
-        """Index of the row with that key."""
+        """Return the index of the row with the same key, or None."""
         keys = [self.key_of(r) for r in acc]
         return keys.index(self.key_of(row)) if self.key_of(row) in keys else None
 
     def is_full(self, acc: list[Value]) -> bool:
-        """True when ``count-limit`` has been reached."""
+        """Return whether ``count-limit`` has been reached."""
         return len(acc) >= int(self.options.get("count-limit", 2**31))
 
 
@@ -150,7 +150,7 @@ class NestedUpdate(_Nested):
         return found
 
     def replaces(self, row: Value, stored: Value) -> bool:
-        """With ``nested-sequence-field``: unless the stored row has a larger one; NULL is smallest."""
+        """Return whether a row replaces one with no larger ``nested-sequence-field``; NULL is smallest."""
         name = self.options.get("nested-sequence-field")
         if name is None:
             return True
@@ -158,14 +158,14 @@ class NestedUpdate(_Nested):
         return order_form(kinds[name], row[name]) >= order_form(kinds[name], stored[name])
 
     def retract(self, acc: Any, value: Value) -> Any:
-        """Removes the rows of the retract's keys; without a key, the rows that are equal to one of the retract's."""
+        """Remove the rows with a key of the retract; without a key, the rows that equal one of the retract's."""
         if acc is None or value is None:
             return acc
         gone = [self.identity(row) for row in self.rows_of(value)]
         return [row for row in acc if self.identity(row) not in gone]
 
     def identity(self, row: Value) -> Value:
-        """The values by which two rows are the same one."""
+        """Return the values by which two rows are the same."""
         return self.key_of(row) if self.key else equal_form(str(self.row_type), row)
 
 

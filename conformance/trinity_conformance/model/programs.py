@@ -1,7 +1,7 @@
-"""MERGE, UPDATE and DELETE of a table in plain Python, written from the rules (M1-M9) and from no engine.
+"""MERGE, UPDATE and DELETE of a table in plain Python, written from the rules (M1-M9) and not from an engine.
 
-A statement is joined row by row with its source, its cases are tried in order, and what they select becomes the rows
-of a plain table, or one more commit of a keyed one. A statement that breaks a rule has no effect but its error code.
+A statement is joined row by row with its source, and its cases are tried in order. The selected rows become the rows of
+a plain table, or one more commit of a keyed one. A statement that breaks a rule has no effect but its error code.
 
 Where the rules leave a choice, this is the reading:
 
@@ -9,8 +9,8 @@ Where the rules leave a choice, this is the reading:
 - an INSERT of a MERGE is an upsert (M4): a late one loses silently, whatever its ordering columns are made of (M9);
 - a key that the same statement deletes and inserts, late: the deletion stands, and the insertion loses;
 - an UPDATE with NULL for a NOT NULL column: CONSTRAINT_VIOLATION, or INVALID_ARGUMENTS as in Trino;
-- a row that several source rows of a DELETE USING select: it is deleted once, as no value depends on which of them, or
-  the statement is refused by the letter of M2.
+- a row that several source rows of a DELETE USING select: either it is deleted once, as no value depends on the source
+  row, or the statement is refused by the letter of M2.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Counts:
 
     @property
     def affected(self) -> int:
-        """All of them."""
+        """Number of all changed rows."""
         return self.updated + self.deleted + self.inserted
 
 
@@ -56,11 +56,11 @@ class Fault:
 
     Attributes:
         rule: id of the rule.
-        codes: error codes of which one must come.
+        codes: error codes, one of which is expected.
         why: for people.
         sources: numbers of source rows without which the fault might be gone.
         targets: numbers of target rows without which the fault might be gone.
-        optional: True when the statement may succeed all the same.
+        optional: True when the statement may also succeed.
     """
 
     rule: str
@@ -86,8 +86,8 @@ class Selected:
         target: number of the target row, or None.
         source: number of the source row, or None.
         old: the target row, or None.
-        new: the row that takes its place, or None.
-        upsert: True when its ordering columns come from the source as they are (M9).
+        new: the row that replaces it, or None.
+        upsert: True when its ordering columns are unchanged columns of the source (M9).
     """
 
     case: int
@@ -105,10 +105,10 @@ class Effect:
 
     Attributes:
         counts: rows by kind.
-        faults: why it must be refused; empty: it succeeds.
+        faults: why it must be refused; empty if it succeeds.
         commit: row versions that it appends to a keyed table, or all rows of a plain table after it.
         saw: situations of :data:`~trinity_conformance.play.coverage.SITUATIONS`.
-        taken: keys of which nothing older is known afterwards.
+        taken: keys whose older versions are no longer known afterwards.
     """
 
     counts: Counts
@@ -119,22 +119,22 @@ class Effect:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Error codes of which one may come."""
+        """Error codes, one of which may be raised."""
         return frozenset(code for fault in self.faults for code in fault.codes)
 
     @property
     def refused(self) -> bool:
-        """True when it must not succeed."""
+        """True when the statement must not succeed."""
         return any(not fault.optional for fault in self.faults)
 
 
 @dataclass
 class DmlModel(Model):
-    """A keyed ``deduplicate`` table, or a plain one: its commits are then the whole bag of rows after each."""
+    """A keyed ``deduplicate`` table, or a plain one, each of whose commits is the whole bag of rows after it."""
 
     @property
     def plain(self) -> bool:
-        """True without a primary key."""
+        """True for a table without a primary key."""
         return not self.shape.key
 
     def upsert(
@@ -152,20 +152,20 @@ class DmlModel(Model):
         return {(i,): version.row for i, version in enumerate(known[-1] if known else ())}
 
     def change(self, statement: Statement) -> Effect:
-        """Runs a statement; what must be refused changes nothing."""
+        """Run a statement; one that must be refused changes nothing."""
         effect = self.effect(statement)
         if not effect.refused:
             self.apply(effect)
         return effect
 
     def apply(self, effect: Effect) -> None:
-        """Makes the commit of an effect; none when it selects nothing (M5)."""
+        """Make the commit of an effect; none when no row is selected (M5)."""
         if effect.counts.affected:
             self.taken += [(len(self.commits), key) for key in effect.taken]
             self.commits.append(list(effect.commit))
 
     def effect(self, statement: Statement) -> Effect:
-        """The effect that a statement would have now."""
+        """Return the effect that a statement would have now."""
         targets = list(self.merged().values())
         joined = list(self.join(statement, targets))
         selected, faults = self.select(statement, joined)
@@ -177,7 +177,7 @@ class DmlModel(Model):
         return Effect(self.count(selected), (*faults, *more), tuple(commit), frozenset(saw | self.fates(selected)))
 
     def effect_in_place(self, statement: Statement) -> Effect:
-        """The effect of another engine's statement on stored rows, where these are the rows of the merged read."""
+        """Return the effect of another engine's statement on stored rows, if these are the rows of the merged read."""
         if self.plain:
             return self.effect(statement)
         targets = list(self.merged().values())
@@ -191,7 +191,7 @@ class DmlModel(Model):
     # -- the join (M1) ----------------------------------------------------------------------------------
 
     def join(self, statement: Statement, targets: list[Row]) -> Iterable[Joined]:
-        """Every row that the cases are tried on."""
+        """Yield every row on which the cases are tried."""
         if statement.source is None:
             yield from ((MATCHED, n, None, {"t": row, "s": None}) for n, row in enumerate(targets))
             return
@@ -207,24 +207,24 @@ class DmlModel(Model):
                 yield BY_SOURCE, number, None, {"t": target, "s": None}
 
     def matches(self, on: Expression | None, rows: Rows) -> bool:
-        """True when two rows are joined."""
+        """Return whether two rows are joined."""
         return on is None or self.holds(on, rows)
 
     def holds(self, condition: Expression, rows: Rows) -> bool:
-        """True when a condition is true; UNKNOWN is not."""
+        """Return whether a condition is true; UNKNOWN is not."""
         return condition.holds(rows)
 
     # -- the cases (M1, M6) -----------------------------------------------------------------------------
 
     def case_of(self, statement: Statement, kind: str, rows: Rows) -> int | None:
-        """Number of the first case that holds, or None."""
+        """Return the number of the first case that holds, or None."""
         for number, case in enumerate(statement.cases):
             if case.when == kind and (case.condition is None or self.holds(case.condition, rows)):
                 return number
         return None
 
     def select(self, statement: Statement, joined: list[Joined]) -> tuple[list[Selected], list[Fault]]:
-        """The rows that cases select, DO NOTHING left out, and the faults of their values."""
+        """Return the rows that cases select, without DO NOTHING, and the faults of their values."""
         selected, faults = list[Selected](), list[Fault]()
         for kind, target, source, rows in joined:
             number = self.case_of(statement, kind, rows)
@@ -239,13 +239,13 @@ class DmlModel(Model):
         return selected, faults
 
     def assigned(self, case: Case, rows: Rows) -> Row:
-        """The new row; right-hand sides see old values, columns left out are NULL in an INSERT."""
+        """Return the new row; right-hand sides see old values, missing columns are NULL in an INSERT."""
         old = rows["t"] if case.action == "UPDATE" else None
         values = {name: e.value(rows) for name, e in case.sets(self.shape).items()}
         return {n: values.get(n, old[n] if old else None) for n in self.shape.names}
 
     def wrong_values(self, statement: Statement, row: Row | None) -> Iterable[tuple[str, tuple[ErrorCode, ...], str]]:
-        """Values that no column of that kind takes (M6, K1)."""
+        """Yield the faults of values that their columns do not accept (M6, K1)."""
         for column in self.shape.columns if row else ():
             value = row[column.name] if row else None
             if value is None and (not column.nullable or column.name in self.shape.key):
@@ -257,7 +257,7 @@ class DmlModel(Model):
     # -- duplicates and counts (M2, M5) -----------------------------------------------------------------
 
     def multiple_matches(self, statement: Statement, joined: list[Joined], selected: list[Selected]) -> list[Fault]:
-        """Target rows that more than one source row selects."""
+        """Return faults for target rows that more than one source row selects."""
         by_target: dict[int, list[Selected]] = defaultdict(list)
         for row in selected:
             if row.target is not None:
@@ -269,14 +269,14 @@ class DmlModel(Model):
         ]
 
     def count(self, selected: list[Selected]) -> Counts:
-        """Rows by kind."""
+        """Return the number of rows by kind."""
         found = Counter(row.action for row in selected)
         return Counts(found["UPDATE"], found["DELETE"], found["INSERT"])
 
     # -- plain tables (M3) ------------------------------------------------------------------------------
 
     def plain_rows(self, targets: list[Row], selected: list[Selected]) -> tuple[list[Version], list[Fault]]:
-        """All rows after the statement."""
+        """Return all rows after the statement."""
         gone = {row.target for row in selected}
         kept = [row for n, row in enumerate(targets) if n not in gone]
         return [Version(row) for row in (*kept, *(s.new for s in selected if s.new is not None))], []
@@ -284,7 +284,7 @@ class DmlModel(Model):
     # -- keyed tables (M4, M7, M9, U5) ------------------------------------------------------------------
 
     def versions(self, statement: Statement, selected: list[Selected]) -> tuple[list[Version], list[Fault]]:
-        """The row versions that the statement appends."""
+        """Return the row versions that the statement appends."""
         vacated = {self.key_of(s.old): s.old for s in selected if s.old and (not s.new or self.moves(s))}
         arriving: dict[Key, list[Selected]] = defaultdict(list)
         for row in selected:
@@ -297,17 +297,17 @@ class DmlModel(Model):
         return [*deletes, *(Version(r.new) for rows in arriving.values() for r in rows if r.new)], faults
 
     def moves(self, row: Selected) -> bool:
-        """True when an UPDATE changes the key (M7)."""
+        """Return whether an UPDATE changes the key (M7)."""
         return bool(row.old and row.new and self.key_of(row.old) != self.key_of(row.new))
 
     def beats(self, row: Row | None, winner: Version | None) -> bool:
-        """True when a row that arrives now becomes the winner of its key (U1, K4)."""
+        """Return whether a row that arrives now becomes the winner of its key (U1, K4)."""
         return row is not None and (winner is None or self.compare(row, winner.row) >= 0)
 
     def taken_keys(
         self, statement: Statement, arriving: Mapping[Key, list[Selected]], vacated: Mapping[Key, Row]
     ) -> list[Fault]:
-        """Keys that are inserted or moved to twice, or that are live and stay (M4)."""
+        """Return faults for keys that are inserted or moved to twice, or that are live and stay (M4)."""
         live, faults = self.merged(), list[Fault]()
         optional = _is_upsert(statement, self.shape)
         for key, rows in arriving.items():
@@ -320,7 +320,7 @@ class DmlModel(Model):
         return faults
 
     def late(self, arriving: Mapping[Key, list[Selected]], winners: Mapping[Key, Version]) -> list[Fault]:
-        """Versions that would lose, though their statement says that they are to be seen (M9)."""
+        """Return faults for versions that would lose, though their statement requires that they are visible (M9)."""
         return [
             Fault("M9", ("INVALID_ARGUMENTS",), f"key {key} would lose to {winners[key].row}", *_of([row]))
             for key, rows in arriving.items()
@@ -329,11 +329,11 @@ class DmlModel(Model):
         ]
 
     def must_win(self, row: Selected) -> bool:
-        """True for UPDATEs, unless they are the upsert of a MERGE in place (M9)."""
+        """Return whether a row is of an UPDATE, except the upsert of a MERGE in place (M9)."""
         return row.action == "UPDATE" and (self.moves(row) or not row.upsert)
 
     def fates(self, selected: list[Selected]) -> set[str]:
-        """Situations that only a keyed table has."""
+        """Return situations that only a keyed table has."""
         if self.plain:
             return set()
         winners, moved = self.winners(), [s for s in selected if self.moves(s)]
@@ -353,7 +353,7 @@ _REFUSED: Final = {
 
 
 def _of(rows: list[Selected]) -> tuple[frozenset[int], frozenset[int]]:
-    """Numbers of their source rows, and of their target rows."""
+    """Return the numbers of source rows, and of target rows."""
     return (
         frozenset(r.source for r in rows if r.source is not None),
         frozenset(r.target for r in rows if r.target is not None),
@@ -368,14 +368,14 @@ def _source_rows(source: Source, targets: list[Row]) -> list[Row]:
 
 
 def _takes_ordering(case: Case, shape: Shape) -> bool:
-    """True when all ordering columns are set to bare columns of the source (M9)."""
+    """Return whether all ordering columns are set to bare columns of the source (M9)."""
     sets = case.sets(shape) if case.action in ("UPDATE", "INSERT") else {}
     found = [sets.get(name) for name in shape.watermark]
     return bool(found) and all(e is not None and e.op == "column" and e.parts[0] == "s" for e in found)
 
 
 def _is_upsert(statement: Statement, shape: Shape) -> bool:
-    """True when ON is equality of all key columns with expressions that every INSERT writes (M4)."""
+    """Return whether ON is equality of all key columns with expressions that every INSERT writes (M4)."""
     on = statement.on
     parts = on.parts if on is not None and on.op == "and" else (on,)
     equal = {}

@@ -87,34 +87,34 @@ class Shape:
 
     @property
     def producer(self) -> str:
-        """Value of ``changelog-producer``, which says what the change feed shows (C6)."""
+        """Value of ``changelog-producer``, which decides what the change feed shows (C6)."""
         return self.properties.get(PRODUCER, "none")
 
     def type_of(self, name: str) -> str:
-        """Type text of a column."""
+        """Return the type text of a column."""
         return next(c.type for c in self.columns if c.name == name)
 
     def group_of(self, name: str) -> Group | None:
-        """The group that protects a column."""
+        """Return the group that protects a column."""
         return next((g for g in self.groups if name in g.columns), None)
 
     def function_of(self, name: str) -> str | None:
-        """The aggregate function of a column; None where it has none (A1, A5, G7, E1)."""
+        """Return the aggregate function of a column; None where it has none (A1, A5, G7, E1)."""
         ordering = {*self.watermark, *(s for g in self.groups for s in g.sequence)}
         if name in (*self.key, *ordering, self.row_kind):
             return None
         if self.engine == "aggregation":
             return self.functions.get(name, self.default_function or "last_non_null_value")
-        if self.group_of(name) is None:  # outside groups only last_non_null_value is accepted, which is what P1 says
+        if self.group_of(name) is None:  # outside groups only last_non_null_value is accepted, as P1 says anyway
             return None
         return self.functions.get(name, self.default_function)
 
     def option_of(self, name: str, option: str, default: str = "") -> str:
-        """An option of a column's function."""
+        """Return an option of a column's function."""
         return self.function_options.get(name, {}).get(option, default)
 
     def options(self) -> dict[str, str]:
-        """The table properties that say all this."""
+        """Return the table properties of this shape."""
         found = {**self.properties, **self._engine_options()}
         if self.watermark:
             found["sequence.field" if self.alias else "watermark-key"] = ",".join(self.watermark)
@@ -144,7 +144,7 @@ class Shape:
         return found
 
     def ddl(self, table: str) -> str:
-        """``CREATE TABLE`` in Spark's spelling."""
+        """Return ``CREATE TABLE`` in Spark's syntax."""
         lines = [f"{c.name} {_spelled(c.type)}{'' if c.nullable else ' NOT NULL'}" for c in self.columns]
         lines += [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
         text = f"CREATE TABLE {table} (\n  " + ",\n  ".join(lines) + "\n)"
@@ -154,22 +154,22 @@ class Shape:
         return text + (f"\nTBLPROPERTIES ({options})" if options else "")
 
     def decode_row(self, row: tuple[Json, ...], names: tuple[str, ...] | None = None) -> dict[str, Value]:
-        """A row of JSON values as Python values by column name.
+        """Return a row of JSON values as Python values by column name.
 
         Args:
             row: the values.
-            names: the columns that they are of, in table order; all by default. The others read NULL.
+            names: the columns of the values, in table order; all by default. The others read NULL.
         """
         given = dict(zip(names or self.names, row, strict=True))
         return {c.name: decode(c.type, given.get(c.name)) for c in self.columns}
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-ready form."""
+        """Return a JSON-ready form."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Shape:
-        """The shape that :meth:`to_json` wrote."""
+        """Return the shape that :meth:`to_json` wrote."""
         lists = {n: tuple(data.get(n, ())) for n in ("key", "partition_by", "watermark", "remove_on_groups")}
         groups = tuple(Group(tuple(g["sequence"]), tuple(g["columns"])) for g in data.get("groups", ()))
         columns = tuple(Column(**c) for c in data["columns"])
@@ -177,5 +177,5 @@ class Shape:
 
 
 def _spelled(type_text: str) -> str:
-    """The type in DDL: names of a struct's fields keep their case."""
+    """Return the type for DDL: names of a struct's fields keep their case."""
     return type_text if "<" in type_text else type_text.upper()

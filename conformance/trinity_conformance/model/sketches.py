@@ -1,4 +1,4 @@
-"""Aggregate functions of sketches and bitmaps (A3), and what their bytes mean.
+"""Aggregate functions of sketches and bitmaps (A3), and the meaning of their bytes.
 
 ================  =======================================================================================
 hll_sketch        a HyperLogLog sketch of Apache DataSketches, compact form (Paimon writes HLL_4)
@@ -43,7 +43,7 @@ class _Union(Function):
 
     @abstractmethod
     def union(self, one: bytes, other: bytes) -> bytes:
-        """The union of two."""
+        """Return the union of two."""
 
 
 class ThetaSketch(_Union):
@@ -98,7 +98,7 @@ SKETCH_FORMS: Final[Mapping[str, Callable[[bytes], Any]]] = {
 
 
 def sketch_bytes(function: str, members: Iterable[int]) -> bytes:
-    """The serialized sketch or bitmap of some integers, for a column of that function."""
+    """Return the serialized sketch or bitmap of some integers, for a column of that function."""
     if function == "rbm32":
         return bytes(pyroaring.BitMap(members).serialize())
     if function == "rbm64":

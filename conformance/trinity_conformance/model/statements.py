@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE as data: what a generated program is made of, spelled as SQL, kept as JSON."""
+"""MERGE, UPDATE and DELETE as data: the parts of generated programs, written as SQL or JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
     Attributes:
         columns: its columns.
         rows: its rows, encoded, in the order of the columns. Duplicates and NULLs are legal anywhere.
-        target: True when it is the target itself, read by a subquery; it has no rows of its own then.
+        target: True when it is the target itself, read by a subquery; it then has no rows of its own.
     """
 
     columns: tuple[Column, ...]
@@ -34,7 +34,7 @@ class Source:
     target: bool = False
 
     def sql(self, table: str, dialect: str) -> str:
-        """A subquery with the alias ``s``."""
+        """Return a subquery with the alias ``s``."""
         names = ", ".join(c.name for c in self.columns)
         if self.target:
             return f"(SELECT {names} FROM {table}) AS s"
@@ -65,13 +65,13 @@ class Case:
     values: tuple[tuple[str, Expression], ...] | None = ()
 
     def sets(self, shape: Shape) -> dict[str, Expression]:
-        """Column -> value, with ``*`` written out: the source's columns of the same names."""
+        """Return column -> value, with ``*`` written out: the source's columns of the same names."""
         if self.values is None:
             return {name: Expression("column", ("s", name)) for name in shape.names}
         return dict(self.values)
 
     def renamed(self, names: Mapping[str, str], shape: Shape) -> Case:
-        """The clause over columns of other names (see :meth:`Statement.renamed`)."""
+        """Return the clause with columns renamed (see :meth:`Statement.renamed`)."""
         condition = self.condition.renamed(names) if self.condition else None
         sets = self.sets(shape) if self.action in ("UPDATE", "INSERT") else {}
         values = tuple((names.get(name, name), value.renamed(names)) for name, value in sets.items())
@@ -97,11 +97,11 @@ class Statement:
     dialect: str = "spark"
 
     def renamed(self, names: Mapping[str, str], shape: Shape) -> Statement:
-        """The statement over columns of other names, with ``*`` written out.
+        """Return the statement with columns renamed, and ``*`` written out.
 
         Args:
             names: name -> other name.
-            shape: the target under the names that the statement has.
+            shape: the target under its present names.
         """
         source = self.source
         if source is not None:
@@ -110,17 +110,17 @@ class Statement:
         return replace(self, cases=tuple(c.renamed(names, shape) for c in self.cases), source=source, on=on)
 
     def sql(self, table: str, shape: Shape, dialect: str | None = None) -> str:
-        """The statement's text.
+        """Return the statement's text.
 
         Args:
             table: name of the target.
-            shape: the target; ``*`` is written out for DuckDB, which means something else by it, and PostgreSQL.
+            shape: the target; ``*`` is written out for PostgreSQL and for DuckDB, where it means something else.
             dialect: ``spark``, ``trino``, ``duckdb`` or ``postgres``; the statement's own by default.
         """
         return _Speller(self, table, shape, dialect or self.dialect).text()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-ready form."""
+        """Return a JSON-ready form."""
         return {
             "kind": self.kind,
             "cases": [_case_json(c) for c in self.cases],
@@ -131,7 +131,7 @@ class Statement:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Statement:
-        """The statement that :meth:`to_json` wrote."""
+        """Return the statement that :meth:`to_json` wrote."""
         source, on = data["source"], data["on"]
         return cls(
             data["kind"],
@@ -212,7 +212,7 @@ class _Speller:
         if case.values is None and self.dialect not in _WITHOUT_STAR:
             return "*"
         values = case.sets(self.shape)
-        # every column in table order needs no list, and then is written without one
+        # all columns in table order are written without a list
         names = "" if tuple(values) == self.shape.names else f"({', '.join(values)}) "
         return f"{names}VALUES ({', '.join(map(self.spell, values.values()))})"
 

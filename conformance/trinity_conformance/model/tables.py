@@ -1,10 +1,10 @@
-"""The oracle: what a merged read means, in plain Python, written from the rules and from no implementation.
+"""The oracle: the meaning of a merged read in plain Python, written from the rules and not from an implementation.
 
-A table is the list of its commits; a commit is a list of row versions in arrival order. :meth:`Model.merged` folds
-them afresh on every call: nothing is kept, so there is nothing to keep wrongly.
+A table is the list of its commits; a commit is a list of row versions in arrival order. :meth:`Model.merged` folds them
+again on every call: no state is kept, so none can be wrong.
 
-Where the rules leave a choice, this is the reading: under ``sort-order`` = descending a NULL still loses against
-every value, because a NULL says that nothing is known of the row's freshness (U2).
+Where the rules leave a choice, this is the reading: under ``sort-order`` = descending a NULL still loses against every
+value, because with a NULL nothing is known of the row's freshness (U2).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Version:
 
     Attributes:
         row: its values by column name.
-        deleted: True when a writer's delete wrote it (U5, M11), whatever marks that in storage.
+        deleted: True when a writer's delete wrote it (U5, M11), however storage marks that.
         named: the columns that the writer supplied (P1); None for all.
-        assigned: True when an SQL UPDATE wrote it: then NULLs of its named columns count (P1).
+        assigned: True when an SQL UPDATE wrote it: NULLs of its named columns then count (P1).
     """
 
     row: Row
@@ -41,7 +41,7 @@ class Version:
     assigned: bool = False
 
     def names(self, column: str) -> bool:
-        """True when the writer supplied a column."""
+        """Return whether the writer supplied a column."""
         return self.named is None or column in self.named
 
 
@@ -70,7 +70,8 @@ class Model:
         recorded: highest transaction number by application (L4).
         blanked: (number of commits, column) of columns that were dropped and added anew.
         cuts: numbers of commits at full compactions.
-        taken: (number of commits, key) of rows that another engine changed in place: nothing older is known of them.
+        taken: (number of commits, key) of rows that another engine changed in place: their older versions are not
+            known.
     """
 
     shape: Shape
@@ -88,12 +89,12 @@ class Model:
         txn: tuple[str, int] | None = None,
         names: tuple[str, ...] | None = None,
     ) -> bool:
-        """Appends a commit of rows; False when ``txn`` had been recorded, so that nothing was done (L4).
+        """Append a commit of rows; return False, and do nothing, when ``txn`` had been recorded (L4).
 
         Args:
             rows: their values.
             txn: (application, number) or None.
-            names: the columns that the values are of, in table order; all by default.
+            names: the columns of the values, in table order; all by default.
         """
         if txn and self.is_recorded(txn):
             return False
@@ -104,16 +105,16 @@ class Model:
         return True
 
     def is_recorded(self, txn: tuple[str, int]) -> bool:
-        """True when the number is not above the highest recorded for its application (L4)."""
+        """Return whether the number is not above the highest recorded for its application (L4)."""
         return txn[1] <= self.recorded.get(txn[0], txn[1] - 1)
 
     def delete_keys(self, keys: Iterable[Key]) -> int:
-        """Deletes rows by key (forms of :meth:`key_of`); returns how many there were (U5)."""
+        """Delete rows by key (in the form of :meth:`key_of`); return how many there were (U5)."""
         present = self.merged()
         return self._delete([present[k] for k in dict.fromkeys(keys) if k in present])
 
     def delete_where(self, condition: Condition) -> int:
-        """Deletes the rows of the merged read on which a condition is true; returns how many (U5)."""
+        """Delete the rows of the merged read on which a condition is true; return how many (U5)."""
         return self._delete([r for r in self.merged().values() if condition.holds(self.shape, r)])
 
     def _delete(self, rows: list[Row]) -> int:
@@ -121,53 +122,53 @@ class Model:
             self.commits.append([Version(row, deleted=True) for row in rows])
         return len(rows)
 
-    # Compaction, vacuum and a restart mean nothing (L3). Mutants of the self-test say otherwise.
+    # Compaction, vacuum and a restart change nothing (L3). The self-test's mutants do otherwise.
 
     def compact(self, full: bool) -> None:
-        """Changes no read; a full one ends a round (C6)."""
+        """Change no read; a full compaction ends a round (C6)."""
         if full:
             self.cuts.append(len(self.commits))
 
     def resolve(self) -> None:
-        """Changes no read (R1)."""
+        """Change no read (R1)."""
 
     def vacuum(self) -> None:
-        """Changes no read."""
+        """Change no read."""
 
     def reopen(self) -> None:
-        """Changes no read."""
+        """Change no read."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Changes no read, but that a column which is dropped and added anew has no values of the one before."""
+        """Change no read, except that a column that is dropped and added again loses its values."""
         if kind == "blank":
             self.blanked += [(len(self.commits), column) for column in columns]
 
     # -- reads ------------------------------------------------------------------------------------------
 
     def merged(self, commits: int | None = None) -> dict[Key, Row]:
-        """The merged read after the first ``commits`` commits, by key; after all by default (L10)."""
+        """Return the merged read after the first ``commits`` commits, by key; after all by default (L10)."""
         winners = self.winners(commits)
         return {key: winner.row for key, winner in winners.items() if not self.is_deleted(winner)}
 
     def feed(self, after: int) -> list[Changed]:
-        """The feed since the first ``after`` commits, as ``changelog-producer`` says (C6)."""
+        """Return the feed since the first ``after`` commits, by ``changelog-producer`` (C6)."""
         kinds = {"input": self.came, "full-compaction": self.rounds}
         return kinds.get(self.shape.producer, self.changes)(after)
 
     def came(self, after: int) -> list[Changed]:
-        """The row versions as they came, commit by commit."""
+        """Return the row versions in arrival order, commit by commit."""
         commits = enumerate(self.arrived(), 1)
         return [Changed(self.kind_of(v), n, v.row) for n, commit in commits if n > after for v in commit]
 
     def kind_of(self, version: Version) -> str:
-        """The kind of a row version that a writer gave it, or that it has by what it is."""
+        """Return the kind that a writer gave a row version, or else its effective kind."""
         said = version.row[self.shape.row_kind] if self.shape.row_kind and not version.deleted else None
         if said in ("-U", "+U"):
             return "update_preimage" if said == "-U" else "update_postimage"
         return "delete" if self.is_deleted(version) else "insert"
 
     def rounds(self, after: int) -> list[Changed]:
-        """The changes of the merged read from one full compaction to the next, as of the second."""
+        """Return the changes of the merged read from one full compaction to the next, under the second's version."""
         found, start = list[Changed](), 0
         for cut in self.cuts:
             found += self.between(start, cut, cut) if cut > after else []
@@ -175,17 +176,17 @@ class Model:
         return found
 
     def between(self, start: int, end: int, version: Any) -> list[Changed]:
-        """The changes from the merged read after some commits to that after more, as those of a version."""
+        """Return the changes between the merged reads after some commits and after more, under a version."""
         before, now = self.merged(start), self.merged(end)
         return [c for key in before.keys() | now.keys() for c in self.changed(version, before.get(key), now.get(key))]
 
     def changes(self, after: int) -> list[Changed]:
-        """The changes of the merged read since the first ``after`` commits, commit by commit (C1)."""
+        """Return the changes of the merged read since the first ``after`` commits, commit by commit (C1)."""
         numbers = range(after + 1, len(self.commits) + 1)
         return [change for number in numbers for change in self.between(number - 1, number, number)]
 
     def changed(self, version: int, before: Row | None, after: Row | None) -> list[Changed]:
-        """The change that one commit made of one key's row, none if it is the same."""
+        """Return the change of one key's row by one commit, none if it is the same."""
         if before is None or after is None:
             gone = [Changed("delete", version, before)] if before else []
             return [*gone, *([Changed("insert", version, after)] if after else [])]
@@ -194,11 +195,11 @@ class Model:
         return [Changed("update_preimage", version, before), Changed("update_postimage", version, after)]
 
     def query(self, condition: Condition) -> dict[Key, Row]:
-        """The rows of the merged read on which a condition is true (L9)."""
+        """Return the rows of the merged read on which a condition is true (L9)."""
         return {k: r for k, r in self.merged().items() if condition.holds(self.shape, r)}
 
     def winners(self, commits: int | None = None) -> dict[Key, Version]:
-        """The winning version of each key, deleted ones included."""
+        """Return the winning version of each key, deleted ones included."""
         found: dict[Key, Version] = {}
         for version in self.arrivals(commits):
             key = self.key_of(version.row)
@@ -207,19 +208,19 @@ class Model:
         return found
 
     def overflows(self, names: Iterable[str] | None = None, commits: int | None = None) -> dict[Key, set[str]]:
-        """Columns of which a read must fail, by key; none here (A4)."""
+        """Return the columns of which a read must fail, by key; none here (A4)."""
         return {}
 
     def met(self) -> Counter[str]:
-        """Situations that the folds meet; counted for merge engines only."""
+        """Return the situations of the folds; counted for merge engines only."""
         return Counter()
 
     def arrivals(self, commits: int | None = None) -> Iterable[Version]:
-        """Row versions in arrival order: by commit, then by place in the commit."""
+        """Return row versions in arrival order: by commit, then by place in the commit."""
         return (version for commit in self.arrived(commits) for version in commit)
 
     def arrived(self, commits: int | None = None) -> Iterable[list[Version]]:
-        """The commits without what was taken since; a column that was dropped and added anew since has NULL in them."""
+        """Yield the commits without rows taken since; a column that was dropped and added again since is NULL."""
         last = len(self.commits) + 1 if commits is None else commits
         for number, commit in enumerate(self.commits[:commits]):
             gone = {column for at, column in self.blanked if number < at < last}
@@ -231,11 +232,11 @@ class Model:
         return replace(version, row={**version.row, **dict.fromkeys(columns)})
 
     def takes_over(self, later: Version, earlier: Version) -> bool:
-        """True unless the earlier arrival is strictly fresher (U1, K4)."""
+        """Return True unless the earlier arrival is strictly fresher (U1, K4)."""
         return self.compare(later.row, earlier.row) >= 0
 
     def compare(self, one: Row, other: Row) -> int:
-        """Freshness: positive when ``one`` is fresher, 0 for a tie; composites compare left to right (K3)."""
+        """Compare freshness: positive when ``one`` is fresher, 0 for a tie; composites compare left to right (K3)."""
         for name in self.shape.watermark:
             found = self.compare_part(self.shape.type_of(name), one[name], other[name])
             if found:
@@ -243,17 +244,17 @@ class Model:
         return 0
 
     def compare_part(self, type_text: str, one: Value, other: Value) -> int:
-        """Freshness of one ordering column (K3, U2, U8)."""
+        """Compare the freshness of one ordering column (K3, U2, U8)."""
         mine, theirs = order_form(type_text, one), order_form(type_text, other)
         sign = (mine > theirs) - (mine < theirs)
         return -sign if self.shape.descending and one is not None and other is not None else sign
 
     def is_deleted(self, version: Version) -> bool:
-        """True when a winner means that its key is gone (U3, U5, U8)."""
+        """Return whether a winner means that its key is deleted (U3, U5, U8)."""
         return version.deleted or self.is_tombstone(version.row) or self.is_retract(version.row)
 
     def is_tombstone(self, row: Row) -> bool:
-        """The tombstone rule (U3)."""
+        """Return whether a row is a tombstone (U3)."""
         if self.shape.tombstone is None:
             return False
         value, kind = row[self.shape.tombstone], self.shape.type_of(self.shape.tombstone)
@@ -264,18 +265,18 @@ class Model:
         return value is not None
 
     def is_retract(self, row: Row) -> bool:
-        """True for -U and -D (U8)."""
+        """Return whether a row is a -U or -D (U8)."""
         return self.shape.row_kind is not None and row[self.shape.row_kind] in ("-U", "-D")
 
     def is_dropped(self, version: Version) -> bool:
-        """True when the version takes no part (D1); a writer's delete is none of the retracts that are ignored."""
+        """Return whether the version takes no part (D1); ignored retracts do not include a writer's delete."""
         return self.shape.ignore_delete and not version.deleted and self.is_retract(version.row)
 
     def key_form(self, key: Sequence[Json]) -> Key:
-        """As :meth:`key_of`, of encoded key values in table order."""
+        """Return the form of :meth:`key_of` for encoded key values in table order."""
         names = [c.name for c in self.shape.columns if c.name in self.shape.key]
         return self.key_of(self.shape.decode_row(tuple(key), tuple(names)))
 
     def key_of(self, row: Row) -> Key:
-        """The key in the form in which keys are equal (K2)."""
+        """Return the key in the form in which keys are compared for equality (K2)."""
         return tuple(equal_form(self.shape.type_of(n), row[n]) for n in self.shape.key)

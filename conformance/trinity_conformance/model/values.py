@@ -1,4 +1,4 @@
-"""Values of every primitive type: small pools full of traps, and what equal and larger mean (K2, K3).
+"""Values of every primitive type: small pools full of traps, and the meaning of equal and larger (K2, K3).
 
 A value lives in a history as JSON (:data:`Json`), in the model as a Python value. Equality, as the suite compares rows:
 
@@ -70,7 +70,7 @@ POOLS: Final[Mapping[str, tuple[Json, ...]]] = {
     "timestamp": _TIMES,
     "timestamp_ntz": _TIMES,
 }
-"""Type text -> a few encoded values, the plainest first. Small, so that collisions are the rule."""
+"""Type text -> a few encoded values, the plainest first. Few, so that collisions are the rule."""
 
 
 def _family(type_text: str) -> str:
@@ -89,7 +89,7 @@ _DECODERS: Final[Mapping[str, Callable[[Any], Value]]] = {
 
 
 def decode(type_text: str, encoded: Json) -> Value:
-    """The Python value of an encoded one."""
+    """Return the Python value of an encoded one."""
     if isinstance(encoded, (list, tuple)):
         return _decode_nested(type_text, encoded)
     decoder = _DECODERS.get(_family(type_text))
@@ -107,7 +107,7 @@ def _decode_nested(type_text: str, encoded: Sequence[Any]) -> Value:
 
 
 def _nested_parts(type_text: str, value: Any, form: Callable[[str, Any], Any]) -> tuple[Any, ...]:
-    """The forms of the parts of an array, a map or a struct, in their order."""
+    """Return the forms of the parts of an array, a map or a struct, in their order."""
     kind = parse_type(type_text)
     parts = [str(child) for child in kind.children]
     if kind.name == "array":
@@ -118,7 +118,7 @@ def _nested_parts(type_text: str, value: Any, form: Callable[[str, Any], Any]) -
 
 
 def encode(type_text: str, value: Value) -> Json:
-    """The JSON form of a Python value; ``decode`` of it is equal to the value."""
+    """Return the JSON form of a Python value; ``decode`` of it equals the value."""
     family = _family(type_text)
     if value is None:
         return None
@@ -134,7 +134,7 @@ def encode(type_text: str, value: Value) -> Json:
 
 
 def equal_form(type_text: str, value: Value) -> Value:
-    """A hashable form: two values of the type are equal exactly when their forms are (K2)."""
+    """Return a hashable form: two values of the type are equal exactly when their forms are (K2)."""
     family = _family(type_text)
     if value is None:
         return None
@@ -150,7 +150,7 @@ def equal_form(type_text: str, value: Value) -> Value:
 
 
 def order_form(type_text: str, value: Value) -> tuple[Any, ...]:
-    """A sortable form: NULL first, then by value, NaN last (K3)."""
+    """Return a sortable form: NULL first, then by value, NaN last (K3)."""
     if value is None:
         return (0,)
     form = equal_form(type_text, value)
@@ -158,7 +158,7 @@ def order_form(type_text: str, value: Value) -> tuple[Any, ...]:
 
 
 def sql_literal(type_text: str, encoded: Json) -> str:
-    """Spark SQL text of an encoded value."""
+    """Return the Spark SQL text of an encoded value."""
     family = _family(type_text)
     if encoded is None:
         return "NULL"

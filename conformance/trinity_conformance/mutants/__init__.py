@@ -1,1 +1,1 @@
-"""Proof that the suite bites: faults that generated histories must find."""
+"""Proof that the suite finds faults: mutants of the model that generated histories must find."""

@@ -1,4 +1,4 @@
-"""Tables that care changes: a compaction, a vacuum or a restart that means something (against L3)."""
+"""Models in which a compaction, a vacuum or a restart changes what is read (against L3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _keep_live(model: Model) -> None:
 
 
 def _fold_into(model: Model, versions: list[Version]) -> None:
-    """Makes row versions all there is, as of the last commit."""
+    """Make row versions the only ones, as of the last commit."""
     model.commits = [*([] for _ in model.commits[:-1]), versions]
 
 

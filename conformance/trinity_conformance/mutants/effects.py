@@ -1,4 +1,4 @@
-"""Proof that programs of statements bite: wrong effects, made from the model, that they must find out."""
+"""Proof that programs of statements find faults: models with wrong effects."""
 
 from __future__ import annotations
 

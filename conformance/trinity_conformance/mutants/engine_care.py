@@ -1,4 +1,4 @@
-"""Models of merge engines whose compaction, or resolve, changes what is read (against L3, R1)."""
+"""Models of merge engines in which a compaction or a resolve changes what is read (against L3, R1)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CompactionForgetsDeleted(EngineModel):
 
 
 class CompactionForgetsContributions(EngineModel):
-    """Compaction keeps of each key the row that it reads (against A2, E3)."""
+    """Compaction keeps only the row that each key reads (against A2, E3)."""
 
     folded: Mapping[Key, tuple[int, list[Version]]] = {}
 
@@ -46,7 +46,7 @@ class CompactionForgetsContributions(EngineModel):
 
 
 class ResolveForgetsContributions(CompactionForgetsContributions):
-    """Resolve keeps of each key the row that it reads (against R1, A2)."""
+    """Resolve keeps only the row that each key reads (against R1, A2)."""
 
     def compact(self, full: bool) -> None:
         EngineModel.compact(self, full)
@@ -56,7 +56,7 @@ class ResolveForgetsContributions(CompactionForgetsContributions):
 
 
 class ResolveLeavesFoldedRows(EngineModel):
-    """Resolve leaves the rows in the base that it has folded into its run (against R1)."""
+    """Resolve leaves in the base the rows that it has folded into its run (against R1)."""
 
     left: Mapping[Key, Version] = {}
 

@@ -1,4 +1,4 @@
-"""Proof that histories of merge engines bite: folds and models with one fault each, that they must find out.
+"""Proof that histories of merge engines find faults: folds and models with one fault each.
 
 Faults of single functions are in :mod:`~trinity_conformance.mutants.functions`.
 """
@@ -67,7 +67,7 @@ class NullPartLargest(PartialUpdateFold):
         return [part or (9,) for part in self.raised(sequence)] >= self.raised(self.sequences[group])
 
     def raised(self, sequence: Tuple) -> list[tuple[Any, ...]]:
-        """The sequence with NULL behind all values."""
+        """Return the sequence with NULL after all values."""
         return [(9,) if part == (0,) else part for part in sequence]
 
 
@@ -318,7 +318,7 @@ class FilteredBelowFold(EngineModel):
 
 
 def _folding(fault: type[Fold]) -> type[EngineModel]:
-    """A model that folds with a fault, in every engine that the fault is about."""
+    """Return a model that folds with a fault, in every engine that has that fold."""
     folds: dict[str, type[Fold]] = {}
     for engine, fold in FOLDS.items():
         if issubclass(fault, fold):

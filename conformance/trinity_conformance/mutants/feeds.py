@@ -1,4 +1,4 @@
-"""Change feeds with one fault each, which generated histories must find out."""
+"""Change feeds with one fault each, which generated histories must find."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LateRowsAreChanges(Model):
 
 
 class EqualRowsAreUpdates(Model):
-    """A row that is written as it was is an update (against C1)."""
+    """A row that is written again unchanged is an update (against C1)."""
 
     def changed(self, version: int, before: Row | None, after: Row | None) -> list[Changed]:
         if before is None or after is None:
@@ -29,7 +29,7 @@ class EqualRowsAreUpdates(Model):
 
 
 class PreimagesOfToday(Model):
-    """A row before an update is the one after it, but for what is not equal (against C1)."""
+    """The row before an update has the ``v`` of the row after it (against C1)."""
 
     def changed(self, version: int, before: Row | None, after: Row | None) -> list[Changed]:
         found = super().changed(version, before, after)
@@ -44,7 +44,7 @@ class ChangesOfTheLastCommit(Model):
 
 
 class LookupOfTheCommitAlone(Model):
-    """The changes that are written after a commit compare its rows with nothing: all of them are new (against C1)."""
+    """The changes written after a commit compare its rows with nothing: all of them are new (against C1)."""
 
     def feed(self, after: int) -> list[Changed]:
         found = super().feed(after)
@@ -54,7 +54,7 @@ class LookupOfTheCommitAlone(Model):
 
 
 class LookupLostByCompaction(Model):
-    """The changes that were written before a compaction are gone with it (against C3)."""
+    """The changes that were written before a compaction are lost with it (against C3)."""
 
     def feed(self, after: int) -> list[Changed]:
         lost = max(self.cuts, default=0) if self.shape.producer == "lookup" else 0
@@ -69,14 +69,14 @@ class InputIsMerged(Model):
 
 
 class InputWithoutRepeats(Model):
-    """The last of a commit's rows of one key is shown alone (against C6)."""
+    """Of a commit's rows of one key only the last is shown (against C6)."""
 
     def came(self, after: int) -> list[Changed]:
         return list({(c.version, self.key_of(c.row)): c for c in super().came(after)}.values())
 
 
 class KindsOfInputAreLost(Model):
-    """A row that came with a kind of its own is an insert or a delete (against C6)."""
+    """A row that came with its own kind is an insert or a delete (against C6)."""
 
     def kind_of(self, version: Version) -> str:
         return "delete" if self.is_deleted(version) else "insert"

@@ -1,4 +1,4 @@
-"""Proof that histories of merge engines bite: aggregate functions with one fault each (A3, A4)."""
+"""Proof that histories of merge engines find faults: aggregate functions with one fault each (A3, A4)."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ _FAULTS: Final[tuple[tuple[str, type[Function]], ...]] = (
 
 
 def _computing(name: str, fault: type[Function]) -> type[EngineModel]:
-    """A model in which one function has a fault."""
+    """Return a model in which one function has a fault."""
     folds = {
         engine: type(fold.__name__, (fold,), {"functions": {**fold.functions, name: fault}})
         for engine, fold in FOLDS.items()

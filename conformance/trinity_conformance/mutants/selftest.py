@@ -1,4 +1,4 @@
-"""Self-test: every mutant of the model must be found out by generated histories; the model itself by none."""
+"""Self-test: generated histories must find every mutant of the model, and nothing wrong with the model itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Kill", "self_test", "trial"]
 
 @dataclass(frozen=True)
 class Kill:
-    """The check and the history that found one mutant out.
+    """The check and the history that found one mutant.
 
     Attributes:
         mutant: its name.
@@ -52,7 +52,7 @@ class Kill:
 
 
 def self_test(at_most: int = 60, seed: int = 0, mutants: Collection[str] | None = None) -> list[Kill]:
-    """Plays the same histories on every mutant.
+    """Play the same histories on every mutant.
 
     Args:
         at_most: histories that each mutant may survive.
@@ -90,7 +90,7 @@ def _hunt(name: str, mutant: type[Model], generated: list[History]) -> Kill:
 
 
 def trial(mutant: type[Model], history: History) -> NonConformance | None:
-    """The failure of a history on a mutant, or None."""
+    """Return the failure of a history on a mutant, or None."""
     try:
         play(ModelSubject(mutant), history, every_step=True)
     except NonConformance as failure:

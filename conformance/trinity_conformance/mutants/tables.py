@@ -1,4 +1,4 @@
-"""Proof that the suite bites: wrong tables, made from the model, that generated histories must find out."""
+"""Proof that the suite finds faults: wrong models of tables, and the player that runs them."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class _Splitting(Model):
     """A model that sees the splits of a commit."""
 
     def splits(self, splits: Sequence[Sequence[Sequence[Json]]]) -> Sequence[Sequence[Sequence[Json]]]:
-        """The rows that are stored."""
+        """Return the rows that are stored."""
         return splits
 
 
@@ -282,10 +282,10 @@ class RenamedByName(Model):
 
 
 class DroppedComesBack(Model):
-    """A column that is dropped and added anew has its old values (against L3)."""
+    """A column that is dropped and added again has its old values (against L3)."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Remembers everything."""
+        """Remember everything."""
 
 
 # -- writes and reads -----------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Histories on an adapter and on the model, and how their reads differ."""
+"""Plays histories on an adapter and on the model, and compares their reads."""

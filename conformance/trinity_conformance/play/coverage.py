@@ -1,4 +1,4 @@
-"""Situations that generated histories really contained. A check that never met its own is inconclusive, not passed."""
+"""Situations that the played histories contained. A check that did not see its own is inconclusive, not passed."""
 
 from __future__ import annotations
 
@@ -118,34 +118,34 @@ class Coverage:
     """Counts situations along one or many histories.
 
     Attributes:
-        counts: how often each of :data:`SITUATIONS` was met.
+        counts: how often each of :data:`SITUATIONS` occurred.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     _compacted: dict[Key, Version] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Begins another history."""
+        """Begin another history."""
         self._compacted = {}
 
     def saw(self, *situations: str) -> None:
-        """Counts situations once each."""
+        """Count situations once each."""
         self.counts.update(situations)
 
     def compacted(self, model: Model) -> None:
-        """Remembers the winners at a compaction."""
+        """Remember the winners at a compaction."""
         self.saw("compaction")
         if model.shape.engine == DEDUPLICATE:
             self._compacted = model.winners()
 
     def folded(self, model: Model) -> None:
-        """Counts what the folds of a finished history met."""
+        """Count the situations in the folds of a finished history."""
         if model.shape.engine != DEDUPLICATE:
             self.saw(f"engine {model.shape.engine}")
             self.counts.update(model.met())
 
     def arriving(self, model: Model, rows: Iterable[Row], compacted: bool = False) -> None:
-        """Counts what rows meet that are about to be appended to the model.
+        """Count the situations of rows that are about to be appended to the model.
 
         Args:
             model: the table before them.

@@ -1,4 +1,4 @@
-"""The suite's own failure, and the row diff that it shows."""
+"""The suite's own failure, and the row diff in its message."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class NonConformance(Exception):
 
     Attributes:
         check: id of the check that it fails.
-        message: what was expected and what happened, with a row diff where there is one.
-        keys: keys of the rows that differ; empty where none do.
+        message: what was expected and what happened, with a row diff if rows differ.
+        keys: keys of the rows that differ; empty if none do.
         history: the trace, once it is known.
-        step: number of the step after which it was seen; -1 outside of histories.
+        step: number of the step after which it was seen; -1 outside histories.
     """
 
     def __init__(self, check: str, message: str, keys: Iterable[Key] = ()) -> None:
@@ -42,7 +42,7 @@ class NonConformance(Exception):
         return f"{self.check}: {self.message}"
 
     def report(self) -> str:
-        """Everything a person needs: message, the trace's steps, and how to run it again."""
+        """Return what a person needs: the message, the trace's steps, and how to run it again."""
         if self.history is None:
             return str(self)
         where = f"step {self.step}" if 0 <= self.step < len(self.history.steps) else "the end"
@@ -55,13 +55,13 @@ class NonConformance(Exception):
 def compare(
     model: Model, expected: Mapping[Key, Row], found: Sequence[Row], columns: Sequence[str] | None = None
 ) -> tuple[str, frozenset[Key]] | None:
-    """Compares a read with the model; None when they are equal as bags of rows.
+    """Compare a read with the model; return None when they are equal as bags of rows.
 
     Args:
         model: gives types and keys.
         expected: the rows by key.
         found: the rows that the adapter returned.
-        columns: the columns compared; all by default. Without all key columns differences are shown by row.
+        columns: the columns to compare; all by default. Without all key columns, differences are shown by row.
 
     Returns:
         a readable diff, and the keys that differ.
@@ -79,7 +79,7 @@ def compare(
 
 
 def compare_arrivals(model: Model, found: Sequence[Sequence[Row]]) -> str | None:
-    """Compares the row versions of ``log()``, by commit, with everything that arrived; None when they are equal."""
+    """Compare the row versions of ``log()``, by commit, with all arrivals; return None when they are equal."""
     wanted = [commit for commit in model.arrived() if commit]
     if [len(c) for c in found] != [len(c) for c in wanted]:
         return f"log() has commits of {[len(c) for c in found]} rows, not {[len(c) for c in wanted]}"
@@ -90,14 +90,14 @@ def compare_arrivals(model: Model, found: Sequence[Sequence[Row]]) -> str | None
 
 
 def _same_commit(model: Model, got: Sequence[Row], commit: Sequence[Version]) -> bool:
-    """Row by row; of a delete or an UPDATE only which keys it names, as what marks it is the adapter's own."""
+    """Compare row by row; for a delete or an UPDATE only the keys, as the adapter chooses how to mark these."""
     if any(v.deleted or v.assigned for v in commit):
         return Counter(map(model.key_of, got)) == Counter(model.key_of(v.row) for v in commit)
 
     def partition_of(row: Row) -> tuple[Any, ...]:
         return tuple(order_form(model.shape.type_of(n), row[n]) for n in model.shape.partition_by)
 
-    # between partitions there is no order in a commit, and none is needed: a key lies within one (K5)
+    # a commit has no order between partitions, and needs none: a key lies within one (K5)
     rows = zip(sorted(got, key=partition_of), sorted((v.row for v in commit), key=partition_of), strict=True)
     columns = [(c.name, c.type) for c in model.shape.columns]
     return all(equal_form(t, g[n]) == equal_form(t, w[n]) for g, w in rows for n, t in columns)
@@ -108,13 +108,13 @@ def _form(model: Model, row: Row, names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def cell_form(shape: Shape, name: str, value: Value) -> Any:
-    """The form in which values of a column are equal: by type, and by what its function promises."""
+    """Return the form in which values of a column are compared, by its type and by what its function promises."""
     function, kind = shape.function_of(name), shape.type_of(name)
     if value is None:
         return None
     if function is not None and function in SKETCH_FORMS:
         return _sketch(function, bytes(value))
-    if function == "merge_map_with_keytime":  # the one function whose order of keys is not promised
+    if function == "merge_map_with_keytime":  # the only function that promises no order of keys
         return frozenset(equal_form(kind, value))
     if function in ("sum", "product") and kind in ("float", "double"):
         return _rounded(equal_form(kind, value))
@@ -122,7 +122,7 @@ def cell_form(shape: Shape, name: str, value: Value) -> Any:
 
 
 def _sketch(function: str, data: bytes) -> Any:
-    """The value of a sketch or bitmap; its bytes where they have none."""
+    """Return the value of a sketch or bitmap; its bytes if these are invalid."""
     try:
         return SKETCH_FORMS[function](data)
     except (ValueError, IndexError):
@@ -130,7 +130,7 @@ def _sketch(function: str, data: bytes) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    """A floating-point total to nine digits: no order of additions is promised (L2)."""
+    """Return a floating-point total with nine digits: no order of additions is promised (L2)."""
     if value == "NaN" or math.isinf(value):
         return value
     return 0.0 if abs(value) < _TINY else float(f"{value:.9g}")

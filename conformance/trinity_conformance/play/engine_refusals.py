@@ -1,6 +1,6 @@
 """Refusals of merge engines: options (V1, A5, P1), rows (D2, D4, E2, L8) and statements (M9, M11).
 
-Each case must fail with its code, name what is wrong, and leave the table as before, or unmade.
+Each case must fail with its code, name what is wrong, and leave the table as before, or not made.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NESTED: Final = "array<struct<id:int,x:int>>"
 
 @dataclass(frozen=True)
 class _Table:
-    """A table that bad rows and statements are tried on.
+    """A table for bad rows and statements.
 
     Attributes:
         columns: name -> type; a trailing ``!`` means NOT NULL. The key is ``k``.
         options: its properties.
-        rows: rows that it has.
+        rows: the rows in it.
     """
 
     columns: Mapping[str, str]
@@ -41,7 +41,7 @@ class _Table:
     rows: tuple[Mapping[str, Any], ...]
 
     def arrow(self, *rows: Mapping[str, Any]) -> pa.Table:
-        """Rows with the columns that the first of them names."""
+        """Return rows with the columns that the first of them names."""
         types = {n: arrow_type(self.columns[n].rstrip("!")) for n in rows[0]}
         return pa.table({n: pa.array([row[n] for row in rows], t) for n, t in types.items()})
 
@@ -90,10 +90,10 @@ class EngineRefusal:
 
     Attributes:
         name: what is wrong.
-        codes: error codes of which one must come.
+        codes: error codes; the error must have one of them.
         names: words that the message must contain.
         action: does the bad thing.
-        table: the table that it is done to; empty for options of a table that must not be made.
+        table: the table that it is done to; empty for options with which no table may be made.
     """
 
     name: str
@@ -108,26 +108,26 @@ class _Bench:
     session: Any
 
     def create(self, option: BadOption) -> None:
-        """Tries to make a table."""
+        """Try to make a table."""
         self.make("refused", {**COLUMNS, **option.columns}, option.options)
 
     def make(self, name: str, columns: Mapping[str, str], options: Mapping[str, str]) -> Any:
-        """Makes a table; of its columns, ``!`` behind the type means NOT NULL."""
+        """Make a table; ``!`` after the type of a column means NOT NULL."""
         listed = [Column(n, t.rstrip("!"), nullable=not t.endswith("!")) for n, t in columns.items()]
         return self.session.create_table(f"c.default.{name}", listed, primary_key=["k"], properties=options)
 
     def upsert(self, table: str, **values: Any) -> None:
-        """Upserts the table's first row, but for some values."""
+        """Upsert the table's first row under key 2, with some other values."""
         row = {**_TABLES[table].rows[0], "k": 2, **values}
         self.session.table(f"c.default.{table}").upsert(_TABLES[table].arrow(row))
 
     def omit(self, table: str, name: str) -> None:
-        """Upserts a row without a column."""
+        """Upsert a row without a column."""
         row = {n: v for n, v in _TABLES[table].rows[0].items() if n != name}
         self.session.table(f"c.default.{table}").upsert(_TABLES[table].arrow(row))
 
     def sql(self, text: str) -> None:
-        """Runs a statement."""
+        """Run a statement."""
         self.session.sql(text)
 
 
@@ -186,7 +186,7 @@ ENGINE_REFUSALS: Final[tuple[EngineRefusal, ...]] = (*map(_option, BAD_OPTIONS),
 
 
 def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: int | None) -> list[NonConformance]:
-    """Try bad options: the first ``most``, as far as time allows. Return what was not refused as it should be."""
+    """Try the first ``most`` bad options, as far as time allows. Return what was not refused as required."""
     until, bench = monotonic() + seconds, _Bench(subject.session)
     try:
         for name, table in _TABLES.items():
@@ -207,7 +207,7 @@ def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: 
 
 
 def _tried(bench: _Bench, case: EngineRefusal, tally: Tally) -> Iterator[NonConformance]:
-    """The fault in how a case was refused: the error, or what is left of it."""
+    """Yield the faults in how a case was refused: a wrong error, or a changed table."""
     before = _state(bench, case)
     tally.coverage.saw("engine-refusal")
     tally.observations[_CHECK] += 1
@@ -233,7 +233,7 @@ def _wrong(bench: _Bench, case: EngineRefusal) -> str | None:
 
 
 def _state(bench: _Bench, case: EngineRefusal) -> Any:
-    """The version of the table, or the names of all tables."""
+    """Return the version of the table, or the names of all tables."""
     if case.table:
         return bench.session.table(f"c.default.{case.table}").splits().version
     return bench.session.connector("c").metadata.list_tables("default")

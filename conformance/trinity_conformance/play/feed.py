@@ -1,4 +1,4 @@
-"""The change feed of a played history: what its producer says it shows, and no more (C1-C4, C6)."""
+"""Checks the change feed of a played history: it must show what its producer promises, and no more (C1-C4, C6)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Played:
     Attributes:
         model: the table.
         past: its versions.
-        cuts: (number of the model's commits, whether it was a full one) of its compactions.
-        altered_at: number of the model's commits when columns changed last; -1 when they never did.
+        cuts: (number of the model's commits, whether it was a full one) for each compaction.
+        altered_at: number of the model's commits at the last change of columns; -1 without any.
     """
 
     model: Model
@@ -39,17 +39,17 @@ class Played:
 
 
 def check_feed(played: Played, ask: Callable[[Any], list[Changed]]) -> list[str]:
-    """Compares the feed since the oldest version from which on it is known.
+    """Compare the feed from the oldest version from which on it is known.
 
     Args:
         played: the history.
-        ask: gives the feed after a version.
+        ask: returns the feed after a version.
 
     Returns:
-        the situations that it met, none where nothing can be compared.
+        the situations that were seen; none if nothing can be compared.
 
     Raises:
-        NonConformance: a change that is none, or one that is missing.
+        NonConformance: for a wrong or a missing change.
     """
     model, producer = played.model, played.model.shape.producer
     if producer == "full-compaction":
@@ -73,7 +73,7 @@ def check_feed(played: Played, ask: Callable[[Any], list[Changed]]) -> list[str]
 
 
 def _check_changes(model: Model, known: Known, feed: Sequence[Changed]) -> None:
-    """Applies a feed to the rows of its first version, and compares the rows wherever they are known."""
+    """Apply a feed to the rows of its first version, and compare the rows at every known version."""
     start, commits = known[0]
     rows = model.merged(commits)
     expected = dict(known[1:])
@@ -95,7 +95,7 @@ def _check_changes(model: Model, known: Known, feed: Sequence[Changed]) -> None:
 
 
 def _check_rows_as_they_came(model: Model, start: int, feed: Sequence[Changed]) -> None:
-    """Compares the rows of each commit with those that the writer gave (C6)."""
+    """Compare the rows of each commit with those that the writer gave (C6)."""
     wanted, found = (list(_by_version(changes).items()) for changes in (model.came(start), feed))
     if len(wanted) != len(found):
         raise NonConformance("changes", f"{len(found)} commits show rows as they came, of {len(wanted)} (C6)")
@@ -106,14 +106,14 @@ def _check_rows_as_they_came(model: Model, start: int, feed: Sequence[Changed]) 
 
 
 def _bag(model: Model, changes: Sequence[Changed]) -> Counter[Any]:
-    """Changes in any order; those of a delete by key alone, as what else is in a tombstone is the adapter's own."""
+    """Return a bag of changes; deletes count by key only, as the adapter chooses the rest of a tombstone."""
     return Counter((c.kind, model.key_of(c.row), None if c.kind == "delete" else _form(model, c.row)) for c in changes)
 
 
 def _check_rounds(played: Played, feed: Sequence[Changed]) -> None:
-    """Compares each version's changes with those between two compactions.
+    """Compare each version's changes with those between two compactions.
 
-    Every full compaction ends a round; another one may, when it becomes a full one.
+    Every full compaction ends a round. Another compaction may end one, if it becomes a full one.
     """
     model, start, rest = played.model, 0, list(played.cuts)
     for version, found in _by_version(feed).items():
@@ -129,7 +129,7 @@ def _check_rounds(played: Played, feed: Sequence[Changed]) -> None:
 
 
 def _end_of_round(model: Model, start: int, cuts: Sequence[tuple[int, bool]], found: list[Changed]) -> int | None:
-    """The place of the compaction up to which rows changed so; None for none that can be."""
+    """Return the place of the compaction at which such changes end; None if there is none."""
     shown = Counter((c.kind, _form(model, c.row)) for c in found)
     for place, (commits, full) in enumerate(cuts):
         wanted = Counter((c.kind, _form(model, c.row)) for c in model.between(start, commits, None))
@@ -149,7 +149,7 @@ def _version(change: Changed) -> Any:
 
 
 def _applied(model: Model, rows: dict[Key, Row], changes: Sequence[Changed]) -> dict[Key, Row]:
-    """The rows after the changes of one version, each of which must be one (C1, C4)."""
+    """Return the rows after the changes of one version, and check each change (C1, C4)."""
     taken = _by_key(model, [c for c in changes if c.kind in _TAKES])
     given = _by_key(model, [c for c in changes if c.kind in _GIVES])
     for key in taken.keys() | given.keys():

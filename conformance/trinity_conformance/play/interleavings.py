@@ -1,4 +1,4 @@
-"""Actions that run wholly within another one: what comes of them is explained by a serial order, or one failed (L7)."""
+"""Actions that run wholly within another one: a serial order must explain the result, or one of them failed (L7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROWS: Final = ((1, 10), (3, 30))
 
 @dataclass(frozen=True)
 class World:
-    """The state that a reader can see: rows of (k, n), sorted, and which columns were added."""
+    """What a reader can see: rows of (k, n), sorted, and which columns were added."""
 
     rows: tuple[tuple[int, int], ...] = ()
     columns: frozenset[str] = frozenset()
@@ -37,12 +37,12 @@ class World:
 
 @dataclass(frozen=True)
 class Action:
-    """Something that a user does to a table of k and n.
+    """An action of a user on a table of k and n.
 
     Attributes:
-        run: does it to (session, table's name, a column that no other action adds).
-        effect: what it does to the world of (whether the table is keyed, the world, the column).
-        spark: whether it takes Spark jobs.
+        run: does it, given the session, the table's name and a column that no other action adds.
+        effect: returns the world after it, given whether the table is keyed, the world before it and the column.
+        spark: whether it needs Spark jobs.
     """
 
     run: Callable[[trinity.Session, str, str], object]
@@ -120,26 +120,26 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "alter": Action(_sql("ALTER TABLE {name} ADD COLUMN {column} INT"), _altered, spark=False),
     "remake": Action(_remake, lambda *_: World(), spark=False),
 }
-"""All actions by name; compaction and vacuum do nothing that a reader sees (L3)."""
+"""All actions by name; compaction and vacuum change nothing that a reader sees (L3)."""
 
 
 def cheap() -> list[tuple[str, str]]:
-    """The pairs of which the second takes no Spark job."""
+    """Return the pairs of actions whose second needs no Spark job."""
     within = [name for name, action in ACTIONS.items() if not action.spark]
     return list(product(ACTIONS, within))
 
 
 def interleave(session: trinity.Session, name: str, names: Sequence[str], *, keyed: bool) -> None:
-    """Runs the first action, and the others one after the other within it, right before it commits.
+    """Run the first action, and the others in sequence within it, right before it commits.
 
     Args:
         session: an open session.
         name: full name of a table to make.
-        names: of the actions.
+        names: names of the actions.
         keyed: whether it is a keyed table.
 
     Raises:
-        NonConformance: for rows that no serial order explains, and errors that are none of a lost race.
+        NonConformance: for rows that no serial order explains, and for errors other than those of a lost race.
     """
     session.sql(f"CREATE TABLE {name} {_definition(keyed)}")
     for row in _FIRST:  # a log of two files
@@ -161,13 +161,13 @@ def interleave(session: trinity.Session, name: str, names: Sequence[str], *, key
 
     with _BeforeCommit(session.table(name).connector.metadata, others):
         act(0)
-    if len(done) < len(names):  # the first one had nothing to commit
+    if len(done) < len(names):  # the first action had nothing to commit
         others()
     _compare(_seen(session, name), names, done, keyed)
 
 
 class _BeforeCommit:
-    """Has something happen once, as a commit of an adapter's metadata is about to begin."""
+    """Calls a function once, right before the next commit of an adapter's metadata."""
 
     def __init__(self, metadata: Any, happens: Callable[[], object]) -> None:
         self._metadata, self._happens = metadata, happens
@@ -199,7 +199,7 @@ def _seen(session: trinity.Session, name: str) -> World:
 
 
 def _compare(seen: World, names: Sequence[str], done: Mapping[int, bool], keyed: bool) -> None:
-    """Against every order in which the actions within stay in theirs; one that failed did nothing."""
+    """Compare with every order that keeps the sequence of the actions within; a failed one did nothing."""
     within = [number for number in range(1, len(names)) if done[number]]
     orders = [within]
     if done[0]:

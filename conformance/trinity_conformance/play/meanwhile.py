@@ -1,4 +1,4 @@
-"""Commits that come between the beginning and the end of another one: by hand, as a history has one writer."""
+"""Commits between the beginning and the end of another one. They are handwritten, as a history has one writer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS: Final = ("k INT", "w INT", "v STRING")
 
 
 class _Bench:
-    """Makes tables, and lets something happen within a call of the adapter.
+    """Makes tables, and runs functions within a call of the adapter.
 
     Args:
         session: an open session; its catalog ``c`` is the adapter under test.
@@ -36,7 +36,7 @@ class _Bench:
         self._made: dict[str, str] = {}
 
     def make(self, *, keyed: bool, **options: str) -> Any:
-        """A new table of k, w, v: keyed by k under the watermark w, unless other options are given, or plain."""
+        """Make a table of k, w, v: plain, or keyed by k with watermark w, unless other options are given."""
         name = f"c.default.meanwhile{len(self._made) + 1}"
         key = ["PRIMARY KEY (k) NOT ENFORCED"] if keyed else []
         options = {o.replace("_", "-"): v for o, v in options.items()} or ({"watermark-key": "w"} if keyed else {})
@@ -47,21 +47,21 @@ class _Bench:
         return self._session.table(name)
 
     def remake(self, table: Any) -> None:
-        """Drops a table and makes it anew under its name."""
+        """Drop a table, and make it again under its name."""
         self._session.sql(f"DROP TABLE {table.name}")
         self._session.sql(self._made[str(table.name)])
 
     def expect_name(self, table: Any, expected: list[tuple[int, str | None]], what: str) -> None:
-        """Compares the rows of the table that has the name now."""
+        """Compare the rows of the table that now has the name."""
         _expect(self._session.table(str(table.name)), expected, what)
 
     def sql(self, statement: str) -> None:
-        """Runs a statement."""
+        """Run a statement."""
         self._session.sql(statement)
 
     @contextmanager
     def within(self, call: str, happens: Callable[[], object], *, before: bool = False) -> Iterator[None]:
-        """Has something happen once, as soon as a method of the adapter's metadata has returned, or as it is called."""
+        """Call a function once, after a method of the adapter's metadata has returned, or before it."""
         metadata = self._session.connector("c").metadata
         method = getattr(metadata, call)
 
@@ -90,11 +90,11 @@ _DEMANDS: Final = (
     ("ADD CONSTRAINT positive CHECK (w > 0)", _data((1, -1, "a"))),
     ("ALTER COLUMN v SET NOT NULL", _data((1, 1, None))),
 )
-"""(what a table demands, a row that does not meet it)."""
+"""(a constraint, rows that violate it)."""
 
 
 _GONE: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
-"""Codes of errors that a statement may raise for a table that is not there any more."""
+"""Error codes of a statement whose table does not exist any more."""
 
 
 def _expect(table: Any, expected: list[tuple[int, str | None]], what: str, where: str | None = None) -> None:
@@ -106,7 +106,7 @@ def _expect(table: Any, expected: list[tuple[int, str | None]], what: str, where
 
 
 def _both_appends_are_kept(bench: _Bench) -> None:
-    """An append never fails for the commit of another, and overwrites none (L7)."""
+    """Check that an append does not fail because of another one's commit, and overwrites none (L7)."""
     table = bench.make(keyed=False)
     with bench.within("begin_insert", lambda: table.append(_data((2, 1, "meanwhile")))):
         table.append(_data((1, 1, "a")))
@@ -114,7 +114,7 @@ def _both_appends_are_kept(bench: _Bench) -> None:
 
 
 def _the_later_commit_wins(bench: _Bench) -> None:
-    """The append that is committed later is later, whichever of two began first (K4)."""
+    """Check that the append that is committed later is later, whichever of two began first (K4)."""
     table = bench.make(keyed=True)
     with bench.within("begin_insert", lambda: table.upsert(_data((1, 1, "meanwhile")))):
         table.upsert(_data((1, 1, "a")))
@@ -122,7 +122,7 @@ def _the_later_commit_wins(bench: _Bench) -> None:
 
 
 def _a_transaction_is_recorded_once(bench: _Bench) -> None:
-    """The same transaction, written twice at the same time, is committed once (L4)."""
+    """Check that a transaction that is written twice at the same time is committed once (L4)."""
     table, again = bench.make(keyed=False), _data((1, 1, "a"))
     with bench.within("begin_insert", lambda: table.append(again, txn=("app", 1))):
         second = table.append(again, txn=("app", 1))
@@ -134,7 +134,7 @@ def _a_transaction_is_recorded_once(bench: _Bench) -> None:
 
 
 def _compaction_counts_as_earlier(bench: _Bench) -> None:
-    """Rows that come while a compaction runs stay, and are later than all that it folded (K6)."""
+    """Check that rows that arrive during a compaction stay, and are later than all that it folded (K6)."""
     table = bench.make(keyed=True)
     table.upsert(_data(*((k, 1, "a") for k in range(_MANY))))
     for full in (True, False):  # everything; then a log that is small beside its base, and folded by itself
@@ -147,7 +147,7 @@ def _compaction_counts_as_earlier(bench: _Bench) -> None:
 
 
 def _one_of_two_compactions_wins(bench: _Bench) -> None:
-    """Files are replaced once: the second of two compactions conflicts, and the table reads as before (L3, L7)."""
+    """Check that files are replaced once: a second compaction conflicts, and the table reads as before (L3, L7)."""
     table = bench.make(keyed=True)
     table.upsert(_data((1, 1, "a"), (2, 1, "a")))
     table.upsert(_data((1, 2, "b")))
@@ -161,7 +161,7 @@ def _one_of_two_compactions_wins(bench: _Bench) -> None:
 
 
 def _a_statement_sees_what_came_meanwhile(bench: _Bench) -> None:
-    """A commit that a statement should have seen makes it run again, or fail: no update is lost (L7)."""
+    """Check that a commit that a statement should have seen makes it run again, or fail: no update is lost (L7)."""
     for keyed in (True, False):
         table = bench.make(keyed=keyed)
         write = table.upsert if keyed else table.append
@@ -173,7 +173,7 @@ def _a_statement_sees_what_came_meanwhile(bench: _Bench) -> None:
 
 
 def _a_statement_sees_what_went_meanwhile(bench: _Bench) -> None:
-    """Rows that are removed while a statement reads them do not come back, also where no tombstone is left (L7)."""
+    """Check that rows removed while a statement reads them do not come back, even if no tombstone is left (L7)."""
 
     def deleted(table: Any) -> None:
         bench.sql(f"DELETE FROM {table.name} WHERE k = 1")
@@ -192,7 +192,7 @@ def _a_statement_sees_what_went_meanwhile(bench: _Bench) -> None:
 
 
 def _compaction_is_no_conflict(bench: _Bench) -> None:
-    """A statement need not run again for a compaction, nor for rows that were folded and are not its own (L3, L7)."""
+    """Check that no statement runs again for a compaction, or for other rows that were folded (L3, L7)."""
     table = bench.make(keyed=True, watermark_key="w", **{"commit.retry.timeout": "0 seconds"})
     table.upsert(_data((1, 1, "a"), (2, 1, "a")))
 
@@ -206,7 +206,7 @@ def _compaction_is_no_conflict(bench: _Bench) -> None:
 
 
 def _a_write_stays_with_its_table(bench: _Bench) -> None:
-    """Rows written for a table do not go into another that has its name by then (L7)."""
+    """Check that rows written for a table do not go into another table that got its name (L7)."""
     writes: dict[str, Callable[[Any], object]] = {
         "begin_insert": lambda table: table.upsert(_data((1, 1, "b"))),
         "begin_merge": lambda table: bench.sql(f"UPDATE {table.name} SET v = 'b' WHERE k = 1"),
@@ -228,7 +228,7 @@ def _a_write_stays_with_its_table(bench: _Bench) -> None:
 
 
 def _files_are_there_when_they_are_committed(bench: _Bench) -> None:
-    """A file that a vacuum took before its commit is not committed (L8)."""
+    """Check that a file that a vacuum removed before its commit is not committed (L8)."""
     table = bench.make(keyed=False)
     with bench.within("finish_insert", lambda: table.vacuum("0 seconds"), before=True):
         _refused("TRANSACTION_CONFLICT", "an append whose file a vacuum took", lambda: table.append(_data((1, 1, "a"))))
@@ -236,7 +236,7 @@ def _files_are_there_when_they_are_committed(bench: _Bench) -> None:
 
 
 def _rows_meet_what_is_demanded_meanwhile(bench: _Bench) -> None:
-    """A constraint that comes while rows are written holds for them too, or they are not committed (M6)."""
+    """Check that a constraint added while rows are written holds for them too, or they are not committed (M6)."""
     for demand, bad in _DEMANDS:
         table = bench.make(keyed=True)
         with bench.within("begin_insert", partial(bench.sql, f"ALTER TABLE {table.name} {demand}")):
@@ -245,7 +245,7 @@ def _rows_meet_what_is_demanded_meanwhile(bench: _Bench) -> None:
 
 
 def _a_constraint_is_for_rows_that_came_meanwhile(bench: _Bench) -> None:
-    """A constraint is not added when a row has come that does not meet it, however late (M6)."""
+    """Check that a constraint is not added if a row that violates it came first, however late (M6)."""
     for demand, bad in _DEMANDS:
         table = bench.make(keyed=False)
         alter = partial(bench.sql, f"ALTER TABLE {table.name} {demand}")
@@ -288,11 +288,11 @@ MEANWHILE: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _a_constraint_is_for_rows_that_came_meanwhile,
     )
 }
-"""All that is tried."""
+"""All checks, by name."""
 
 
 def try_meanwhile(session: trinity.Session, tally: Tally) -> list[NonConformance]:
-    """Tries all of it; returns what went wrong. Row changes that an adapter does not have are counted as that."""
+    """Run all checks; return the failures. Row changes that an adapter does not support are counted as such."""
     bench, found = _Bench(session), list[NonConformance]()
     for name, check in MEANWHILE.items():
         try:

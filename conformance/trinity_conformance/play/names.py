@@ -1,4 +1,4 @@
-"""Present names of the columns of a table under test: ALTER TABLE on one side, the model's names on the other."""
+"""The present column names of a table under test: the model's names stay, ALTER TABLE changes the table's."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from trinity_conformance.model.statements import Statement
 __all__ = ["WIDER", "Names"]
 
 WIDER: Final = {"tinyint": "smallint", "smallint": "int", "int": "bigint", "varchar(8)": "string"}
-"""A wider type of those that have one with the same values in every language."""
+"""Type -> a wider type whose values are the same in every language."""
 _EXTRA: Final = "extra"
 
 
 class Names:
-    """The names of one table's columns, and what they were at earlier versions.
+    """The names of one table's columns, now and at earlier versions.
 
     Attributes:
         now: the model's name -> the table's.
@@ -37,7 +37,7 @@ class Names:
         self.now = {name: name for name in shape.names}
 
     def alter(self, kind: str, columns: Sequence[str]) -> list[str]:
-        """The statements of an :class:`~trinity_conformance.play.traces.Alter`, without ``ALTER TABLE t``."""
+        """Return the statements of an :class:`~trinity_conformance.play.traces.Alter`, without ``ALTER TABLE t``."""
         self._altered = dict(self.now)
         if kind == "extra":
             self._extra = not self._extra
@@ -56,38 +56,38 @@ class Names:
         return [f"RENAME COLUMN {old} TO {new}" for old, new in pairs]
 
     def happened(self, version: Any) -> None:
-        """Says that the statements have been run on top of a version."""
+        """Record that the statements have been run on top of a version."""
         self._before.append((version, self.now))
         self.now = self._altered
 
     @property
     def shape(self) -> Shape:
-        """The table, for SQL text; of altered columns nobody knows the order, so that every INSERT lists its own."""
+        """The table, for SQL text; without columns once these were altered, so that every INSERT lists its own."""
         return replace(self._shape, columns=()) if self._before else self._shape
 
     def statement(self, statement: Statement) -> Statement:
-        """A statement under the names that the table has."""
+        """Return a statement with the table's names."""
         return statement.renamed(self.now, self._shape) if self._before else statement
 
     def given(self, data: Any) -> Any:
-        """Arrow data or a DataFrame of the model's, under the names that the table has."""
+        """Return Arrow data or a DataFrame of the model with the table's names."""
         if isinstance(data, pa.Table):
             return data.rename_columns([self.now[n] for n in data.column_names])
         return data.toDF(*[self.now[n] for n in data.columns])
 
     def sql(self, condition: Condition) -> str:
-        """A condition as Spark SQL under the names that the table has."""
+        """Return a condition as Spark SQL with the table's names."""
         columns = tuple(replace(c, name=self.now[c.name]) for c in self._shape.columns)
         return replace(condition, column=self.now[condition.column]).sql(replace(self._shape, columns=columns))
 
     def shown(self, columns: Sequence[str], version: Any = None) -> list[Any]:
-        """The columns of a read, of the newest version or of another, under the model's names."""
+        """Return the columns of a read, of the newest version or of another, under the model's names."""
         from pyspark.sql import functions as F
 
         return [F.col(name).alias(c) for c, name in zip(columns, self.at(columns, version), strict=True)]
 
     def at(self, columns: Sequence[str], version: Any = None) -> list[str]:
-        """The names that columns have in the newest version, or had in another."""
+        """Return the names that columns have in the newest version, or had in another."""
         older = (names for at, names in self._before if version is not None and version <= at)
         names = next(older, self.now)
         return [names[c] for c in columns]

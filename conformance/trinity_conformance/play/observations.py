@@ -1,4 +1,4 @@
-"""Reads of a history's table, and how each is compared with the model."""
+"""Reads of a history's table, and their comparison with the model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_ENGINES = {
     "read-equality": "merge-engines",
     **dict.fromkeys(("delete", "row-change", "refused-change"), "engine-change"),
 }
-"""Checks of deduplicate and plain tables -> those of tables of the other merge engines."""
+"""Check of deduplicate and plain tables -> the check of tables of the other merge engines."""
 _SHOWN_BY_A_READ = {
     **dict.fromkeys(_CARE, "care-invisible"),
     "retry": "idempotence",
@@ -35,7 +35,7 @@ _SHOWN_BY_A_READ = {
     "alter": "schema-change",
     "retract": "retracts",
 }
-"""A step that was played -> the check that a good read afterwards speaks for, beside read-equality."""
+"""A step that was played -> the check that a correct read after it supports, besides read-equality."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Tally:
         rows: row versions written.
         keys: keys compared, summed over all reads.
         observations: comparisons made, by check id.
-        coverage: situations met.
+        coverage: situations seen.
         unsupported: messages of tables that the adapter declared it does not support.
     """
 
@@ -60,7 +60,7 @@ class Tally:
 
 
 class Observations:
-    """One history as it is played: what is known of it so far, and what is compared.
+    """One history as it is played: its state so far, and its comparisons.
 
     Args:
         subject: the table under test.
@@ -68,13 +68,13 @@ class Observations:
         tally: where work and situations are counted.
 
     Attributes:
-        writer: who makes the step at hand: the subject, or another engine.
+        writer: the engine of the present step: the subject, or another one.
         number: place of that step in the history.
-        since_read: what was done since the last good read.
-        compacted_at, altered_at: the model's commits when that was done last.
-        cuts: (number of the model's commits, whether it was a full one) of the compactions.
+        since_read: the steps since the last correct read.
+        compacted_at, altered_at: number of the model's commits when that was last done.
+        cuts: (number of the model's commits, whether it was a full one) for each compaction.
 
-    Raises, from all that reads:
+    Raises, from all methods that read:
         NonConformance: the subject read or raised something else than the rules say.
     """
 
@@ -93,7 +93,7 @@ class Observations:
         self.deduplicates = history.shape.engine == DEDUPLICATE
 
     def guarded(self, op: str, action: Callable[[], Any]) -> Any:
-        """Runs what is legal: whatever it raises is a finding."""
+        """Run a legal action: whatever it raises is a failure."""
         try:
             return action()
         except (Unsupported, KeyboardInterrupt):
@@ -103,15 +103,15 @@ class Observations:
             raise NonConformance(self.blame(op), f"a legal {op} raised {text}") from error
 
     def check(self, name: str) -> str:
-        """The check for tables of this merge engine."""
+        """Return the check for tables of this merge engine."""
         return name if self.deduplicates else _OF_ENGINES.get(name, name)
 
     def blame(self, op: str) -> str:
-        """The check that an observation belongs to, by what happened since the last good read."""
+        """Return the check that an observation belongs to, by the steps since the last correct read."""
         return self.check(self.blame_by_events(op))
 
     def blame_by_events(self, op: str) -> str:
-        """The same, as for a deduplicate table."""
+        """Return the same for a deduplicate table."""
         if op in ("query", "read-past", "log", "changes"):
             return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order", "changes": "changes"}[op]
         kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}
@@ -120,7 +120,7 @@ class Observations:
         return _SHOWN_BY_A_READ.get(kinds.pop(), "read-equality") if len(kinds) == 1 else "read-equality"
 
     def read(self) -> None:
-        """The merged rows of the newest version."""
+        """Compare the merged rows of the newest version."""
         check = self.blame("read")
         names = self.readable()
         found = self.guarded("read", lambda: self.subject.read(columns=names))
@@ -132,7 +132,7 @@ class Observations:
     def expect(
         self, check: str, wanted: Mapping[Key, Row], found: list[Row], what: str, columns: Sequence[str] | None = None
     ) -> None:
-        """Compares rows that were read with the model's, for a check."""
+        """Compare rows that were read with the model's, for a check."""
         self.tally.observations[check] += 1
         self.tally.keys += len(wanted)
         difference = compare(self.model, wanted, found, columns)
@@ -140,7 +140,7 @@ class Observations:
             raise NonConformance(check, f"{what}: {difference[0]}", difference[1])
 
     def readable(self) -> list[str] | None:
-        """The columns that can be read, None for all; of the others the read must fail by name (A4)."""
+        """Return the columns that can be read, None for all; check that a read of the others fails by name (A4)."""
         overflows = self.model.overflows()
         if not overflows:
             return None
@@ -159,7 +159,7 @@ class Observations:
         return [name for name in self.history.shape.names if name not in bad]
 
     def query(self, step: Query) -> None:
-        """Some columns of the rows that meet a condition."""
+        """Compare some columns of the rows that satisfy a condition."""
         if self.model.overflows([step.condition.column, *step.columns]):
             return
         found = self.guarded("query", lambda: self.subject.read(condition=step.condition, columns=step.columns))
@@ -168,7 +168,7 @@ class Observations:
         self.expect("pushdown", self.model.query(step.condition), found, text, step.columns)
 
     def read_past(self, step: ReadPast) -> None:
-        """The rows of an older version."""
+        """Compare the rows of an older version."""
         if not self.past.versions:
             return
         version, commits = self.past.before(step.back)
@@ -188,7 +188,7 @@ class Observations:
         self.expect("time-travel", self.model.merged(commits), found, f"version {version} by {step.by}")
 
     def changes(self) -> None:
-        """The feed of a keyed table that no other engine wrote to."""
+        """Compare the feed of a keyed table that no other engine wrote to."""
         if not self.history.shape.key or any(isinstance(s, Other) for s in self.history.steps):
             return
         played = Played(self.model, self.past, self.cuts, self.altered_at)
@@ -201,7 +201,7 @@ class Observations:
         self.tally.coverage.saw(*saw)
 
     def log(self) -> None:
-        """The stored row versions in the order of their arrival."""
+        """Compare the stored row versions in arrival order."""
         rows = self.guarded("log", self.subject.log)
         self.tally.coverage.saw("log")
         self.tally.observations["arrival-order"] += 1
@@ -212,7 +212,7 @@ class Observations:
 
 
 def _names(message: str, overflows: Mapping[Key, set[str]]) -> bool:
-    """True when a message names a column that is out of range, and its key, as far as keys have one spelling."""
+    """Return whether a message names a column that is out of range, and its key, as far as keys have one spelling."""
     return any(
         any(name in message for name in names)
         and all(str(part) in message for part in key if isinstance(part, (int, str)))

@@ -1,4 +1,4 @@
-"""Earlier versions of a table that is played: which there are, and how a read of one that is gone is refused (L10)."""
+"""Earlier versions of a played table: which exist, and how the read of a missing one is refused (L10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Past:
     Attributes:
         versions: (version, number of the model's commits) of each commit that was seen.
         vacuumed: True once versions may be gone.
-        by_other: True once another engine may have removed files of versions that ``history()`` goes on listing.
+        by_other: True once another engine may have removed files of versions that ``history()`` still lists.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -33,18 +33,18 @@ class Past:
         self.by_other = False
 
     def before(self, back: int) -> tuple[Any, int]:
-        """The version so many before the newest; beyond the first: the first."""
+        """Return the version ``back`` steps before the newest, or the first."""
         return self.versions[max(0, len(self.versions) - 1 - back)]
 
     def time_of(self, version: Any) -> datetime | None:
-        """The time when a version was committed; None when vacuum removed it, as it may."""
+        """Return the commit time of a version; None when vacuum removed the version, as it may."""
         found = dict(self.listed()).get(version)
         if found is None:
             self.gone(version)
         return found
 
     def rows(self, version: Any, timestamp: datetime | None) -> list[Row] | None:
-        """The rows of an earlier version; None when vacuum removed it, as it may (L10)."""
+        """Return the rows of an earlier version; None when vacuum removed it, as it may (L10)."""
         try:
             return self.subject.read(version=version if timestamp is None else None, timestamp=timestamp)
         except TrinityError as error:
@@ -54,19 +54,19 @@ class Past:
             return None
 
     def listed(self) -> list[tuple[Any, datetime]]:
-        """``history()``, which must not fail."""
+        """Return ``history()``, which must not fail."""
         try:
             return self.subject.history()
         except Exception as error:
             raise NonConformance("time-travel", f"a legal read-past raised {type(error).__name__}: {error}") from error
 
     def gone(self, version: Any) -> None:
-        """Checks that a version may be missing."""
+        """Check that a version may be missing."""
         if not self.vacuumed:
             raise NonConformance("time-travel", f"history() does not list version {version}, and nothing was vacuumed")
 
     def names_oldest(self, error: TrinityError) -> None:
-        """Checks that a refusal names the oldest readable version."""
+        """Check that a refusal names the oldest readable version."""
         listed = [version for version, _ in self.listed()]
         may_be = listed if self.by_other else listed[:1]
         if not any(str(version) in error.message for version in may_be):
@@ -76,7 +76,7 @@ class Past:
             )
 
     def check(self) -> None:
-        """Versions and times strictly increase, and no commit is missing (L10)."""
+        """Check that versions and times strictly increase, and that no commit is missing (L10)."""
         listed = self.listed()
         if any(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(listed)):
             raise NonConformance("time-travel", f"history() does not increase strictly: {listed}")

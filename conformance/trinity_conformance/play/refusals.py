@@ -1,4 +1,4 @@
-"""Bad input (L8): each case must be refused with its code, by name, and leave the table as before."""
+"""Bad input (L8): each case must be refused with its code, name what is wrong, and leave the table as before."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _GOOD: Final[Mapping[str, Any]] = {"k": 9, "w": 9, "gone": None, "d": None, "s":
 
 @dataclass(frozen=True)
 class Bench:
-    """Bench on which bad input is tried: a session, Spark, and a table ``c.default.refusals`` with two rows."""
+    """What bad input is tried on: a session, Spark, and a table ``c.default.refusals`` with two rows."""
 
     session: Any
     spark: Any
     table: Any
 
     def upsert(self, types: Mapping[str, str] | None = None, spark: bool = False, **values: Any) -> None:
-        """Upserts one row that is good but for the given values and types; a type of ``-`` leaves a column out."""
+        """Upsert one row that is good except for the given values and types; the type ``-`` omits a column."""
         kinds = {n: t for n, t in {**_TYPES, **(types or {})}.items() if t != "-"}
         row = {**_GOOD, **values}
         columns = [pa.array([row.get(n)], arrow_type(t)) for n, t in kinds.items()]
@@ -39,12 +39,12 @@ class Bench:
         self.table.upsert(self.spark.createDataFrame(data) if spark else data)
 
     def create(self, properties: Mapping[str, str] | None = None, name: str = "made", **types: str) -> None:
-        """Tries to make a table with key ``k`` and further columns."""
+        """Try to make a table with key ``k`` and further columns."""
         columns = [Column(n, t) for n, t in {"k": "int", "w": "bigint", "a": "array<int>", **types}.items()]
         self.session.create_table(f"c.default.{name}", columns, primary_key=["k"], properties=properties)
 
     def checked(self, n: int) -> None:
-        """Makes a table with a CHECK constraint, and upserts into it: the adapter keeps what it does not know."""
+        """Upsert into a new table with a CHECK constraint: the adapter has to keep the constraint."""
         columns = [Column("k", "int"), Column("n", "int")]
         made = self.session.create_table("c.default.checked", columns, primary_key=["k"], checks={"few": "n < 100"})
         try:
@@ -59,7 +59,7 @@ class Refusal:
 
     Attributes:
         name: what is wrong.
-        codes: error codes of which one must come.
+        codes: error codes; the error must have one of them.
         names: words that the message must contain.
         action: does the bad thing.
     """
@@ -124,7 +124,7 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 def refuse_all(
     subject: TrinitySubject, spark: Any, tally: Tally, seconds: float, most: int | None
 ) -> list[NonConformance]:
-    """Try bad inputs: the first ``most``, as far as time allows. Return what was not refused as it should be."""
+    """Try the first ``most`` bad inputs, as far as time allows. Return what was not refused as required."""
     until = monotonic() + seconds
     columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
     table = subject.session.create_table(

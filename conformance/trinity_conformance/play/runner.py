@@ -29,17 +29,17 @@ __all__ = ["Tally", "play"]
 
 
 def play(subject: Subject, history: History, tally: Tally | None = None, every_step: bool = False) -> None:
-    """Plays one history.
+    """Play one history.
 
     Args:
         subject: the table under test.
         history: what happens to it.
-        tally: where work and situations are counted.
-        every_step: read after every step, not only where the history says so: finds the step that a failure belongs to.
+        tally: counts work and situations.
+        every_step: read after every step, not only where the history says so: this finds the step of a failure.
 
     Raises:
         NonConformance: the subject read or raised something else than the rules say.
-        Unsupported: the adapter declared that it has no tables of this shape.
+        Unsupported: the adapter declared that it does not support tables of this shape.
     """
     run = _Run(subject, history, tally or Tally())
     try:
@@ -97,7 +97,7 @@ class _Run(Observations):
             self.other(step)
 
     def other(self, step: Other) -> None:
-        """A step of another engine: of its changes the model knows that they are made to stored rows."""
+        """Take a step of another engine; the model applies its changes to the stored rows."""
         inner, self.writer = step.step, self.subject.another(step.how)
         self.tally.coverage.saw(f"other {inner.op}")
         if isinstance(inner, Change):
@@ -144,7 +144,7 @@ class _Run(Observations):
         self.since_read.append("delete")
 
     def change(self, step: Change, effect: Effect) -> None:
-        """A statement: its counts or its error, then the rows as a new session sees them (M1-M9)."""
+        """Check a statement: its counts or its error, then the rows as a new session sees them (M1-M9)."""
         if self.model.overflows():
             return
         still = effect.refused or not effect.counts.affected
@@ -160,7 +160,7 @@ class _Run(Observations):
         self.since_read.clear()
 
     def refuses(self, step: Change, effect: Effect) -> bool:
-        """Runs a statement on both sides; True when the subject refused it, as it may."""
+        """Run a statement on both sides; return True when the subject refused it, as it may."""
         try:
             counts = self.writer.change(step.statement)
         except TrinityError as error:
@@ -182,7 +182,7 @@ class _Run(Observations):
         return False
 
     def alter(self, step: Alter) -> None:
-        """A format that cannot make the change says so, and is not asked for it."""
+        """Alter the table, unless the format refuses the change as not supported."""
         try:
             self.guarded("alter", lambda: self.writer.alter(step.kind, step.columns))
         except Unsupported as reason:
@@ -194,7 +194,7 @@ class _Run(Observations):
         self.since_read.append("alter")
 
     def resolve(self, step: Resolve) -> None:
-        """An adapter that cannot delete rows by position says so, and is not asked for it."""
+        """Resolve the table, unless the adapter cannot delete rows by position."""
         try:
             self.guarded("resolve", self.writer.resolve)
         except Unsupported as reason:

@@ -1,4 +1,4 @@
-"""Trial of merge sinks without Spark: tables of an adapter, hand-made merge pages, and what they store."""
+"""A bench for merge sinks without Spark: tables of an adapter, handmade merge pages, and the rows that they store."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Change:
     """One row of a merge page.
 
     Attributes:
-        operation: a number of :class:`~trinity.spi.Operation`, or one that is none.
+        operation: a number of :class:`~trinity.spi.Operation`, or an invalid one.
         new: encoded data by column; empty: NULL in every column, as in deleted rows (S3).
-        row_id: what identifies the row of the target, by field; None for a new row.
+        row_id: identifies the row of the target, by field; None for a new row.
         case: the case number.
     """
 
@@ -51,7 +51,7 @@ class SinkTable:
     """A table under test.
 
     Attributes:
-        session: where it lives.
+        session: the session of the table.
         table: Trinity's table.
         columns: its columns in order.
         key: its primary key; empty for a plain table.
@@ -76,39 +76,39 @@ class SinkTable:
     # -- writing ----------------------------------------------------------------------------------------
 
     def store(self, *rows: Mapping[str, Json]) -> None:
-        """Appends rows as one commit of one file, in the process."""
+        """Append rows as one commit of one file, in the process."""
         schema = pa.schema([c.to_arrow() for c in self.columns])
         values = [[decode(c.type, row.get(c.name)) for row in rows] for c in self.columns]
         data = pa.Table.from_arrays([pa.array(v, f.type) for v, f in zip(values, schema, strict=True)], schema=schema)
         (self.table.upsert if self.key else self.table.append)(data)
 
     def begin(self, **update_case_columns: tuple[str, ...]) -> MergeTableHandle:
-        """Begins a merge; ``case0=("a",)`` says that case 0 updates column a (S5)."""
+        """Begin a merge; ``case0=("a",)`` says that case 0 updates column a (S5)."""
         cases = {int(name.removeprefix("case")): columns for name, columns in update_case_columns.items()}
         merge: MergeTableHandle = self.metadata.begin_merge(self.handle, cases)
         return merge
 
     def sink(self, merge: MergeTableHandle, order: int = 0) -> MergeSink:
-        """A sink as an executor has it: made from what was pickled."""
+        """Return a sink as an executor gets it: from pickled parts."""
         provider = self.session.connector(self.handle.catalog).sinks
         sinks, handle = pickle.loads(pickle.dumps((provider, merge)))
         made: MergeSink = sinks.create_merge_sink(handle, SinkId(order))
         return made
 
     def run(self, merge: MergeTableHandle, *pages: Sequence[Change], order: int = 0) -> list[bytes]:
-        """Fragments of one sink that takes these pages."""
+        """Return the fragments of one sink that takes these pages."""
         sink = self.sink(merge, order)
         for changes in pages:
             sink.store_merged_rows(self.page(merge, changes))
         return sink.finish()
 
     def finish(self, merge: MergeTableHandle, fragments: Iterable[bytes]) -> CommitResult:
-        """Commits fragments."""
+        """Commit fragments."""
         done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), [], list(fragments))
         return done
 
     def page(self, merge: MergeTableHandle, changes: Sequence[Change]) -> pa.RecordBatch:
-        """A merge page: data columns in table order, operation, case number, row id (S1)."""
+        """Return a merge page: data columns in table order, operation, case number, row id (S1)."""
         storage = merge.insert.target.storage
         stored = merge.insert.definition.columns
         data = [
@@ -124,7 +124,7 @@ class SinkTable:
         return pa.RecordBatch.from_arrays([*data, *facts], names=names)
 
     def _row_ids(self, merge: MergeTableHandle, row_ids: Sequence[Mapping[str, Any] | None]) -> pa.StructArray:
-        """Plain: file and position; keyed: key, ordering columns, then all others, as they are stored."""
+        """Return row ids. Plain: file and position. Keyed: key, ordering columns, then all others, as stored."""
         if not self.key:
             return pa.array(row_ids, pa.struct([("file", pa.string()), ("pos", pa.int64())]))
         storage = dict(zip((c.name for c in merge.insert.definition.columns), merge.insert.target.storage, strict=True))
@@ -137,11 +137,11 @@ class SinkTable:
     # -- reading ----------------------------------------------------------------------------------------
 
     def files(self) -> list[DataFile]:
-        """The files of the newest version, in arrival order."""
+        """Return the files of the newest version, in arrival order."""
         return sorted(self.metadata.get_splits(self.handle).files, key=arrival_order)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every stored row of the newest version, in arrival order, read without Spark."""
+        """Return every stored row of the newest version, in arrival order, read without Spark."""
         definition, storage = self.table.definition, self.metadata.get_splits(self.handle).storage
         found = []
         for file in self.files():
@@ -153,11 +153,11 @@ class SinkTable:
         return found
 
     def values(self, *names: str) -> list[tuple[Any, ...]]:
-        """Stored rows as tuples of some columns, sorted."""
+        """Return stored rows as tuples of some columns, sorted."""
         return sorted((tuple(row[n] for n in names) for row in self.rows()), key=repr)
 
     def row_id(self, **values: Json) -> dict[str, Any]:
-        """File and position in a plain table of the one row that has these values."""
+        """Return file and position of the one row of a plain table that has these values."""
         for file in self.files():
             with open_parquet(file.path) as opened:
                 stored = opened.read().to_pylist()
@@ -168,7 +168,7 @@ class SinkTable:
         raise KeyError(f"no row has {values}")
 
     def stored(self) -> set[str]:
-        """All Parquet files in the table's folder, whether a version has them or not."""
+        """Return all Parquet files in the table's folder, whether a version has them or not."""
         return {name for name, _ in ObjectStore(self.handle.location).walk(".parquet", hidden="")}
 
 
@@ -178,21 +178,21 @@ class SinkBench:
 
     Attributes:
         session: a session.
-        catalog: a catalog of it, of the adapter under test.
+        catalog: a catalog of the session, of the adapter under test.
     """
 
     session: Session
     catalog: str
 
     def plain(self, *rows: tuple[int, str | None]) -> SinkTable:
-        """A plain table (k int, s string) with these rows in one file."""
+        """Make a plain table (k int, s string) with these rows in one file."""
         made = self._create((Column("k", "int"), Column("s", "string")), ())
         if rows:
             made.store(*({"k": k, "s": s} for k, s in rows))
         return made
 
     def keyed(self, *rows: tuple[int, int | None, str | None], changed: bool = False) -> SinkTable:
-        """A keyed table (k int, w bigint, gone boolean, s string), watermark w, tombstone gone.
+        """Make a keyed table (k int, w bigint, gone boolean, s string), watermark w, tombstone gone.
 
         Args:
             rows: values of k, w and s, stored in one file.
@@ -204,7 +204,7 @@ class SinkBench:
         return made
 
     def keyed_by(self, key: Mapping[str, str], paradigm: str = "DELETE_ROW_AND_INSERT_ROW") -> SinkTable:
-        """The same, empty, with other key columns: name -> type."""
+        """Make the same, empty, with other key columns: name -> type."""
         columns = (
             *(Column(name, kind, nullable=False) for name, kind in key.items()),
             *(Column("w", "bigint"), Column("gone", "boolean"), Column("s", "string")),

@@ -24,7 +24,7 @@ _KEYS: Final = {
     "char(3)": ("a", "a "),
     "decimal(10,2)": ("1.50", "1.5"),
 }
-"""Key types with two spellings of one key, or one that does not equal itself (K2)."""
+"""Key types with two spellings of one key, or with a key that does not equal itself (K2)."""
 
 
 def _expect(rule: str, what: str, found: object, wanted: object) -> None:
@@ -37,9 +37,9 @@ def _row(k: Json, w: int | None = None, s: str | None = None) -> dict[str, Json]
 
 
 def page_layout(bench: SinkBench) -> None:
-    """S1, S5, C7: the row id column has a name, the handle is pinned and has the columns of the update cases.
+    """Check S1, S5, C7: the row id column has a name; the handle is pinned, with the columns of the update cases.
 
-    And the version that it is pinned to is one commit, however it is asked for.
+    The pinned version is one commit, however it is asked for.
     """
     for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
         merge = table.begin(case1=("s",))
@@ -53,7 +53,7 @@ def page_layout(bench: SinkBench) -> None:
 
 
 def operations(bench: SinkBench) -> None:
-    """S2: operations that the paradigm does not have are refused, and leave nothing behind."""
+    """Check S2: operations that the paradigm does not have are refused, and leave nothing behind."""
     replacing = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
     tables = {
         "plain": bench.plain((1, "a")),
@@ -83,7 +83,7 @@ def _refused(table: SinkTable, merge: MergeTableHandle, change: Change) -> None:
 
 
 def empty_pages(bench: SinkBench) -> None:
-    """S4: empty pages do nothing, alone or between others."""
+    """Check S4: empty pages do nothing, alone or between others."""
     for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
         before = table.stored()
         merge = table.begin()
@@ -95,7 +95,7 @@ def empty_pages(bench: SinkBench) -> None:
 
 
 def plain_changes(bench: SinkBench) -> None:
-    """S3: deleted rows come without data; of the touched files only those rows go, other files stay as they are."""
+    """Check S3: deleted rows come without data; only those rows of the touched files go, other files stay."""
     table = bench.plain((1, "a"), (2, "b"), (3, None), (2, "b"))
     table.store(_row(4, None, "d"))
     untouched = table.files()[-1].path
@@ -112,7 +112,7 @@ def plain_changes(bench: SinkBench) -> None:
 
 
 def a_file_without_rows_left(bench: SinkBench) -> None:
-    """S3: a file whose every row is deleted is gone, and rows of many pages count together."""
+    """Check S3: a file without rows left is gone, and deletions of many pages add up."""
     table = bench.plain((1, "a"), (2, "b"))
     merge = table.begin()
     pages = [[Change(_DELETE, {}, table.row_id(k=k))] for k in (2, 1)]
@@ -122,7 +122,7 @@ def a_file_without_rows_left(bench: SinkBench) -> None:
 
 
 def halves_in_different_sinks(bench: SinkBench) -> None:
-    """S4: the halves of an update may reach different sinks, in any order."""
+    """Check S4: the halves of an update may reach different sinks, in any order."""
     table = bench.plain((1, "a"), (2, "b"), (3, "c"))
     for k, first in ((1, 0), (2, 1)):
         merge = table.begin(case0=("s",))
@@ -133,7 +133,7 @@ def halves_in_different_sinks(bench: SinkBench) -> None:
 
 
 def moved_keys(bench: SinkBench) -> None:
-    """S4, M7: an updated key leaves a tombstone with its old ordering, whichever sink has which half."""
+    """Check S4, M7: an updated key leaves a tombstone with its old ordering, whichever sink has which half."""
     table = bench.keyed((1, 7, "a"), (2, 5, "b"), (3, 1, "c"))
     for k, w, first in ((1, 7, 0), (2, 5, 1)):
         merge = table.begin(case0=("k",))
@@ -147,7 +147,7 @@ def moved_keys(bench: SinkBench) -> None:
 
 
 def kept_keys(bench: SinkBench) -> None:
-    """S4, M7: the delete half of an update whose key stays is dropped, before or after the other half."""
+    """Check S4, M7: the delete half of an update with an unchanged key is dropped, before or after the other half."""
     table = bench.keyed((1, 7, "a"), (2, 7, "b"))
     merge = table.begin(case0=("s",))
     old, new = [_row(1, 7, "a"), _row(2, 7, "b")], [_row(1, 7, "new"), _row(2, 7, "new")]
@@ -162,7 +162,7 @@ def kept_keys(bench: SinkBench) -> None:
 
 
 def filled_keys(bench: SinkBench) -> None:
-    """M7: a key that is vacated and filled writes only the insert."""
+    """Check M7: a key that is vacated and filled writes only the insert."""
     table = bench.keyed((1, 7, "a"), (2, 7, "b"), (3, 7, "c"))
     merge = table.begin(case0=("k",))
     changes = []
@@ -176,7 +176,7 @@ def filled_keys(bench: SinkBench) -> None:
 
 
 def tombstones(bench: SinkBench) -> None:
-    """U5: a deleted row leaves key, ordering and other columns, and the mark."""
+    """Check U5: a deleted row leaves key, ordering and other columns, and the mark."""
     for changed in (False, True):
         table = bench.keyed((1, 7, "a"), (2, None, "b"), changed=changed)
         merge = table.begin()
@@ -187,7 +187,7 @@ def tombstones(bench: SinkBench) -> None:
 
 
 def changed_rows(bench: SinkBench) -> None:
-    """S2: a changed-columns sink takes full rows under one operation."""
+    """Check S2: a changed-columns sink takes full rows under one operation."""
     table = bench.keyed((1, 7, "a"), (2, 5, "b"), changed=True)
     merge = table.begin(case3=("s",))
     _expect("S2", "paradigm", merge.paradigm, RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)
@@ -198,7 +198,7 @@ def changed_rows(bench: SinkBench) -> None:
 
 
 def keys_of_every_type(bench: SinkBench) -> None:
-    """K2, M7: an update whose key stays writes one row, whatever the key's types and spelling."""
+    """Check K2, M7: an update with an unchanged key writes one row, whatever the key's types and spelling."""
     kinds = {f"k{n}": kind for n, kind in enumerate(POOLS)}
     spellings = {name: _KEYS.get(kind, (POOLS[kind][-1],) * 2) for name, kind in kinds.items()}
     table = bench.keyed_by(kinds)
@@ -215,12 +215,12 @@ def keys_of_every_type(bench: SinkBench) -> None:
 
 
 def _padded(kind: str, key: Json) -> Json:
-    """CHAR as it is stored."""
+    """Return a CHAR as it is stored."""
     return str(key).ljust(int(kind[5:-1])) if kind.startswith("char(") else key
 
 
 def run_twice(bench: SinkBench) -> None:
-    """S6: of a sink that ran twice only the fragments that finish_merge gets count."""
+    """Check S6: if a sink ran twice, only the fragments that finish_merge gets count."""
     for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
         merge = table.begin()
         row_id = _row(1, 7, "a") if table.key else table.row_id(k=1)
@@ -235,7 +235,7 @@ def run_twice(bench: SinkBench) -> None:
 
 
 def aborted(bench: SinkBench) -> None:
-    """S6: a sink that is aborted leaves no file of its own, and touches none of others."""
+    """Check S6: an aborted sink leaves no file of its own, and touches no others."""
     for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
         before = table.stored()
         merge = table.begin()
@@ -251,7 +251,7 @@ def aborted(bench: SinkBench) -> None:
 
 
 def conflicts(bench: SinkBench) -> None:
-    """L7: of two merges that rewrite one file the second fails, and changes nothing."""
+    """Check L7: of two merges that rewrite one file the second fails, and changes nothing."""
     table = bench.plain((1, "a"), (2, "b"))
     merges = [table.begin(), table.begin()]
     ran = [table.run(m, [Change(_DELETE, {}, table.row_id(k=k))]) for m, k in zip(merges, (1, 2), strict=True)]
@@ -276,7 +276,7 @@ SINK_CHECKS: Final[Mapping[str, SinkCheck]] = {
 
 
 def try_sinks(bench: SinkBench, tally: Tally) -> list[NonConformance]:
-    """Runs all checks; returns what failed. An adapter that has no merges is counted as not supporting them."""
+    """Run all checks; return the failures. An adapter without merges is counted as not supporting them."""
     found: list[NonConformance] = []
     for name, check in SINK_CHECKS.items():
         try:

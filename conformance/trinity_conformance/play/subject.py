@@ -1,4 +1,4 @@
-"""Subjects that a history is played on; the one real player is an adapter behind Trinity's public API."""
+"""Subjects on which a history is played. The one for adapters uses Trinity's public API."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Wri
 
 
 class Unsupported(Exception):
-    """The adapter said NOT_SUPPORTED when a table of some shape was made; or the player cannot take a step."""
+    """The adapter raised NOT_SUPPORTED when a table of some shape was made; or the player cannot take a step."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Report of a write: the table's version after it, and whether it was skipped as a retry (L4)."""
+    """The result of a write: the table's version after it, and whether it was skipped as a retry (L4)."""
 
     version: Any
     skipped: bool = False
@@ -57,37 +57,37 @@ class Writer(Protocol):
     """The writes of an engine to a table under test."""
 
     def upsert(self, step: Upsert) -> Outcome:
-        """Appends one commit."""
+        """Append one commit."""
 
     def change(self, statement: Statement) -> Counts:
-        """Runs a MERGE, UPDATE or DELETE; its counts as reported (M5). Raises TrinityError."""
+        """Run a MERGE, UPDATE or DELETE; return its reported counts (M5). Raises TrinityError."""
 
     def compact(self, full: bool) -> None:
-        """Compacts."""
+        """Compact the table."""
 
     def resolve(self) -> None:
-        """Compacts by deleting rows by position. Raises :class:`Unsupported`."""
+        """Compact by deleting rows by position. Raises :class:`Unsupported`."""
 
     def vacuum(self) -> None:
-        """Vacuums, keeping nothing."""
+        """Vacuum, and keep no old version."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Changes columns (see :class:`~trinity_conformance.play.traces.Alter`). Raises :class:`Unsupported`."""
+        """Change columns (see :class:`~trinity_conformance.play.traces.Alter`). Raises :class:`Unsupported`."""
 
 
 class Subject(Writer, Protocol):
-    """A table under test. One at a time: :meth:`create` begins with a fresh one."""
+    """A table under test. There is one at a time: :meth:`create` begins with a new one."""
 
     durable: bool
 
     def create(self, shape: Shape) -> None:
-        """Makes an empty table. Raises :class:`Unsupported`."""
+        """Make an empty table. Raises :class:`Unsupported`."""
 
     def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
-        """A writer's delete."""
+        """Run a writer's delete."""
 
     def reopen(self) -> None:
-        """Closes and opens again."""
+        """Close the session and open a new one."""
 
     def read(
         self,
@@ -96,29 +96,29 @@ class Subject(Writer, Protocol):
         condition: Condition | None = None,
         columns: Sequence[str] | None = None,
     ) -> list[Row]:
-        """The merged read."""
+        """Return the merged read."""
 
     def log(self) -> list[LogRow]:
-        """All row versions, in arrival order."""
+        """Return all row versions, in arrival order."""
 
     def changes(self, after: Any) -> list[Changed]:
-        """The change feed since a version, in no order. Raises :class:`Unsupported`."""
+        """Return the change feed since a version, in no order. Raises :class:`Unsupported`."""
 
     def history(self) -> list[tuple[Any, datetime]]:
-        """Version and time of the readable commits, by version."""
+        """Return version and time of the readable commits, by version."""
 
     def another(self, how: int) -> Writer:
-        """Another engine, which writes the same table (see :class:`~trinity_conformance.play.traces.Other`)."""
+        """Return another engine, which writes the same table (see :class:`~trinity_conformance.play.traces.Other`)."""
 
 
 class TrinitySubject:
-    """An adapter, found by its entry point's name and driven through the public API only.
+    """An adapter, found by its entry point's name, and used only through the public API.
 
     Args:
         connector: name of the entry point.
         spark: the Spark session that all histories share.
         folder: an empty folder, the catalog's warehouse.
-        options: further settings of the catalog; one of them may be another ``warehouse``, as empty.
+        options: further settings of the catalog; a ``warehouse`` among them replaces the folder, and must be as empty.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class TrinitySubject:
         return trinity.connect(spark=self._spark, catalogs={"c": settings}, catalog="c")
 
     def _survives(self) -> bool:
-        """Probes whether a table is still there after reopening."""
+        """Return whether a table still exists after reopening, by a probe."""
         probe = Shape((Column("k", "int", nullable=False),), ("k",))
         self.create(probe)
         name = self._name
@@ -164,7 +164,7 @@ class TrinitySubject:
         return self._session.table(self._name)
 
     def close(self) -> None:
-        """Closes the session; Spark goes on."""
+        """Close the session; Spark keeps running."""
         self._session.close()
 
     def create(self, shape: Shape) -> None:
@@ -177,7 +177,7 @@ class TrinitySubject:
             raise
 
     def adopt(self, shape: Shape) -> None:
-        """Begins with a table of a new name, which is about to be made."""
+        """Begin with a table of a new name, which is about to be made."""
         self._shape, self._names = shape, Names(shape)
         self._name = f"c.default.t{next(self._numbers)}"
 
@@ -197,7 +197,7 @@ class TrinitySubject:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _frame(self, columns: Sequence[Column], chunks: Sequence[pa.Table]) -> DataFrame:
-        """One partition per chunk, in order."""
+        """Return a DataFrame with one partition per chunk, in order."""
         fields = [f"{c.name} {'string' if 'char' in c.type else c.type}" for c in columns]
         frames = [self._spark.createDataFrame(chunk, schema=", ".join(fields)).coalesce(1) for chunk in chunks]
         whole = frames[0]
@@ -212,7 +212,7 @@ class TrinitySubject:
         return Outcome(self._table.delete(self._names.given(self._arrow(columns, list(keys or ())))).version)
 
     def refuses_changes(self) -> str | None:
-        """The error of an adapter without row changes, or None."""
+        """Return the error of an adapter without row changes, or None."""
         self.create(Shape((Column("k", "int"),), ()))
         table = self._table
         try:
@@ -317,7 +317,7 @@ class TrinitySubject:
 
 
 def _check_alike(found: pa.Table, arrow: pa.Table) -> None:
-    """Raises ValueError unless a read without Spark has found the same rows, under whatever names."""
+    """Check that a read without Spark found the same rows, under any names. Raises ValueError."""
     arrow = arrow.rename_columns(found.column_names).cast(found.schema)
     spark, process = (Counter(map(repr, table.to_pylist())) for table in (found, arrow))
     if spark != process:

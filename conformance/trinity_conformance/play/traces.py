@@ -1,6 +1,6 @@
-"""Histories: a table's shape and the steps of its life, as canonical JSON with an id made of its content.
+"""Histories: a table's shape and its steps, as canonical JSON with an id from its content.
 
-A trace does not depend on Hypothesis or on how it was found: it is the thing to attach to a bug report.
+A trace does not depend on Hypothesis or on how it was found: attach it to a bug report.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class Step:
-    """Something that happens to a table."""
+    """A step of a history."""
 
     op: ClassVar[str]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-ready form, with its kind as ``op``."""
+        """Return a JSON-ready form, with its kind as ``op``."""
         return {"op": self.op, **asdict(self)}
 
     def describe(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         shown = ", ".join(f"{k}={v}" for k, v in asdict(self).items())
         return f"{self.op} {shown}".strip()
 
@@ -79,7 +79,7 @@ class Upsert(Step):
         return tuple(row for split in self.splits for row in split)
 
     def describe(self) -> str:
-        """One line: path, transaction, and up to four rows of each split."""
+        """Return one line: path, transaction, and up to four rows of each split."""
         shown = " | ".join(
             " ".join("(" + ", ".join(map(_short, row)) + ")" for row in split[:4]) + (" ..." if len(split) > 4 else "")
             for split in self.splits
@@ -107,7 +107,7 @@ class Compact(Step):
 
 @dataclass(frozen=True)
 class Resolve(Step):
-    """``table.compact("resolve")``; nothing where the adapter cannot."""
+    """``table.compact("resolve")``; no effect if the adapter does not support it."""
 
     op: ClassVar[str] = "resolve"
 
@@ -121,7 +121,7 @@ class Vacuum(Step):
 
 @dataclass(frozen=True)
 class Reopen(Step):
-    """Closes the session and opens a new one; nothing where tables do not survive that."""
+    """Closes the session and opens a new one; no effect if tables do not survive that."""
 
     op: ClassVar[str] = "reopen"
 
@@ -147,7 +147,7 @@ class ReadPast(Step):
     """Compares the read of an earlier version (L10).
 
     Attributes:
-        back: how many versions before the newest; beyond the first: the first.
+        back: how many versions before the newest; beyond the first, it is the first.
         by: ``version`` or ``timestamp``.
     """
 
@@ -158,7 +158,7 @@ class ReadPast(Step):
 
 @dataclass(frozen=True)
 class Log(Step):
-    """Compares ``table.log()`` with everything that arrived; only before the first compaction."""
+    """Compares ``table.log()`` with all arrivals; only before the first compaction."""
 
     op: ClassVar[str] = "log"
 
@@ -179,10 +179,10 @@ class Alter(Step):
     """ALTER TABLE. All but ``blank`` change no value that the history reads (L3).
 
     Attributes:
-        kind: ``swap`` two columns change names with each other, which the player goes on calling what they were;
-            ``move`` a column comes first; ``widen`` its type; ``extra`` a column that no row has a value for is added,
-            or dropped if it is there; ``blank`` a column is dropped, and another one added under its name.
-        columns: what it is about.
+        kind: ``swap`` two columns exchange names, and the player keeps using their old ones; ``move`` a column comes
+            first; ``widen`` its type; ``extra`` a column without values is added, or dropped if it exists; ``blank`` a
+            column is dropped, and another one added under its name.
+        columns: the columns that are changed.
     """
 
     op: ClassVar[str] = "alter"
@@ -192,13 +192,13 @@ class Alter(Step):
 
 @dataclass(frozen=True)
 class Other(Step):
-    """A step that another engine takes, on the table as the format has it.
+    """A step of another engine, on the table as its format stores it.
 
     Attributes:
-        step: an :class:`Upsert` appends rows as a writer does that knows of no keys, a :class:`Change` changes the
-            stored rows, a :class:`Compact` rewrites files, a :class:`Vacuum` removes what old versions need, an
-            :class:`Alter` changes columns.
-        how: a number that chooses among the ways that the engine has.
+        step: an :class:`Upsert` appends rows without regard to keys, a :class:`Change` changes the stored rows, a
+            :class:`Compact` rewrites files, a :class:`Vacuum` removes what old versions need, an :class:`Alter` changes
+            columns.
+        how: a number that chooses among the engine's ways to do it.
     """
 
     op: ClassVar[str] = "other"
@@ -209,7 +209,7 @@ class Other(Step):
         return {"op": self.op, "how": self.how, "step": self.step.to_json()}
 
     def describe(self) -> str:
-        """One line: the number, and the step."""
+        """Return one line: the number, and the step."""
         return f"another engine ({self.how}): {self.step.describe()}"
 
 
@@ -220,11 +220,11 @@ _STEPS: Final[dict[str, type[Step]]] = {
 
 @dataclass(frozen=True)
 class History:
-    """A table's life.
+    """The history of a table.
 
     Attributes:
         shape: the table.
-        steps: what happens, in order. The runner reads once more after the last.
+        steps: the steps, in order. The runner reads once more after the last.
     """
 
     shape: Shape
@@ -232,7 +232,7 @@ class History:
 
     @property
     def rows(self) -> int:
-        """Number of row versions that upserts bring."""
+        """The number of row versions in upserts."""
         return sum(len(s.rows) for s in self.steps if isinstance(s, Upsert))
 
     @property
@@ -241,14 +241,14 @@ class History:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, no spaces."""
+        """Return canonical JSON: sorted keys, no spaces."""
         steps = [s.to_json() for s in self.steps]
         data = {"format": _FORMAT, "shape": self.shape.to_json(), "steps": steps}
         return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> History:
-        """The history that :meth:`to_json` wrote.
+        """Return the history that :meth:`to_json` wrote.
 
         Raises:
             ValueError: not a trace, or one of another format.
@@ -262,12 +262,12 @@ class History:
             raise ValueError(f"not a conformance trace: {error!r}") from error
 
     def table(self) -> str:
-        """The DDL and a numbered list of steps, for people."""
+        """Return the DDL and a numbered list of steps, for people."""
         steps = [f"{number:>3}  {self.line(step)}" for number, step in enumerate(self.steps)]
         return "\n".join([self.shape.ddl("t"), *steps])
 
     def line(self, step: Step) -> str:
-        """One line for a step; SQL as text."""
+        """Return one line for a step; SQL as text."""
         if isinstance(step, Other):
             return f"another engine ({step.how}): {self.line(step.step)}"
         return step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
@@ -294,7 +294,7 @@ def _short(value: Json) -> str:
 
 
 def save(history: History, folder: Path) -> Path:
-    """Writes ``<folder>/<id>.json`` and returns its path."""
+    """Write ``<folder>/<id>.json`` and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{history.id}.json"
     path.write_text(history.to_json() + "\n", encoding="utf-8")
@@ -302,7 +302,7 @@ def save(history: History, folder: Path) -> Path:
 
 
 def load(file_or_id: str, folder: Path) -> History:
-    """The trace of a file, or of an id saved in a folder.
+    """Return the trace of a file, or of an id saved in a folder.
 
     Raises:
         ValueError: no such file or id, or not a trace.

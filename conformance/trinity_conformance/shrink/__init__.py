@@ -1,1 +1,1 @@
-"""Failing histories and programs made small."""
+"""Shrinks failing histories and programs."""

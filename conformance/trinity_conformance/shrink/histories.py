@@ -1,7 +1,7 @@
-"""Makes a failing history small, within a budget: every try costs Spark jobs.
+"""Shrinks a failing history within a budget: every try costs Spark jobs.
 
-Knows what a history is, so it tries the telling cuts first: the steps after the failure, then all keys but the ones
-that differ, then single steps and rows, then splits, transactions and payload.
+It knows what a history is, so it tries the most useful cuts first: the steps after the failure, then all keys except
+those that differ, then single steps and rows, then splits, transactions and payload.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ Trial = Callable[[History], "NonConformance | None"]
 
 @dataclass(frozen=True)
 class ShrinkBudget:
-    """The limits of shrinking: it stops after so many seconds, or so many tries."""
+    """The limits of shrinking: it stops after this many seconds, or this many tries."""
 
     seconds: float = 60.0
     tries: int = 60
 
 
 def shrink(failure: NonConformance, trial: Trial, budget: ShrinkBudget) -> NonConformance:
-    """The failure of a smaller history, or the one given.
+    """Return the failure of a smaller history, or the given one.
 
     Args:
-        failure: with its history.
+        failure: the failure, with its history.
         trial: plays a history and returns its failure, or None.
         budget: when to stop.
     """
@@ -72,7 +72,7 @@ def shrink(failure: NonConformance, trial: Trial, budget: ShrinkBudget) -> NonCo
 
 
 def _candidates(failure: NonConformance) -> Iterator[History]:
-    """Smaller histories, the most promising first."""
+    """Yield smaller histories, the most promising first."""
     history = failure.history
     assert history is not None
     yield from _cut(failure, history)
@@ -174,7 +174,7 @@ def _simpler_steps(step: Step) -> Iterator[Step]:
 
 
 def _without(history: History, name: str) -> History:
-    """The history without one payload column."""
+    """Return the history without one payload column."""
 
     def cut(step: Upsert, row: tuple[Json, ...]) -> tuple[Json, ...]:
         return tuple(v for n, v in zip(step.names or history.shape.names, row, strict=True) if n != name)

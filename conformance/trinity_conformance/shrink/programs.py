@@ -1,4 +1,4 @@
-"""Smaller statements: fewer rows, fewer clauses, simpler conditions, as long as the rules say what they do."""
+"""Smaller statements: fewer rows, fewer clauses, simpler conditions, as long as the rules determine their effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["is_settled", "smaller_changes"]
 
 
 def smaller_changes(history: History) -> Iterator[History]:
-    """Histories with one smaller statement, or with fewer rows before it; none without a statement."""
+    """Yield histories with one smaller statement, or with fewer rows before it; none without a statement."""
     if not any(isinstance(step, Change) for step in history.steps):
         return
     for at, step in enumerate(history.steps):
@@ -28,7 +28,7 @@ def smaller_changes(history: History) -> Iterator[History]:
 
 
 def is_settled(history: History) -> bool:
-    """False when a statement does what the rules leave open, as two rows under one key, of which either may win."""
+    """Return False when the rules leave a statement's effect open, as when either of two rows of a key may win."""
     model = model_of(history.shape)
     for step in history.steps:
         if isinstance(step, Upsert):
@@ -52,7 +52,7 @@ def _with(history: History, at: int, step: Step) -> History:
 
 
 def _fewer(rows: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """One half, the other, then without each."""
+    """Yield one half, the other, then all rows but one, for each row."""
     if len(rows) > 2:
         yield rows[: len(rows) // 2]
         yield rows[len(rows) // 2 :]

@@ -122,8 +122,7 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
         store: the table's folder.
         definition: the table's, for the types of statistics and partition values.
         order: the number of the commit of an append; None for a compaction, which changes no row for a stream that
-        reads
-            the table.
+            reads the table.
     """
     tags = {TAG_TIER: file.tier.value}
     if order is not None:

@@ -2,8 +2,7 @@
 
 On a disk Trinity makes commits of rows to its own tables, as long as it supports all their settings and features.
 Delta's classes make the rest: changes of columns and settings, and commits to tables with other features, or that
-others
-made.
+others made.
 """
 
 from __future__ import annotations

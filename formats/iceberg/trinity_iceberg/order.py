@@ -23,8 +23,7 @@ def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
     Args:
         entry: the file's entry, with both sequence numbers.
         snapshot: the snapshot that added it; None once that has expired. Even then a file is known to be rewritten if
-        it was
-            committed later than its rows.
+            it was committed later than its rows.
     """
     if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
         return Origin.OWN

@@ -38,8 +38,7 @@ def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec
 
     Raises:
         TrinityError: NOT_SUPPORTED for a transform that Iceberg lacks for the column's type, and for two time
-        transforms
-            of one column, which Iceberg calls redundant.
+            transforms of one column, which Iceberg calls redundant.
     """
     columns = {f.name: f for f in schema.fields}
     timed = [f.column for f in definition.partition_fields if f.transform in _ICEBERG_NAMES]

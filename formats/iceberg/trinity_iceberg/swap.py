@@ -58,8 +58,7 @@ def commit_updates(
     Raises:
         CommitRaced: another commit was first, or the table was made anew.
         TrinityError: TABLE_NOT_FOUND when it was dropped meanwhile; FILESYSTEM_ERROR; COMMIT_STATE_UNKNOWN when it is
-        not
-            known whether the commit was made.
+            not known whether the commit was made.
     """
     name = ".".join(table.name())
     own = (

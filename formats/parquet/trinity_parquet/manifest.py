@@ -42,8 +42,7 @@ class Manifest:
     """What one version changes of the one before. Paths are absolute.
 
     ``commit`` is unique: by it a writer recognises its own manifest. ``parent`` is the ``commit`` of the version
-    before,
-    empty where the manifest begins.
+    before, empty where the manifest begins.
     """
 
     number: int

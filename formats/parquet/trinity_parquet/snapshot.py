@@ -145,8 +145,7 @@ class Snapshots:
         """Return the newest version: count on from the newest one known, else list.
 
         A vacuum deletes manifests from the lowest number on, except the first. So where the manifest that was counted
-        to
-        still exists, no higher one was deleted.
+        to still exists, no higher one was deleted.
         """
         with self._mutex:
             known = self._known.get(store.root)
