@@ -71,8 +71,7 @@ class DeltaFormat(Format):
                 # the default of 50 makes every look at a small table ten times slower
                 "spark.databricks.delta.snapshotPartitions": "2",
                 # Delta would rebuild the table's state by a Spark job for a list that Trinity does not read: after each
-                # change of
-                # columns, and at each commit of a small table where the time zone is not UTC
+                # change of columns, and at each commit of a small table where the time zone is not UTC
                 "spark.databricks.delta.allFilesInCrc.enabled": "false",
             },
             probes={"org.apache.spark.sql.delta.DeltaLog": DELTA_JAR},

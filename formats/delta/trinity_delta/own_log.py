@@ -71,7 +71,7 @@ class OwnLog:
 
 
 class Memory(Protocol):
-    """The memory of a process, with the tables that it writes to."""
+    """What a process remembers of the tables that it writes to."""
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
         """Remember a version that was committed here, and the bytes of its commit file."""

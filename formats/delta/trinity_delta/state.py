@@ -87,7 +87,7 @@ class State:
         row_ids: the highest number that row tracking has given to a row, -1 for none.
         commit: id of the commit.
 
-    Columns of the files have the names that the files use.
+    Statistics and partitions of the files use the names that the files have for columns.
     """
 
     version: int

@@ -125,7 +125,7 @@ class IcebergConnector(Connector):
 
 
 def _kind(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings for the kind of catalog, for Glue also which one; Spark's machines have the keys (N4)."""
+    """Return the settings for the kind of catalog, for Glue also which one; only Spark's machines have keys (N4)."""
     if "type" not in given:
         raise TrinityError(
             "NOT_SUPPORTED",

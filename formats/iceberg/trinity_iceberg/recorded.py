@@ -20,8 +20,8 @@ With ``.<schema id>`` appended it is that of an older schema.
 def recorded(metadata: TableMetadata, schema_id: int) -> Mapping[str, Any] | None:
     """Return the definition at a schema, or None for an external table.
 
-    A schema that another engine left belongs to the next recorded definition, from which the columns that came later,
-    such as the one for stamps, are left out.
+    A schema that another engine left has no record. It gets the next recorded definition, which lacks what came later,
+    such as the column for stamps.
     """
     texts = {int(key.rpartition(".")[2]): text for key, text in metadata.properties.items() if _is_older(key)}
     later = [number for number in texts if number >= schema_id != metadata.current_schema_id]

@@ -136,7 +136,7 @@ class SqlTables(SqlCatalog):
 
 
 def stat_of(file: str) -> tuple[bool, Stat | None]:
-    """Return whether a metadata file exists, and its ``stat``; None in a bucket, where its name is used once."""
+    """Return whether a metadata file exists, and its ``stat``; (True, None) in a bucket, where names are unique."""
     location = Location.of(file)
     if not location.on_disk:
         return True, None
