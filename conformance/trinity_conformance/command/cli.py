@@ -1,7 +1,7 @@
 """``trinity-conformance``: run, list, replay, init, self-test.
 
-Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it, 3
-nothing differed, but a check saw too little to prove anything.
+Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it,
+3 nothing differed, but a check saw too little to prove anything.
 """
 
 from __future__ import annotations

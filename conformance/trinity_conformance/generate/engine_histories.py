@@ -245,7 +245,7 @@ def engine_histories(
 def resplit(history: History, number: int) -> History:
     """Return a history with the same rows in other commits (L2): neighbouring upserts are joined, others are cut.
 
-    Steps that depend on the number of commits are left out.
+    Steps about versions and single commits (Vacuum, ReadPast, Log) are left out.
 
     Args:
         history: any history.

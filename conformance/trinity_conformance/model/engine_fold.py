@@ -9,8 +9,8 @@ Where the rules leave a choice, this is the reading:
 - a *cut* is a writer's or SQL delete, or a -D under ``remove-record-on-delete``. What lies before it in fold order is
   forgotten, the cut itself contributes nothing, and under that option a -U is ignored;
 - D5, while the row is deleted: everything is dropped, but a retract not below the threshold of a group raises it. An
-  add revives the row if it is below the threshold of no group, and takes part in at least one group that has one. The
-  thresholds of the other groups are then forgotten: the row starts from blank;
+  add revives the row if it is below the threshold of no group in which it takes part, and takes part in at least one
+  group that has one. All thresholds are then forgotten: the row starts from blank;
 - a protected column that the row omits is not carried, though the row takes part in the group (P1);
 - rowkind.field: the last kind of the adds. sequence.field in aggregation: that of the last row, retracts included.
 """
