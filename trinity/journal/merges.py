@@ -48,16 +48,12 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
 
 
 def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: exp.Identifier, dialect: str) -> Action:
-    present = exp.Not(this=exp.Is(this=trees.column(VERSION, alias), expression=exp.Null()))
-    absent = exp.Is(this=trees.column(VERSION, alias), expression=exp.Null())
     by_source = bool(when.args.get("source"))
     matched = bool(when.args.get("matched"))
-    condition: exp.Expr = present if matched else absent
-    if by_source:
-        missing = exp.Is(this=trees.column(_PRESENT, source), expression=exp.Null())
-        condition = missing
-    elif matched:
-        condition = present
+    missing = trees.column(_PRESENT, source) if by_source else trees.column(VERSION, alias)
+    condition: exp.Expr = exp.Is(this=missing, expression=exp.Null())
+    if matched and not by_source:
+        condition = exp.Not(this=condition)
     extra = when.args.get("condition")
     if extra is not None:
         extra = extra.copy()

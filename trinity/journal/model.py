@@ -131,7 +131,6 @@ class LoadedModel:
 
 
 @scrubbing()
-@scrubbing()
 def load_model(source: ModelSource) -> LoadedModel:
     """Read and check a model.
 

@@ -12,7 +12,7 @@ from trinity.journal.tables import JournalModel
 from trinity.syntax.parameters import Numbered
 from trinity.syntax.words import check_first_word
 
-__all__ = ["check_unread", "mentions", "bitmap_of"]
+__all__ = ["check_unread", "mentions", "words_of"]
 
 _READ: Final = frozenset({
     "SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "TABLE", "(", "CREATE", "ALTER", "DROP",
@@ -27,7 +27,7 @@ _HARMLESS: Final = frozenset({
 """First words of statements that touch no table."""
 
 
-def bitmap_of(numbered: Numbered) -> tuple[str, ...]:
+def words_of(numbered: Numbered) -> tuple[str, ...]:
     """Return the first words, in upper case."""
     return tuple(t.text.upper() for t in numbered.tokens[:6])
 
@@ -37,7 +37,7 @@ def mentions(numbered: Numbered, model: JournalModel) -> bool:
     words = {w.lower() for w in model.words}
     if any(t.text.lower() in words for t in numbered.tokens if t.token_type is not TokenType.STRING):
         return True
-    if bitmap_of(numbered)[:1][0] in _READ:
+    if words_of(numbered)[:1][0] in _READ:
         return False
     pattern = "|".join(rf"(?<!\w){re.escape(w)}(?!\w)" for w in words)
     return re.search(pattern, numbered.text, re.IGNORECASE) is not None

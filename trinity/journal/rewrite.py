@@ -18,7 +18,7 @@ from trinity.journal.conflicts import insert_on_conflict
 from trinity.journal.inserts import insert
 from trinity.journal.locks import Lock
 from trinity.journal.merges import merge
-from trinity.journal.refusals import bitmap_of, check_unread, mentions
+from trinity.journal.refusals import check_unread, mentions, words_of
 from trinity.journal.rowlocks import with_row_locks
 from trinity.journal.scopes import Scopes
 from trinity.journal.sources import Computed
@@ -99,7 +99,7 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
     plain = Rewritten(numbered.text, tuple(range(numbered.count)), numbered.count)
     if not mentions(numbered, model):
         return plain
-    words = bitmap_of(numbered)
+    words = words_of(numbered)
     if words[:1] == ("EXPLAIN",):
         return _explained(sql, numbered, model, dialect)
     if check_unread(words, model, numbered):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -43,7 +43,6 @@ class Written:
     members: tuple[exp.CTE, ...] = ()
     counted: bool = False
     unique: JournalTable | None = None
-    computed: tuple[exp.Expr, ...] = field(default=())
 
 
 def append(

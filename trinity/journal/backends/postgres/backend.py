@@ -21,7 +21,7 @@ from trinity.journal.backends.postgres.locks import Locks, fail
 from trinity.journal.batches import check_counts, first_failing, returns_rows
 from trinity.journal.binding import LOCKED_KEYS
 from trinity.journal.model import LoadedModel
-from trinity.journal.refusals import bitmap_of
+from trinity.journal.refusals import words_of
 from trinity.journal.rewrite import Rewritten, rewrite
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
@@ -114,7 +114,7 @@ class PostgresBackend:
         check_counts(rows, found.count)
         if found.returns:
             raise returns_rows()
-        if bitmap_of(number(sql, self.dialect))[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH"):
+        if words_of(number(sql, self.dialect))[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH"):
             return one_by_one(self, sql, rows)
         try:
             with self._all_or_nothing():

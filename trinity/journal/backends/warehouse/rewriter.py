@@ -20,7 +20,7 @@ from trinity.journal.backends.warehouse.versions import after, newest_of
 from trinity.journal.binding import generated
 from trinity.journal.ddl import rewrite_ddl
 from trinity.journal.merges import key_of_source
-from trinity.journal.refusals import bitmap_of, check_unread, mentions
+from trinity.journal.refusals import check_unread, mentions, words_of
 from trinity.journal.rewrite import numbered_and_parsed
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalModel, JournalTable
@@ -56,7 +56,7 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
     numbered, parse = numbered_and_parsed(sql, "spark")
     if not mentions(numbered, model):
         return Merged(sql)
-    if check_unread(bitmap_of(numbered), model, numbered):
+    if check_unread(words_of(numbered), model, numbered):
         return Merged(sql)
     scopes = Scopes(model, "spark")
     found = _rewritten(parse(), scopes)
