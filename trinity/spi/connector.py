@@ -1,9 +1,9 @@
-"""The SPI: what a format adapter implements, in one sitting.
+"""The SPI: what a format adapter implements.
 
-A :class:`Format` is what the entry point ``trinity.formats`` names. It makes a :class:`Connector` for each
-catalog; that gives :class:`ConnectorMetadata` (driver only) and a :class:`PageSinkProvider` (executors). The
-adapter's part is metadata, commit and file listing; the engine reads and folds, and the shared Parquet sink
-of :mod:`trinity.storage` writes. After Trino's ``ConnectorMetadata`` and ``ConnectorPageSinkProvider``.
+An entry point of the group ``trinity.formats`` names a :class:`Format`. A format makes a :class:`Connector` for each
+catalog. A connector has :class:`ConnectorMetadata` (driver only) and a :class:`PageSinkProvider` (executors). The
+adapter lists files, keeps metadata and commits. The engine reads and folds. The shared Parquet sink of
+:mod:`trinity.storage` writes. After Trino's ``ConnectorMetadata`` and ``ConnectorPageSinkProvider``.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ __all__ = [
 ]
 
 ENTRY_POINT_GROUP = "trinity.formats"
-"""The entry points by which packages name the classes of their formats."""
+"""Group of the entry points that name the format classes of installed packages."""
 
 
 @dataclass(frozen=True)
 class SparkRequirements:
-    """Packages and settings that a format needs of Spark; none, for most.
+    """Packages and settings that a format needs in Spark. Most formats need none.
 
     Attributes:
-        packages: Maven coordinates ``group:artifact:version``, with what they need in turn; or
-            ``group:artifact:version:classifier``, that file alone.
+        packages: Maven coordinates. ``group:artifact:version`` comes with its dependencies;
+            ``group:artifact:version:classifier`` is that file alone.
         settings: Spark settings; comma lists (``spark.sql.extensions``) are joined across formats.
-        probes: class name -> coordinate, looked up in a Spark that the caller brought.
-        jvm: whether tables on a disk are worked on through Spark's JVM beside Python, which Spark Connect has not.
+        probes: class name -> coordinate. A Spark session that the caller gives must have these classes.
+        jvm: whether tables on a disk are worked on through the JVM of a local Spark, which Spark Connect does not have.
     """
 
     packages: tuple[str, ...] = ()
@@ -55,11 +55,11 @@ class SparkRequirements:
 
 @dataclass(frozen=True)
 class ConnectorContext:
-    """The session's part of a connector: Spark, on demand.
+    """What a session gives to its connectors: Spark, on demand.
 
     Attributes:
-        spark: the session's Spark, started by the first call.
-        spark_runs: True where the process has a Spark already, whose caches then know of tables. It starts none.
+        spark: returns the session's Spark; the first call starts it.
+        spark_runs: True when the process runs a Spark already, whose caches may hold tables. Does not start one.
     """
 
     spark: Callable[[], SparkSession]
@@ -68,11 +68,11 @@ class ConnectorContext:
 
 @dataclass(frozen=True)
 class SinkId:
-    """Number of a sink within its statement, and the kind of files that it writes.
+    """Identifies a sink within its statement, and says which kind of file it writes.
 
     Attributes:
-        order: place in the arrival order of the commit: Spark's partition number, 0 in the process.
-        tier: what kind of file it writes.
+        order: place in the arrival order of the commit: Spark's partition number; 0 without Spark.
+        tier: tier of the files that it writes.
         bucket: the bucket of a compacted file.
         commit: commit number that a compacted file carries (K6).
     """
@@ -84,22 +84,22 @@ class SinkId:
 
 
 class PageSinkProvider(ABC):
-    """Makes sinks. Pickled to executors: holds no session, no client, no lock."""
+    """Makes sinks. It is pickled to executors, so it holds no session, no client and no lock."""
 
     @abstractmethod
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
-        """A sink for the rows of one task.
+        """Return a sink for the rows of one task.
 
-        Called on an executor as each task of an append or a compaction begins, or in the process for Arrow data; again
-        for a task that is retried.
+        Called on an executor when a task of an append or a compaction begins, and again when it is retried; for Arrow
+        data in the driver's process.
 
         Args:
-            target: the handle's; of a compaction also a folder of its own for the sidecar.
-            sink: which sink of the statement it is.
+            target: the target of the handle; for a compaction's sidecar one with a folder of its own.
+            sink: identifies the sink within the statement.
         """
 
     def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
-        """A sink for merge pages. Called on an executor as each task of a MERGE, UPDATE or DELETE begins to write.
+        """Return a sink for merge pages. Called on an executor as a task of a MERGE, UPDATE or DELETE begins to write.
 
         Raises:
             TrinityError: NOT_SUPPORTED by default, as in Trino.
@@ -107,7 +107,7 @@ class PageSinkProvider(ABC):
         raise not_supported(merge.table, "modifying table rows")
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
-        """A sink for positions of deleted rows. Called on an executor as each task of a resolve that found some begins.
+        """Return a sink for positions of deleted rows. Called on an executor by each task of a resolve that has some.
 
         Raises:
             TrinityError: NOT_SUPPORTED by default.
@@ -116,7 +116,7 @@ class PageSinkProvider(ABC):
 
 
 class Connector:
-    """One catalog of one format. A subclass is needed only by who has to override :meth:`close`.
+    """One catalog of one format. A subclass is needed only to override :meth:`open_external` or :meth:`close`.
 
     Args:
         metadata: names and commits; the same object for the life of the connector.
@@ -138,66 +138,67 @@ class Connector:
         return self._sinks
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
-        """The metadata of a table that others wrote, which lies outside of the catalog.
+        """Return the metadata of an external table, which lies outside the catalog.
 
         Args:
-            table: the name under which the table is registered, and its location. The metadata that is returned is
-                asked with this handle: for versions, appends and row changes, never for names and never for care.
+            table: the name under which the table is registered, and its location. The engine calls the returned
+                metadata with this handle: for versions, appends and row changes, never for names or maintenance.
 
         Raises:
-            TrinityError: NOT_SUPPORTED by default; INVALID_ARGUMENTS when no table of this format lies there, saying
-                what does.
+            TrinityError: NOT_SUPPORTED by default; INVALID_ARGUMENTS when no table of this format lies there. The
+                message says what lies there.
         """
         raise TrinityError(
             "NOT_SUPPORTED", f"The connector of '{table.full_name}' has no external tables; it knows only its own."
         )
 
     def close(self) -> None:
-        """Releases clients and files. Called on the driver when the session closes, if the catalog was used."""
+        """Release clients and files. Called on the driver when the session closes, if the catalog was used."""
 
 
 class Format(ABC):
-    """An adapter, as named by an entry point of the group ``trinity.formats``."""
+    """An adapter. An entry point of the group ``trinity.formats`` names its class."""
 
     @property
     def property_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the format's own table properties, passed through unread: ``("delta.",)``.
+        """Prefixes of the format's own table properties, such as ``("delta.",)``.
 
-        Asked for every CREATE TABLE and change of properties: other unknown keys are refused.
+        Read for every CREATE TABLE and change of properties. Keys with a prefix pass unchecked; other unknown keys are
+        refused.
         """
         return ()
 
     @property
     def spark(self) -> SparkRequirements:
-        """JARs and settings that the format needs of Spark. Asked as a session starts Spark, or is given one."""
+        """JARs and settings that the format needs in Spark. Read when a session starts Spark, or is given one."""
         return SparkRequirements()
 
     @property
     def in_object_stores(self) -> bool:
-        """True when a catalog's ``warehouse`` may be in an object store, as ``s3://bucket/path``.
+        """True when a catalog's ``warehouse`` may be in an object store, such as ``s3://bucket/path``.
 
-        Asked as a session is opened, which otherwise refuses such a catalog by name.
+        Read when a session opens. When False, the session refuses such a catalog.
         """
         return False
 
     def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
-        """True when a catalog with these options hands out the keys of its tables' places in object stores by itself.
+        """Return whether a catalog with these options gives out credentials for its tables' places in object stores.
 
-        Asked as a session is opened. ``storage_options`` then say where the store is alone, and stand among the
-        options that :meth:`create` is given. False by default.
+        Called when a session opens. When True, ``storage_options`` only say where the store is, and are among the
+        options that :meth:`create` gets. False by default.
 
         Args:
             options: the catalog's settings without ``connector``.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for a way to do so that the format does not know.
+                TrinityError: NOT_SUPPORTED for a way of giving out credentials that the format does not know.
         """
         return False
 
     def folder(self, options: Mapping[str, Any]) -> str | None:
-        """The place of a catalog's tables on a disk or in an object store; None where its service alone knows it.
+        """Return where a catalog's tables lie, on a disk or in an object store; None when only its service knows.
 
-        Asked for what is kept beside the tables, and for whether Spark sees the place. By default ``warehouse``.
+        Called to place files beside the tables, and to check that Spark can reach them. By default ``warehouse``.
 
         Args:
             options: the catalog's settings without ``connector``.
@@ -206,12 +207,12 @@ class Format(ABC):
 
     @abstractmethod
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
-        """Opens a catalog, on the driver, when it is first used.
+        """Open a catalog. Called on the driver when the catalog is first used.
 
         Args:
             catalog: its name, for handles and messages.
-            options: the catalog's settings without ``connector``; by custom ``warehouse`` is its folder.
-            context: what the session lends.
+            options: the catalog's settings without ``connector``; by convention ``warehouse`` is its folder.
+            context: gives access to the session's Spark.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID for unknown or missing options.

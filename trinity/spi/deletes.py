@@ -1,4 +1,4 @@
-"""Rows of a data file that are deleted by position: the file stays as it is, and they are none of the table's (R1)."""
+"""Rows of a data file that are deleted by position: the file keeps them, but the table no longer has them (R1)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Deletes"]
 
 @dataclass(frozen=True)
 class Deletes(ABC):
-    """The deleted rows of one data file: where they are written down, and how many they are. Pickles.
+    """The deleted rows of one data file: which files record them, and how many there are. Picklable.
 
-    A format has a class of its own where it writes them in its own way; the shared one is
-    :class:`trinity.storage.PositionDeletes`.
+    The shared class is :class:`trinity.storage.PositionDeletes`. A format that records deletes in its own way has its
+    own class.
 
     Attributes:
         rows: number of deleted rows, each counted once.
@@ -26,11 +26,13 @@ class Deletes(ABC):
     @property
     @abstractmethod
     def paths(self) -> tuple[str, ...]:
-        """Absolute paths of the files in which they are written down; vacuum keeps these as long as the data file."""
+        """Absolute paths of the files that record the deletes; vacuum keeps these as long as the data file."""
 
     @abstractmethod
     def positions(self) -> pa.Int64Array:
-        """Places of the deleted rows in the data file, counted from 0, ascending. On the driver and on executors.
+        """Return the positions of the deleted rows in the data file, counted from 0, ascending.
+
+        Called on the driver and on executors.
 
         Raises:
             TrinityError: BAD_DATA naming a file that is missing or corrupt.

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Tier(str, Enum):
-    """Part of a file in the merged read (architecture.md, Tiers)."""
+    """Where a data file stands in the merged read (architecture.md, Tiers)."""
 
     BASE = "base"
     """Compacted: live rows only, one per key, sorted by key; one file per bucket."""
@@ -38,16 +38,16 @@ class Tier(str, Enum):
 
 
 class Origin(str, Enum):
-    """The maker of a file. It decides whether the file's commit number tells the order of its rows (L3)."""
+    """Who wrote a file, which decides whether its commit number orders its rows (L3)."""
 
     OWN = "own"
     """Trinity."""
     ADDED = "added"
-    """Another engine, of new rows in the commit of that number."""
+    """Another engine wrote new rows, in the commit of that number."""
     UNSURE = "unsure"
-    """Another engine, in the commit of that number, of new rows or of rows of any commits before."""
+    """Another engine wrote it in the commit of that number: new rows, or rows of any earlier commits."""
     REWRITTEN = "rewritten"
-    """Another engine, of rows of any commits before; or it is not known that it did not."""
+    """Another engine rewrote, or may have rewritten, rows of any earlier commits."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Bucket:
     """The part of the key space that a file holds: keys whose Spark murmur3 hash modulo ``count`` is ``index``.
 
     Attributes:
-        index, count: the bucket, of so many.
-        types: types of the key columns when they were hashed, joined by ``;``: an INT and the BIGINT that it was
-            widened to hash differently.
+        index, count: number of the bucket, and how many buckets there are.
+        types: types of the key columns when they were hashed, joined by ``;``. An INT hashes differently once it is
+            widened to BIGINT.
     """
 
     index: int
@@ -70,8 +70,8 @@ class ColumnStats:
     """Statistics of one column in one file. Bounds, not exact values: a format may cut long text.
 
     Attributes:
-        min: no non-NULL value is smaller; a Python value, or None when unknown. NaN is left out.
-        max: no non-NULL value is larger, or None when unknown. NaN is left out.
+        min: a Python value; no non-NULL value is smaller. None when unknown. NaN does not count.
+        max: a Python value; no non-NULL value is larger. None when unknown. NaN does not count.
         nulls: number of NULLs, or None when unknown.
     """
 
@@ -87,22 +87,22 @@ class DataFile:
     Attributes:
         path: absolute path or URI, as Spark and pyarrow open it.
         size: bytes.
-        rows: number of rows, deleted ones too; 0 where nobody knows.
+        rows: number of rows, deleted ones too; 0 when unknown.
         tier: base, log or sidecar.
         commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
             commit that it folded (K6). None in a fragment that no commit has taken yet.
-        bucket: where compaction put it; None for files of small appends.
+        bucket: the bucket of a compacted file; None for files of appends.
         partition: partition column -> value that all its rows have there, None for NULL.
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.
-        rows_known: False where the format's metadata do not say how many rows the file has, as other engines' need not.
-            Not part of :meth:`to_dict`.
-        origin: whether another engine made the file. Not part of :meth:`to_dict`.
-        deletes: which of its rows are deleted by position; None for none. Not part of :meth:`to_dict`: whoever keeps
-            it, keeps it beside.
+        rows_known: False when the format's metadata do not say how many rows the file has. Files of other engines may
+            lack this. Not part of :meth:`to_dict`.
+        origin: who wrote the file. Not part of :meth:`to_dict`.
+        deletes: which of its rows are deleted by position; None for none. Not part of :meth:`to_dict`; adapters store
+            it separately.
 
-    Columns go by the names that the file itself has for them in a fragment, by those of the version's definition in a
-    split source (see :attr:`TableDefinition.stored_names`).
+        In a fragment, columns have the names that the file uses. In a split source, they have the names of the
+        version's definition (see :attr:`TableDefinition.stored_names`).
     """
 
     path: str
@@ -125,7 +125,7 @@ class DataFile:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Paths of all files that a read of it opens: itself, and where its deleted rows are written down."""
+        """Paths of all files that a read of it opens: its own, and those that record its deleted rows."""
         return (self.path, *(self.deletes.paths if self.deletes else ()))
 
     @property
@@ -134,7 +134,7 @@ class DataFile:
         return self.path.rsplit("/", 1)[-1]
 
     def bounds(self, column: str) -> tuple[Any, Any] | None:
-        """(smallest, largest) value of a column in this file; None when they are not known, or all are NULL."""
+        """Return (smallest, largest) value of a column in this file; None when unknown, or when all are NULL."""
         if column in self.partition:
             low = high = self.partition[column]
         elif column in self.stats:
@@ -144,18 +144,18 @@ class DataFile:
         return None if low is None or high is None else (low, high)
 
     def at_commit(self, commit: int) -> DataFile:
-        """This file under a commit number, unless it carries one already (K6)."""
+        """Return this file with a commit number, unless it carries one already (K6)."""
         return self if self.commit is not None else replace(self, commit=commit)
 
     def moved(self, path: str) -> DataFile:
-        """This file under another path (absolute to relative and back)."""
+        """Return this file with another path (absolute to relative and back)."""
         return replace(self, path=path)
 
     def renamed(self, names: Mapping[str, str]) -> DataFile:
-        """This file with its facts under other column names.
+        """Return this file with its partition values, statistics and sizes under other column names.
 
         Args:
-            names: name -> other name; columns that are not among them keep theirs.
+            names: name -> other name; all other columns keep theirs.
         """
         if not names:
             return self
@@ -170,7 +170,7 @@ class DataFile:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form, read back by :meth:`from_dict`; what is at its default is left out."""
+        """Return a JSON-ready form, which :meth:`from_dict` reads; optional parts are left out when empty."""
         out: dict[str, Any] = {"path": self.path, "size": self.size, "rows": self.rows, "tier": self.tier.value}
         if self.commit is not None:
             out["commit"] = self.commit
@@ -186,7 +186,7 @@ class DataFile:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DataFile:
-        """The file that :meth:`to_dict` wrote."""
+        """Return the file that :meth:`to_dict` wrote."""
         return cls(
             path=data["path"],
             size=data["size"],
@@ -203,36 +203,36 @@ class DataFile:
         )
 
     def to_fragment(self) -> bytes:
-        """The fragment (JSON bytes) by which a sink tells ``finish_*`` of this file."""
+        """Return the fragment (JSON bytes) by which a sink reports this file to ``finish_*``."""
         return json.dumps(self.to_dict(), separators=(",", ":")).encode()
 
 
 def from_fragments(fragments: list[bytes]) -> list[DataFile]:
-    """The files that sinks reported, in arrival order."""
+    """Return the files that sinks reported, in arrival order."""
     return sorted((DataFile.from_dict(json.loads(f)) for f in fragments), key=lambda f: f.name)
 
 
 def removal(path: str) -> bytes:
-    """The fragment by which a merge sink tells ``finish_merge`` that a file is replaced, or has no row left."""
+    """Return the fragment by which a merge sink reports a removed file: one that is replaced, or has no row left."""
     return json.dumps({"removed": path}).encode()
 
 
 def from_merge_fragments(fragments: Sequence[bytes]) -> tuple[list[DataFile], frozenset[str]]:
-    """(files to add in arrival order, paths of files to remove) of what merge sinks reported."""
+    """Return (files to add in arrival order, paths of files to remove) from the fragments of merge sinks."""
     found = [json.loads(f) for f in fragments]
     added = sorted((DataFile.from_dict(f) for f in found if "removed" not in f), key=lambda f: f.name)
     return added, frozenset(f["removed"] for f in found if "removed" in f)
 
 
 def arrival_order(file: DataFile) -> tuple[int, int, str]:
-    """Sort key: the sidecar and the base before any log, then commit number, then the order in the commit."""
+    """Return a sort key: sidecar, base, then log; within each by commit number, then by order in the commit."""
     if file.commit is None:
         raise ValueError(f"{file.path} belongs to no commit yet")
     return (0 if file.tier is Tier.SIDECAR else 1 if file.tier is Tier.BASE else 2, file.commit, file.name)
 
 
 def encode_value(value: Any) -> Any:
-    """A partition value or bound as JSON: plain where JSON has it, else a one-key object that names the type."""
+    """Return a partition value or bound as JSON: plain where JSON has the type, else a one-key object that names it."""
     if value is None or isinstance(value, bool | int | str | float):
         return value
     if isinstance(value, Decimal):
@@ -249,7 +249,7 @@ def encode_value(value: Any) -> Any:
 
 
 def decode_value(value: Any) -> Any:
-    """The value that :func:`encode_value` wrote."""
+    """Return the value that :func:`encode_value` wrote."""
     if not isinstance(value, dict):
         return value
     [(kind, text)] = value.items()

@@ -1,7 +1,7 @@
 """Handles: frozen, picklable values that pass between the engine, the adapter and the executors.
 
-An adapter makes them on the driver; what ``begin_*`` returns comes back to its ``finish_*``, and goes with each task to
-its sinks. An adapter may subclass a handle to carry more of its own.
+An adapter makes them on the driver. What a ``begin_*`` returns goes to the sinks of each task, and comes back to its
+``finish_*``. An adapter may subclass a handle to carry more of its own.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ TransactionId = tuple[str, int]
 
 @dataclass(frozen=True)
 class TableHandle:
-    """A table of one catalog: made by the adapter, pinned to a version by it or by the engine.
+    """A table of one catalog. The adapter makes it; the adapter or the engine pins it to a version.
 
     Attributes:
         catalog, schema, table: its name.
         location: absolute folder or URI of the table.
         version: the version that a statement is pinned to, or None for the newest.
-        id: :attr:`TableDefinition.id` of the table that a statement is pinned to, or None for whichever has the name.
+        id: :attr:`TableDefinition.id` of the table that a statement is pinned to, or None for any table of the name.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that is no whole number.
+            TrinityError: INVALID_ARGUMENTS for a version that is no whole number.
     """
 
     catalog: str
@@ -73,21 +73,21 @@ class TableHandle:
         return f"{self.catalog}.{self.schema}.{self.table}"
 
     def pinned(self, version: int | None, id: str) -> TableHandle:  # noqa: A002 - the attribute's name
-        """This handle for one table alone, should another come under its name, at a version or at its newest."""
+        """Return this handle, pinned to the table of an id and to a version; None for its newest."""
         return replace(self, version=version, id=id)
 
     def same_place(self, other: TableHandle) -> bool:
-        """True when both are handles of what stands in one place, at whatever versions."""
+        """Return whether both handles have the same catalog and location; versions do not count."""
         return (self.catalog, self.location) == (other.catalog, other.location)
 
     def check_same(self, id: str) -> None:  # noqa: A002 - the attribute's name
-        """Check that the table is still the one that the handle is pinned to, made whenever an adapter loads it.
+        """Check that the table is still the one that the handle is pinned to. Called whenever an adapter loads it.
 
         Args:
-            id: of the table that has the name now.
+            id: the id of the table that has the name now.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT.
+            TrinityError: TRANSACTION_CONFLICT when it is another one.
         """
         if self.id is not None and self.id != id:
             raise TrinityError(
@@ -98,7 +98,7 @@ class TableHandle:
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Place and manner in which sinks write: made on the driver by ``begin_*``, and all that an executor needs.
+    """Where and how sinks write. ``begin_*`` makes it on the driver; an executor needs nothing else.
 
     Attributes:
         folder: absolute folder or URI for new files.
@@ -108,11 +108,10 @@ class WriteTarget:
         statement: unique prefix of the file names of this statement.
         partition_by: partition fields over the physical columns, as in :attr:`TableDefinition.partition_by`; each file
             holds rows of one partition. Empty for files of any rows.
-        sync: whether files and their folders must be on disk before a sink says that it has finished.
-        stamp: what rows have in :data:`~trinity.spi.STAMP`, unless they have something there; None for files without
-            that column.
-        ending: of the files' names: ``.parquet`` for rows of the table, another one for what no reader of the table's
-            folder is to take for them.
+        sync: whether files and their folders must be on disk before a sink finishes.
+        stamp: value of :data:`~trinity.spi.STAMP` for rows that have none there; None for files without that column.
+        ending: ending of the file names: ``.parquet`` for rows of the table; another one for files that readers of the
+            table's folder must not read as such.
     """
 
     folder: str
@@ -131,7 +130,7 @@ class InsertTableHandle:
 
     Attributes:
         table: the handle, pinned to the version that the statement saw.
-        definition: the table at that version, which is given the catalog's name.
+        definition: the table at that version; the handle sets its ``catalog``.
         target: where sinks write.
     """
 
@@ -143,13 +142,13 @@ class InsertTableHandle:
         object.__setattr__(self, "definition", replace(self.definition, catalog=self.table.catalog))
 
     def check_demands(self, now: TableDefinition) -> None:
-        """Check that the rows may still be added, made by ``finish_insert`` and ``finish_merge`` in each attempt (M6).
+        """Check that no constraint was added meanwhile: ``finish_insert`` and ``finish_merge`` do, per attempt (M6).
 
         Args:
-            now: the table as it is when the rows are committed.
+            now: the table's definition when the rows are committed.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT naming what rows have to meet since the statement began.
+            TrinityError: TRANSACTION_CONFLICT naming a constraint that was added since the statement began.
         """
         if new := now.demands_beyond(self.definition):
             raise TrinityError(
@@ -167,7 +166,7 @@ class RewriteTableHandle:
         definition: the table at that version.
         target: where sinks write.
         replaced: the files that it replaces.
-        kept: the files that stay, as they were, some of whose rows it may delete by position.
+        kept: the files that stay as they are; it may delete rows of them by position.
     """
 
     table: TableHandle
@@ -179,19 +178,19 @@ class RewriteTableHandle:
 
 @dataclass(frozen=True)
 class ReadScope:
-    """The part of its target that a statement read: commits of others to it must not be overlooked (L7).
+    """The part of its target that a statement read. A concurrent commit to that part is a conflict (L7).
 
     Attributes:
         files: paths of the files of the pinned version that it read.
-        bounds: column -> (smallest, largest) value, None for an open side. Only a row within all of them could have
-            mattered to the statement; a column that is not named sets no bound.
+        bounds: column -> (smallest, largest) value, None for an open side. Only rows within all bounds could have
+            changed the statement's result; a column that is not named sets no bound.
     """
 
     files: frozenset[str] = frozenset()
     bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def concerns(self, file: DataFile) -> bool:
-        """True when the file may hold a row that could have mattered."""
+        """Return whether the file may hold a row within the bounds."""
         return all(_may_overlap(file, column, low, high) for column, (low, high) in self.bounds.items())
 
 
@@ -202,7 +201,7 @@ def _may_overlap(file: DataFile, column: str, low: Any, high: Any) -> bool:
     smallest, largest = known
     try:
         return bool((high is None or smallest <= high) and (low is None or low <= largest))
-    except TypeError:  # bounds of another type: no knowledge
+    except TypeError:  # bounds of different types cannot be compared
         return True
 
 
@@ -214,10 +213,10 @@ class MergeTableHandle:
         table: the handle passed to ``begin_merge``, pinned.
         insert: the handle under which the sinks' new rows are written.
         update_case_columns: case number -> columns that this UPDATE case changes (S5).
-        paradigm: how the sinks are told of a changed row.
+        paradigm: how the sinks receive a changed row.
         scope: what the statement read; set by the engine before ``finish_merge``.
-        deletes: path of a file -> its rows that are deleted by position, of those that have any; set by the engine
-            before the sinks are made.
+        deletes: path -> rows deleted by position, for the files that have such rows; set by the engine before the sinks
+            are made.
     """
 
     table: TableHandle
@@ -230,7 +229,7 @@ class MergeTableHandle:
 
 @dataclass(frozen=True)
 class SplitSource:
-    """One version of a table: all that a read needs. What :meth:`ConnectorMetadata.get_splits` returns.
+    """One version of a table, with all that a read needs. :meth:`ConnectorMetadata.get_splits` returns it.
 
     Attributes:
         version: the format's own version number.
@@ -239,9 +238,9 @@ class SplitSource:
         storage: physical Arrow schema of the files (see :class:`WriteTarget`).
         files: live base and log files, each with its commit number.
         sidecar: files with tombstones that compaction took out of the base.
-        native: how to read files that are not to be read one by one; ``storage`` then has the columns' own names.
-        order: what is remembered of the order of rows, for files that are not in the order of their commits.
-        commit: as of :class:`HistoryEntry`.
+        native: reads files that only the format's own reader understands; ``storage`` then has the columns' own names.
+        order: what the table remembers of the order of its rows, for rows that commit numbers do not order.
+        commit: as in :class:`HistoryEntry`.
     """
 
     version: int
@@ -256,18 +255,18 @@ class SplitSource:
 
     @property
     def commit_id(self) -> str:
-        """Return the id of the commit, the same as of its :class:`HistoryEntry`."""
+        """Id of the commit, the same as :attr:`HistoryEntry.commit_id`."""
         return self.commit or str(self.timestamp_ms)
 
 
 @public
 @dataclass(frozen=True)
 class CommitResult:
-    """Result of a write: returned by ``finish_*`` and ``truncate``, and by the engine to the user.
+    """Result of a write. ``finish_*`` and ``truncate`` return it, and the engine returns it to the user.
 
     Attributes:
         version: version of the table after the call.
-        rows, files, bytes: what was written. Files and bytes are those of the sidecar too, rows are not.
+        rows, files, bytes: what was written. Files and bytes include the sidecar; rows do not.
         skipped: True when ``txn`` had been recorded before, so that nothing was written (L4).
     """
 
@@ -281,12 +280,12 @@ class CommitResult:
 @public
 @dataclass(frozen=True)
 class LostCommit:
-    """A commit that a repair takes back.
+    """A commit that a repair loses.
 
     Attributes:
-        version: its number; None where what is damaged does not say.
-        what: the damage, naming the file; of a commit that is whole what it did.
-        damaged: False for one that is whole, and cannot be read because one before it is damaged.
+        version: its number; None when the damaged file does not tell it.
+        what: the damage, naming the file; for an undamaged commit what it did.
+        damaged: False for an undamaged commit that cannot be read because an earlier one is damaged.
     """
 
     version: int | None
@@ -297,11 +296,11 @@ class LostCommit:
 @public
 @dataclass(frozen=True)
 class RepairResult(CommitResult):
-    """Result of ``session.repair``: ``skipped`` when nothing was damaged.
+    """Result of ``session.repair``; ``skipped`` is True when nothing was damaged.
 
     Attributes:
-        back_to: the version whose rows are current after the repair, or would be.
-        lost: the commits behind it, newest first.
+        back_to: the version whose rows are current after the repair; with ``dry_run`` the one that would be.
+        lost: the commits after it, newest first.
     """
 
     back_to: int = 0
@@ -317,8 +316,8 @@ class HistoryEntry:
         timestamp_ms: commit time, milliseconds since the epoch.
         operation: ``create``, ``append``, ``compact``, ``alter``, ``vacuum`` or the format's own word.
         details: further facts, as text.
-        commit: unique to the commit. A table that is put back to an earlier state uses version numbers a second time;
-            by this a stream notices. Empty in a format that has nothing of the kind.
+        commit: unique id of the commit. A table that is restored to an earlier state uses version numbers again; by
+            this id a stream notices. Empty for a format without such ids.
     """
 
     version: int
@@ -329,7 +328,7 @@ class HistoryEntry:
 
     @property
     def commit_id(self) -> str:
-        """Return what tells the commit from any other of its number: its id, or in a format without one its time."""
+        """Tells the commit from any other of its number: its id, or its time in a format without ids."""
         return self.commit or str(self.timestamp_ms)
 
 

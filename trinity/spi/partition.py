@@ -16,7 +16,7 @@ IDENTITY: Final = "identity"
 _TRANSFORMS: Final = {
     "bucket": True, "truncate": True, "years": False, "months": False, "days": False, "hours": False,
 }  # fmt: skip
-"""Transform -> whether it has a number."""
+"""Transform -> whether it takes a number."""
 _SINGULAR: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _NUMBER_FIRST: Final = re.compile(r"\s*(\d+)\s*,\s*(.+?)\s*", re.DOTALL)
@@ -28,7 +28,7 @@ class PartitionField:
     """One part of a table's partitioning.
 
     Attributes:
-        column: the column that it is made of.
+        column: the column that it is computed from.
         transform: ``identity``, ``bucket``, ``truncate``, ``years``, ``months``, ``days`` or ``hours``.
         argument: the number of buckets, or the width to truncate to; None for the rest.
     """
@@ -39,11 +39,11 @@ class PartitionField:
 
     @property
     def identity(self) -> bool:
-        """True for a column as it is."""
+        """True when the column's values themselves are the partition values."""
         return self.transform == IDENTITY
 
     def __str__(self) -> str:
-        """As :attr:`TableDefinition.partition_by` has it: ``region``, ``days(ts)``, ``bucket(8, id)``."""
+        """Return the text of :attr:`TableDefinition.partition_by`: ``region``, ``days(ts)``, ``bucket(8, id)``."""
         if self.identity:
             return self.column
         number = f"{self.argument}, " if self.argument is not None else ""
@@ -51,10 +51,10 @@ class PartitionField:
 
 
 def parse_partition(text: str, columns: Collection[str]) -> PartitionField:
-    """Reads a partition field in Spark's spelling (``bucket(8, id)``) or Trino's (``bucket(id, 8)``).
+    """Parse a partition field in Spark's spelling (``bucket(8, id)``) or Trino's (``bucket(id, 8)``).
 
     Args:
-        text: the field; a column of exactly this name is meant before any transform.
+        text: the field; a column whose whole name this is goes before a transform.
         columns: names of the table's columns; matched without regard to case (M10).
 
     Raises:

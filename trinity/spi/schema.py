@@ -29,21 +29,21 @@ __all__ = [
 ]
 
 ROW_KIND = "_trinity_row_kind"
-"""INT: NULL or 0 an added row, 1 one that is kept and not shown, 3 a deleted one, 4 one that compaction folded. Only in
-keyed tables without a tombstone key (U6)."""
+"""INT column: NULL or 0 for an added row, 1 for one that is kept but not shown, 3 for a deleted one, 4 for one that
+compaction folded. Only in keyed tables without a tombstone key (U6)."""
 
 CARRIED = "_trinity_carried"
-"""STRING: a mark for each column of :attr:`TableDefinition.ever`: 0 not carried; 1 carried, also when it is NULL; +
-carried as an ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update`` and
-``aggregation`` tables (P1)."""
+"""STRING column: one mark for each column of :attr:`TableDefinition.ever`: 0 not carried; 1 carried, also when it is
+NULL; + carried as an ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update``
+and ``aggregation`` tables (P1)."""
 
 STAMP = "_trinity_order"
-"""BIGINT: when the row was written, in the terms of :mod:`trinity.spi.stamps`; NULL in rows of
-other engines. Files of keyed tables have it in formats whose files other engines may rewrite; the table itself has it
-from its first row change on (L3)."""
+"""BIGINT column: the row's stamp, which says when it was written (:mod:`trinity.spi.stamps`). NULL in rows of other
+engines. Files of keyed tables have it in formats whose files other engines may rewrite. The table itself has it from
+its first row change on (L3)."""
 
 STORED_NAME = b"trinity.stored_name"
-"""Metadata of an Arrow field of a storage schema: what data files call the column, where that is another name."""
+"""Metadata key of a field in a storage schema: the column's name in data files, where that differs."""
 
 
 @public
@@ -56,14 +56,15 @@ class Column:
         type: a type text of :mod:`trinity.spi.types`.
         nullable: False for NOT NULL.
         default: SQL text of the DEFAULT, or None.
-        comment: what SHOW and DESCRIBE tell about it.
-        field_id: tells the column from every other that the table has had, under whatever name; None for hidden ones.
-        stored: what data files call it, for a format that goes by names there: the name when the column was made, or
-            another one where that was taken. None: its name.
-        within: ids of the fields within a nested type, each before those within it, in a format whose other engines may
-            rename, drop and add such fields. Not part of :meth:`TableDefinition.to_dict`.
-        required: paths of what is NOT NULL within a nested type, as ``("a", "element", "b")``: names of fields, and
-            ``element``, ``key`` and ``value``. Other engines say it. Not part of :meth:`TableDefinition.to_dict`.
+        comment: text that SHOW and DESCRIBE show.
+        field_id: unique among all columns that the table has ever had; None for hidden columns.
+        stored: its name in data files, for a format that goes by names there: the name when the column was made, or
+            another one if that was taken. None when it is ``name``.
+        within: ids of the fields within a nested type, parents first, in a format whose other engines may rename, drop
+            and add such fields. Not part of :meth:`TableDefinition.to_dict`.
+        required: paths of what is NOT NULL within a nested type, such as ``("a", "element", "b")``: names of fields,
+            and ``element``, ``key`` and ``value``. Only other engines declare it. Not part of
+            :meth:`TableDefinition.to_dict`.
     """
 
     name: str
@@ -88,22 +89,22 @@ class Column:
 
     @property
     def identity(self) -> object:
-        """The field id, by which the column is known under whatever name; of one without, its name without case."""
+        """What identifies the column when it is renamed: its field id; without one, its name in lower case."""
         return self.name.lower() if self.field_id is None else self.field_id
 
     def demands_beyond(self, other: Column | None) -> list[str]:
-        """What is NOT NULL of this column, or within it, and not of another one, as dotted paths."""
+        """Return dotted paths that are NOT NULL in this column, itself or within, but not in another one."""
         within = [path for path in self.required if other is None or path not in other.required]
         itself = [()] if not self.nullable and (other is None or other.nullable) else []
         return [".".join((self.name, *path)) for path in (*itself, *within)]
 
     def to_arrow(self) -> pa.Field:
-        """The Arrow field of this column's values in memory."""
+        """Return the Arrow field of this column's values in memory."""
         return pa.field(self.name, arrow_type(self.type), self.nullable)
 
 
 def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
-    """The field of a storage schema, for a format that goes by names in data files; nullable, as all are there."""
+    """Return a column's field of a storage schema, for a format that goes by names in data files; nullable."""
     named = {STORED_NAME: column.stored.encode()} if column.stored else None
     return pa.field(column.name, kind, metadata=named)
 
@@ -118,9 +119,9 @@ class Check:
     """A CHECK constraint: no row may be stored for which it is false; NULL passes (M6).
 
     Attributes:
-        name: told from the table's other constraints without regard to case.
+        name: unique in the table, without regard to case.
         expression: a condition in Spark SQL over the table's columns, by their bare names.
-        every: True for a constraint of the format's own, which every stored row must meet, deleted ones too.
+        every: True for a constraint of the format itself, which all stored rows must satisfy, deleted ones too.
     """
 
     name: str
@@ -130,7 +131,7 @@ class Check:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """Columns, key and properties of a table: all of it but its rows.
+    """Columns, key and properties of a table: all but its rows.
 
     Attributes:
         schema: name of the schema that holds the table.
@@ -140,13 +141,13 @@ class TableDefinition:
         partition_by: partition fields: a column's name, or a transform of one such as ``bucket(8, id)``; in a keyed
             table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
-        dropped: columns that the table has had: their names in data files are not given away again.
-        checks: CHECK constraints. The engine sees to them; an adapter only keeps them.
-        external: True for a table that Trinity did not make: it has no hidden columns, and its files are not Trinity's
-            to replace. Not part of :meth:`to_dict`.
-        id: which of all the tables that have had this name; empty for one made before there were ids, or where nobody
-            gives any. A format with ids of its own has it say those.
-        catalog: name of the catalog, where it is known, for messages. Not part of :meth:`to_dict`.
+        dropped: columns that were dropped; no new column gets their names in data files.
+        checks: CHECK constraints. The engine enforces them; an adapter only stores them.
+        external: True for a table that Trinity did not make: it has no hidden columns, and Trinity may not replace its
+            files. Not part of :meth:`to_dict`.
+        id: unique among the tables that have had this name; empty for a table without one, such as one made before
+            there were ids. A format with table ids of its own uses those.
+        catalog: name of the catalog, for messages; empty when unknown. Not part of :meth:`to_dict`.
     """
 
     schema: str
@@ -163,7 +164,7 @@ class TableDefinition:
 
     @property
     def full_name(self) -> str:
-        """``catalog.schema.table``, or without the catalog where that is not known."""
+        """``catalog.schema.table``, or ``schema.table`` when the catalog is not known."""
         return f"{self.catalog}.{self.schema}.{self.name}" if self.catalog else f"{self.schema}.{self.name}"
 
     @property
@@ -173,16 +174,16 @@ class TableDefinition:
 
     @property
     def ever(self) -> tuple[Column, ...]:
-        """The visible columns and the dropped ones, in the order in which they were made."""
+        """The visible and the dropped columns, in the order in which they were made."""
         return tuple(sorted((*self.visible, *self.dropped), key=lambda c: c.field_id or 0))
 
     @property
     def stored_names(self) -> dict[str, str]:
-        """Name in data files -> name, of the columns where these differ."""
+        """Name in data files -> name, for columns where these differ."""
         return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
-        """NOT NULL columns and CHECK constraints that another definition does not have, as SQL for people."""
+        """Return the NOT NULL and CHECK constraints that another definition does not have, as SQL text for messages."""
         before = {c.identity: c for c in other.columns}
         filled = [path for c in self.columns for path in c.demands_beyond(before.get(c.identity))]
         checks = [f"CHECK ({check.expression})" for check in self.checks if check not in other.checks]
@@ -195,26 +196,26 @@ class TableDefinition:
 
     @property
     def stamped(self) -> bool:
-        """True when rows say when they were written (:data:`STAMP`)."""
+        """True when the table has the column :data:`STAMP`."""
         return any(c.name == STAMP for c in self.columns)
 
     def with_stamps(self) -> TableDefinition:
-        """This definition, its rows saying when they were written."""
+        """Return this definition with the column :data:`STAMP`."""
         return self if self.stamped else self.with_columns([*self.columns, Column(STAMP, "bigint")])
 
     @property
     def partition_fields(self) -> tuple[PartitionField, ...]:
-        """The partition fields, taken apart."""
+        """The partition fields, parsed."""
         names = [c.name for c in self.columns] if self.partition_by else []
         return tuple(parse_partition(text, names) for text in self.partition_by)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that the partitioning is made of, each once."""
+        """The columns that the partition fields use, each once."""
         return tuple(dict.fromkeys(f.column for f in self.partition_fields))
 
     def column(self, name: str) -> Column:
-        """The column of that name, any case.
+        """Return the column of a name, in any case.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, with the nearest name.
@@ -229,34 +230,34 @@ class TableDefinition:
         )
 
     def to_arrow(self) -> pa.Schema:
-        """The Arrow schema of the table's rows in memory, hidden columns included."""
+        """Return the Arrow schema of the table's rows in memory, hidden columns included."""
         return pa.schema([c.to_arrow() for c in self.columns])
 
     def with_columns(self, columns: Iterable[Column]) -> TableDefinition:
-        """This definition with other columns."""
+        """Return this definition with other columns."""
         return replace(self, columns=tuple(columns))
 
     def with_properties(self, properties: Mapping[str, str]) -> TableDefinition:
-        """This definition with other properties."""
+        """Return this definition with other properties."""
         return replace(self, properties=dict(properties))
 
     def with_key(self, names: Iterable[str]) -> TableDefinition:
-        """This definition with another key, names in any case. Raises COLUMN_NOT_FOUND."""
+        """Return this definition with another key, names in any case. Raises COLUMN_NOT_FOUND."""
         return replace(self, primary_key=tuple(self.column(name).name for name in names))
 
     def made(self) -> TableDefinition:
-        """This definition as that of a new table: under an id that no other has."""
+        """Return this definition with a new, unique id."""
         return replace(self, id=uuid.uuid4().hex)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form, read back by :meth:`from_dict`."""
+        """Return a JSON-ready form, which :meth:`from_dict` reads."""
         found = asdict(replace(self, columns=(), dropped=()))
         columns = {"columns": list(map(_column_dict, self.columns)), "dropped": list(map(_column_dict, self.dropped))}
         return {name: value for name, value in (found | columns).items() if name not in ("external", "catalog")}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:
-        """The definition that :meth:`to_dict` wrote."""
+        """Return the definition that :meth:`to_dict` wrote; visible columns without a field id get one."""
         return cls(
             schema=data["schema"],
             name=data["name"],
@@ -270,7 +271,7 @@ class TableDefinition:
         ).numbered()
 
     def numbered(self) -> TableDefinition:
-        """This definition with a field id for every visible column; those that have one keep it."""
+        """Return this definition with a field id for every visible column; columns that have one keep it."""
         taken = itertools.count(1 + max((c.field_id or 0 for c in (*self.columns, *self.dropped)), default=0))
         return self.with_columns(
             c if c.hidden or c.field_id is not None else replace(c, field_id=next(taken)) for c in self.columns

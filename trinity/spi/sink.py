@@ -1,7 +1,7 @@
-"""Sinks: they take Arrow pages on an executor, or in the process, and return fragments.
+"""Sinks: they take Arrow pages, on an executor or in the driver's process, and return fragments.
 
-A sink sees no Spark. It may be run twice for the same rows (retry, speculation): only the fragments that
-``finish_*`` receives count, other files are orphans for vacuum (S6).
+A sink does not use Spark. It may run twice for the same rows (retry, speculation). Only the fragments that
+``finish_*`` receives count; other files are orphans, which vacuum removes (S6).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["DeleteSink", "MergeSink", "Operation", "PageSink", "RowChangeParadig
 
 
 class RowChangeParadigm(str, Enum):
-    """Representation of a changed row in a table (Trino's ``RowChangeParadigm``)."""
+    """How a sink receives a changed row (Trino's ``RowChangeParadigm``)."""
 
     CHANGE_ONLY_UPDATED_COLUMNS = "CHANGE_ONLY_UPDATED_COLUMNS"
-    """A changed row is one row, told which columns changed."""
+    """A changed row is one row, with the columns that changed."""
     DELETE_ROW_AND_INSERT_ROW = "DELETE_ROW_AND_INSERT_ROW"
     """A changed row is a deleted row and an inserted one."""
 
@@ -40,13 +40,13 @@ class PageSink(ABC):
 
     @abstractmethod
     def append_page(self, page: pa.RecordBatch) -> None:
-        """Takes rows in the target's storage schema, checked and cast by the engine. Empty pages do nothing."""
+        """Take rows in the target's storage schema, checked and cast by the engine. Empty pages do nothing."""
 
     @abstractmethod
     def finish(self) -> list[bytes]:
-        """Closes the files and returns their fragments (:meth:`DataFile.to_fragment`); none when there was no row.
+        """Close the files and return their fragments (:meth:`DataFile.to_fragment`); none when there was no row.
 
-        Called once, after the last page; then the driver has them for ``finish_*``.
+        Called once, after the last page. The driver passes the fragments to ``finish_*``.
         """
 
     @abstractmethod
@@ -59,15 +59,15 @@ class MergeSink(ABC):
 
     @abstractmethod
     def store_merged_rows(self, page: pa.RecordBatch) -> None:
-        """Takes a merge page (S1).
+        """Take a merge page (S1).
 
-        Its columns: data columns in table order, then ``operation`` int8, ``case_number`` int32, ``row_id``.
-        A delete+insert sink sees operations 1, 2, 4, 5; a changed-columns sink 1, 2, 3 (S2). Anything else is an error.
+        Its columns are the data columns in table order, then ``operation`` int8, ``case_number`` int32, ``row_id``.
+        A delete+insert sink gets operations 1, 2, 4, 5; a changed-columns sink 1, 2, 3 (S2). Any other is an error.
         """
 
     @abstractmethod
     def finish(self) -> list[bytes]:
-        """Closes the files and returns their fragments: of new files, and of removed ones (:func:`removal`).
+        """Close the files and return their fragments: of new files, and of removed ones (:func:`removal`).
 
         Called once, after the last page.
         """
@@ -77,20 +77,20 @@ class MergeSink(ABC):
 
 
 class DeleteSink(ABC):
-    """Writes down which rows of base files one task of a resolve deletes (R1)."""
+    """Records which rows of base files one task of a resolve deletes (R1)."""
 
     @abstractmethod
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
-        """Adds to the deleted rows of a file. Called once for each file; no other sink has positions of it.
+        """Add to the deleted rows of a file. Called once for each file; no other sink gets positions of it.
 
         Args:
             file: the file as it is in the pinned version, with the rows that are deleted already.
-            positions: places of further rows, in no order.
+            positions: positions of further rows, in no order.
         """
 
     @abstractmethod
     def finish(self) -> list[bytes]:
-        """Closes the files and returns fragments for ``finish_resolve``. Called once, after the last file."""
+        """Close the files and return fragments for ``finish_resolve``. Called once, after the last file."""
 
     @abstractmethod
     def abort(self) -> None:

@@ -1,8 +1,8 @@
-"""Column types: the text in which Trinity names them, and their Arrow form.
+"""Column types: their text in Trinity, and their Arrow form.
 
-A type is written as Spark writes it (``bigint``, ``decimal(10,2)``, ``varchar(20)``,
-``array<struct<a:int>>``), lower case. The same text is kept in every format's metadata, so a type that a
-format lacks (TINYINT in Iceberg, CHAR or TIME in Delta) survives there.
+A type is written as in Spark (``bigint``, ``decimal(10,2)``, ``varchar(20)``, ``array<struct<a:int>>``), in lower
+case. Every format's metadata keep this text, so a type that a format lacks (TINYINT in Iceberg, CHAR or TIME in Delta)
+survives there.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class DataType:
 
     @property
     def limited(self) -> bool:
-        """True for a CHAR or VARCHAR, and for what has one within."""
+        """True for a CHAR or VARCHAR, and for a type that has one within."""
         return self.name in ("char", "varchar") or any(child.limited for child in self.children)
 
     @property
     def parts(self) -> tuple[tuple[str, DataType], ...]:
-        """Name and type of what is right within: fields, ``element``, ``key`` and ``value``."""
+        """Name and type of the direct parts: fields, ``element``, ``key`` and ``value``."""
         names = self.fields or {"array": ("element",), "map": ("key", "value")}.get(self.name, ())
         return tuple(zip(names, self.children, strict=True))
 
@@ -85,7 +85,7 @@ class DataType:
         return self.name
 
     def to_arrow(self) -> pa.DataType:
-        """The Arrow type that holds this type's values in memory."""
+        """Return the Arrow type that holds this type's values in memory."""
         if self.name in _PRIMITIVES:
             return _PRIMITIVES[self.name]
         if self.name in ("char", "varchar"):
@@ -109,7 +109,7 @@ class _Parser:
 
     Args:
         text: the type.
-        void: True where ``void``, the type of NULLs alone, is one.
+        void: True to accept ``void``, the type of NULLs alone.
     """
 
     def __init__(self, text: str, *, void: bool = False) -> None:
@@ -204,7 +204,7 @@ class _Parser:
 
 @lru_cache(maxsize=4096)
 def parse_type(text: str) -> DataType:
-    """Parses a type text, any case, Spark's aliases included.
+    """Parse a type text in any case, Spark's aliases included.
 
     Raises:
         TrinityError: TYPE_MISMATCH when the text names no type that Trinity stores.
@@ -214,7 +214,7 @@ def parse_type(text: str) -> DataType:
 
 @lru_cache(maxsize=4096)
 def parse_given_type(text: str) -> DataType:
-    """Return the type of data, where ``void`` may be a type, of NULLs alone. Raises as :func:`parse_type`."""
+    """Parse the type text of given data, where ``void`` is the type of NULLs alone. Raises as :func:`parse_type`."""
     return _whole(_Parser(text, void=True))
 
 
@@ -226,12 +226,12 @@ def _whole(parser: _Parser) -> DataType:
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of a type text."""
+    """Return the Arrow type of a type text."""
     return parse_type(text).to_arrow()
 
 
 def type_text(arrow: pa.DataType) -> str:
-    """The type text for an Arrow type, widened where Arrow is finer (unsigned, nanoseconds, dictionaries).
+    """Return the type text of an Arrow type; of the nearest type where Trinity lacks it (unsigned, nanoseconds).
 
     Raises:
         TrinityError: TYPE_MISMATCH for Arrow types without a counterpart (durations, unions, 256-bit decimals).
