@@ -1,4 +1,4 @@
-"""``table.merge(...)``: MERGE from a DataFrame, with the habits of Delta's ``DeltaTable.merge``."""
+"""``table.merge(...)``: MERGE from a DataFrame, in the style of Delta's ``DeltaTable.merge``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["MergeBuilder"]
 @public
 @dataclass(frozen=True)
 class MergeBuilder:
-    """A MERGE in the making. Every method returns another builder; nothing runs before :meth:`execute`.
+    """A MERGE that is being built. Each ``when_`` method returns a new builder; :meth:`execute` runs the MERGE.
 
-    Conditions and values are Spark SQL text or Columns, over the target ``t`` and the source ``s`` (or the alias that
-    the source DataFrame has). WHEN clauses are tried in the order in which they are added (M1).
+    Conditions and values are Spark SQL text or Columns, over the target ``t`` and the source ``s`` (or the alias of the
+    source DataFrame). WHEN clauses are tried in the order in which they are added (M1).
     """
 
     table: Target
@@ -37,39 +37,39 @@ class MergeBuilder:
     def when_matched_update(
         self, values: Mapping[str, Expression], condition: Expression | None = None
     ) -> MergeBuilder:
-        """WHEN MATCHED THEN UPDATE SET: column -> new value."""
+        """Add WHEN MATCHED THEN UPDATE SET: column -> new value."""
         return self._with(When.MATCHED, Operation.UPDATE, condition, values)
 
     def when_matched_update_all(self, condition: Expression | None = None) -> MergeBuilder:
-        """WHEN MATCHED THEN UPDATE SET *: every column from the source's of the same name."""
+        """Add WHEN MATCHED THEN UPDATE SET *: every column from the source's of the same name."""
         return self._with(When.MATCHED, Operation.UPDATE, condition, None)
 
     def when_matched_delete(self, condition: Expression | None = None) -> MergeBuilder:
-        """WHEN MATCHED THEN DELETE."""
+        """Add WHEN MATCHED THEN DELETE."""
         return self._with(When.MATCHED, Operation.DELETE, condition, None)
 
     def when_not_matched_insert(
         self, values: Mapping[str, Expression], condition: Expression | None = None
     ) -> MergeBuilder:
-        """WHEN NOT MATCHED THEN INSERT: column -> value; others take their DEFAULT, else NULL."""
+        """Add WHEN NOT MATCHED THEN INSERT: column -> value; others take their DEFAULT, else NULL."""
         return self._with(When.NOT_MATCHED, Operation.INSERT, condition, values)
 
     def when_not_matched_insert_all(self, condition: Expression | None = None) -> MergeBuilder:
-        """WHEN NOT MATCHED THEN INSERT *: every column from the source's of the same name."""
+        """Add WHEN NOT MATCHED THEN INSERT *: every column from the source's of the same name."""
         return self._with(When.NOT_MATCHED, Operation.INSERT, condition, None)
 
     def when_not_matched_by_source_update(
         self, values: Mapping[str, Expression], condition: Expression | None = None
     ) -> MergeBuilder:
-        """WHEN NOT MATCHED BY SOURCE THEN UPDATE SET: column -> new value."""
+        """Add WHEN NOT MATCHED BY SOURCE THEN UPDATE SET: column -> new value."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Operation.UPDATE, condition, values)
 
     def when_not_matched_by_source_delete(self, condition: Expression | None = None) -> MergeBuilder:
-        """WHEN NOT MATCHED BY SOURCE THEN DELETE."""
+        """Add WHEN NOT MATCHED BY SOURCE THEN DELETE."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Operation.DELETE, condition, None)
 
     def execute(self, *, txn: TransactionId | None = None) -> Counts:
-        """Runs the MERGE.
+        """Run the MERGE.
 
         Args:
             txn: (application, version): a retry with the same or a lower version does nothing (L4).

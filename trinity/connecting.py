@@ -1,4 +1,4 @@
-"""Opening of sessions."""
+"""Opens sessions."""
 
 from __future__ import annotations
 
@@ -35,30 +35,29 @@ def connect(
     storage_options: Mapping[str, Any] | None = None,
     allow_code: bool = False,
 ) -> Session:
-    """Opens a session.
+    """Open a session.
 
     Args:
-        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each, which their first
-            tables or schemas make; or ``s3://bucket/path``, ``gs://bucket/path`` or
-            ``abfss://container@account.dfs.core.windows.net/path``, for ``parquet`` and ``delta`` alone, since a
-            catalog of Iceberg's there needs an address, too (docs/object-stores.md).
-        spark: the caller's Spark session; else one is started when first needed. One of Spark Connect has the catalogs
-            ``parquet`` and ``iceberg`` in a folder (docs/clusters.md).
+        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``. Each has a folder in it, which its
+            first table or schema makes. Or ``s3://bucket/path``, ``gs://bucket/path`` or
+            ``abfss://container@account.dfs.core.windows.net/path``, for ``parquet`` and ``delta`` only: an Iceberg
+            catalog in an object store also needs an address (docs/object-stores.md).
+        spark: the caller's Spark session; by default one is started when first needed. With Spark Connect a folder
+            has the catalogs ``parquet`` and ``iceberg`` only (docs/clusters.md).
         catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
-        catalog: current catalog; by default ``parquet``, else the first one given.
+        catalog: current catalog; by default ``parquet`` with a warehouse, else the first of ``catalogs``.
         schema: current schema.
         spark_settings: settings for the Spark that is started, such as ``{"spark.driver.memory": "4g"}``; it is local
             unless ``spark.master`` names a cluster, or ``spark.remote`` a server of Spark Connect (docs/clusters.md).
-        storage_options: how the object store of the warehouse, or of catalogs, is reached: the options of
+        storage_options: options to reach the object store of the warehouse, or of catalogs: those of
             :class:`~trinity.storage.S3Options`, :class:`~trinity.storage.GcsOptions` or
-            :class:`~trinity.storage.AzureOptions`; the environment is asked for what they leave out. A catalog may
-            have its own.
+            :class:`~trinity.storage.AzureOptions`. Missing ones come from the environment. A catalog may have its own.
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
 
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
-            catalogs need; NOT_SUPPORTED for a warehouse in a store that is not known, or that a catalog's format cannot
-            use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached, read or made.
+            catalogs need; NOT_SUPPORTED for a warehouse in a store that Trinity does not know, or that a catalog's
+            format cannot use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached, read or made.
     """
     settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
     wanted: dict[str, dict[str, Any]] = {}
@@ -79,7 +78,7 @@ def connect(
 
 
 def _statements() -> Statements:
-    from trinity.sql import statements  # by the first statement: importing trinity is light
+    from trinity.sql import statements  # only when the first statement runs: importing trinity is light
 
     return statements
 

@@ -42,21 +42,21 @@ class Statements(Protocol):
         params: Any = None,
         txn: TransactionId | None = None,
     ) -> DataFrame:
-        """Runs one statement."""
+        """Run one statement."""
         ...
 
     def split(self, text: str, dialect: str = "spark") -> list[str]:
-        """The statements of a text."""
+        """Split a text into its statements."""
         ...
 
 
 @public
 class Session:
-    """Catalogs of tables over one Spark. Safe to use from several threads, but for :meth:`use`.
+    """Catalogs of tables over one Spark. Safe to use from several threads, except for :meth:`use`.
 
     Attributes:
-        external: the tables that are registered beside those of the catalogs.
-        allow_code: whether SQL may reach code and files.
+        external: the registered tables.
+        allow_code: whether SQL may run code and read files by path.
     """
 
     def __init__(
@@ -100,17 +100,17 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Releases the catalogs. Spark goes on: it serves the whole process, ``session.spark.stop()`` ends it."""
+        """Release the catalogs. Spark serves the whole process and keeps running; ``session.spark.stop()`` ends it."""
         withdraw(self)
         self._catalogs.close()
 
     @property
     def spark(self) -> SparkSession:
-        """The session's Spark; started by the first use, and again where it was stopped since.
+        """The session's Spark. The first use starts it; a later one starts it again if it was stopped.
 
         Raises:
-            TrinityError: CONFIGURATION_INVALID for one that was given to :func:`trinity.connect` and was stopped; and
-                where it cannot be started.
+            TrinityError: CONFIGURATION_INVALID when Spark cannot be started, or was given to :func:`trinity.connect`
+                and was stopped since.
         """
         found = self._running
         if found is not None:
@@ -128,46 +128,47 @@ class Session:
 
     @property
     def _running(self) -> SparkSession | None:
-        """The session's Spark, unless it was stopped."""
+        """The session's Spark; None when it does not run."""
         found = self._spark
         return None if found is None or is_stopped(found) else found
 
     @property
     def timezone(self) -> str:
-        """Spark's session time zone, by which a TIMESTAMP column takes a timestamp without zone."""
+        """Spark's session time zone. A TIMESTAMP column takes timestamps without zone to be in it."""
         own = self._spark if self._spark_is_given else self._running
-        spark = own or running_session()  # that one may lack what tables here need: it is asked for no more
+        spark = own or running_session()  # it may lack what tables here need, so nothing else is read from it
         settings = spark.conf if spark else self._settings
         return normal_zone(settings.get("spark.sql.session.timeZone") or "UTC")
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:
-        """Catalog name -> connector, opened when it is first looked up."""
+        """Catalog name -> connector; the first look-up opens it."""
         return self._catalogs
 
     def format_name(self, catalog: str) -> str:
-        """The connector's name, as in ``USING delta``. Raises CATALOG_NOT_FOUND."""
+        """Return the name of a catalog's connector, as in ``USING delta``. Raises CATALOG_NOT_FOUND."""
         return self._catalogs.format_name(catalog)
 
     def connector(self, catalog: str) -> Connector:
-        """The connector of a catalog, opened by its first use. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""
+        """Return a catalog's connector; its first use opens it. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""
         self._catalogs.check(catalog)
         return self._catalogs[catalog]
 
     # -- names ------------------------------------------------------------------------------------------
 
     def use(self, catalog: str | None, schema: str) -> None:
-        """Makes a schema current. Raises CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND."""
+        """Make a schema current. Raises CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND."""
         catalog = (catalog or self.current_catalog).lower()
         if schema.lower() not in (schemas := self.connector(catalog).metadata.list_schemas()):
             raise _schema_missing(TableName(catalog, schema.lower(), ""), schemas)
         self.current_catalog, self.current_schema = catalog, schema.lower()
 
     def table_name(self, parts: Sequence[str]) -> TableName:
-        """The full name for one to three parts, relative to the current catalog and schema; lower case.
+        """Return the full name, in lower case, for one to three parts, relative to the current catalog and schema.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for more parts, or what cannot name anything (N1); CATALOG_NOT_FOUND.
+            TrinityError: INVALID_ARGUMENTS for another number of parts, or a part that is no name (N1);
+                CATALOG_NOT_FOUND.
         """
         if not 1 <= len(parts) <= 3:
             given = ".".join(parts)
@@ -182,7 +183,7 @@ class Session:
         return self.table_name(name.parts if isinstance(name, TableName) else split_name(name))
 
     def find_table(self, name: TableName) -> Table | None:
-        """The table, or None."""
+        """Return a table, or None."""
         from trinity.table import Table
 
         registered = self.external.find(name)
@@ -196,16 +197,16 @@ class Session:
         return Table(self, name, handle, connector) if handle else None
 
     def list_tables(self, catalog: str, schema: str) -> list[str]:
-        """Names of the tables of a schema, registered ones too, sorted. Raises SCHEMA_NOT_FOUND."""
+        """Return the names of a schema's tables, registered ones too, sorted. Raises SCHEMA_NOT_FOUND."""
         own = self.connector(catalog).metadata.list_tables(schema)
         return sorted({*own, *self.external.names(catalog, schema)})
 
     def table(self, name: TableName | str) -> Table:
-        """The table of that name.
+        """Return the table of a name.
 
         Args:
-            name: ``catalog.schema.table``, or relative to the current schema; a part with a dot or a quote in it stands
-                in backticks (or double quotes), its own backticks doubled.
+            name: ``catalog.schema.table``, or relative to the current schema. Quote a part that contains a dot or a
+                quote with backticks (or double quotes), and double the backticks in it.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for a text that is no name; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or
@@ -220,7 +221,7 @@ class Session:
         return found
 
     def table_missing(self, name: TableName) -> TrinityError:
-        """SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name that is not there, with the nearest one that is."""
+        """Return SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a table that does not exist, with the nearest name."""
         metadata = self.connector(name.catalog).metadata
         schemas = metadata.list_schemas()
         if name.schema not in schemas:
@@ -242,15 +243,15 @@ class Session:
         if_not_exists: bool = False,
         checks: Mapping[str, str] | None = None,
     ) -> Table:
-        """Makes an empty table, after checking its keys and options (K1, U3, V1).
+        """Create an empty table, after checking its keys and options (K1, U3, V1).
 
         Args:
             name: full or relative name.
-            columns: its columns in order; or a schema of Arrow's or of Spark's, whose NOT NULL holds.
+            columns: its columns in order; or an Arrow or Spark schema, whose NOT NULL is kept.
             primary_key: key columns; empty for a plain table.
-            partition_by: partition columns; on Iceberg transforms too, as ``days(ts)`` or ``bucket(8, id)``.
-            properties: table properties, any spelling of docs/upsert.md and docs/merge-engines.md.
-            if_not_exists: return the table that is there, if one is.
+            partition_by: partition columns; on Iceberg also transforms, such as ``days(ts)`` or ``bucket(8, id)``.
+            properties: table properties, in any spelling of docs/upsert.md and docs/merge-engines.md.
+            if_not_exists: True to return the existing table, if there is one.
             checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
 
         Raises:
@@ -282,18 +283,18 @@ class Session:
         *,
         if_not_exists: bool = False,
     ) -> Table:
-        """Makes a table of Trinity's out of one that others wrote, by naming its key (U7).
+        """Register an external or a federated table, and name its key (U7).
 
-        The table is known under the name until :meth:`drop_table` forgets it, in this session and in others of the
-        same warehouse. Its files stay where and as they are.
+        All sessions of the same warehouse see the table under its name, until :meth:`drop_table` removes the
+        registration. Its files stay as they are.
 
         Args:
             name: full or relative name, in any catalog.
             connector: the format: ``parquet``, ``delta``, ``iceberg`` or a third party's.
-            location: the table's folder; None for a table that the catalog of the name has already (a federated one).
-            properties: ``primary-key`` = 'a[,b]', unless the table itself names its key or is a plain one, and every
-                table property that a CREATE TABLE takes.
-            if_not_exists: return the table that has the name, if one has.
+            location: the table's folder; None for a federated table, which the catalog of the name has already.
+            properties: ``primary-key`` = 'a[,b]', unless the table itself names its key or is a plain one; and any
+                table property that CREATE TABLE takes.
+            if_not_exists: True to return the existing table of that name, if there is one.
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, INVALID_ARGUMENTS (no such folder, or of another
@@ -312,7 +313,7 @@ class Session:
 
         found = self._named(full)
         if place is None and self.external.find(full) is None:
-            found = None  # a federated one: its catalog has it under the name
+            found = None  # a federated table: its catalog has it under the name
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def _named(self, name: TableName) -> Table | None:
@@ -321,7 +322,7 @@ class Session:
         return self.find_table(name)
 
     def drop_table(self, name: TableName | str) -> None:
-        """Removes a table and its files; of a registered one only the registration.
+        """Remove a table and its files; of a registered table only the registration.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
@@ -330,19 +331,19 @@ class Session:
         if not self.external.forget(full):
             from trinity.making import owned
 
-            # (one that another one registers meanwhile is not meant)
+            # in the catalog only: a table that is registered meanwhile is another one
             table = owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
             table.connector.metadata.drop_table(table.handle)
 
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
-        """Go back to the newest version that can be read, of a table whose newest metadata is damaged.
+        """Go back to the newest readable version of a table whose newest metadata is damaged.
 
-        What was committed behind it is lost: let nobody write meanwhile. What others took from a Delta log is put back.
+        Later commits are lost, so let nobody write meanwhile. What others removed from a Delta log is put back.
 
         Args:
             name: the table.
-            version: confirms the one to go back to; needed where commits that may be whole are lost.
-            dry_run: True to tell what would be lost, and change nothing.
+            version: confirms the version to go back to; needed when commits are lost that may be whole.
+            dry_run: True to change nothing, and only return what would be lost.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND, BAD_DATA (nothing is left), INVALID_ARGUMENTS (unconfirmed), NOT_SUPPORTED.
@@ -353,16 +354,16 @@ class Session:
         return table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:
-        """Gives each table the compaction that its :meth:`Table.health` asks for; for a scheduler to call.
+        """Give each table the compaction that its :meth:`Table.health` asks for. Meant for a scheduler.
 
-        External tables are left alone. What fails for one table is told in its entry, and the others go on.
+        External tables are skipped. When a table fails, its entry says why, and the others go on.
 
         Args:
-            schema: ``catalog.schema``, or a schema of the current catalog; all schemas of all catalogs without it.
-            vacuum: a duration, as of :meth:`Table.vacuum`, which each table gets, and what has no name in a bucket.
+            schema: ``catalog.schema``, or a schema of the current catalog; by default all schemas of all catalogs.
+            vacuum: a duration as in :meth:`Table.vacuum`: also vacuums each table, and removes unnamed tables.
 
         Returns:
-            an entry for each table, in the order of their names, and for each schema where something had none.
+            an entry for each table, in the order of their names, and for each schema that had unnamed tables.
 
         Raises:
             TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; INVALID_ARGUMENTS for a text that is no duration.
@@ -376,7 +377,7 @@ class Session:
         return [*done, *swept(self._catalogs, place, vacuum)]
 
     def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]:
-        """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""
+        """Return properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""
         return canonical_properties(properties, self._catalogs.property_prefixes(catalog))
 
     # -- SQL --------------------------------------------------------------------------------------------
@@ -389,13 +390,13 @@ class Session:
         dialect: str = "spark",
         txn: TransactionId | None = None,
     ) -> DataFrame:
-        """Runs one statement.
+        """Run one statement.
 
         Args:
-            text: the statement; a trailing ``;`` or comment is fine.
-            params: a value for each ``?`` of the text, or a mapping with those of its ``:name``.
+            text: the statement; it may end with ``;`` or a comment.
+            params: a value for each ``?`` of the text, or a mapping with the values of its ``:name``.
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
-            txn: of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE: (application, version); a retry with the same or a
+            txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE; a retry with the same or a
                 lower version does nothing (L4).
 
         Returns:
@@ -403,12 +404,12 @@ class Session:
             ``num_updated_rows``, ``num_deleted_rows``, ``num_inserted_rows``; for SHOW and DESCRIBE their rows.
 
         Raises:
-            TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and what the statement may raise.
+            TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and the errors of the statement.
         """
         return self._statements().run(self, text, dialect, params, txn)
 
     def script(self, text: str, *, dialect: str = "spark") -> list[DataFrame]:
-        """Runs several statements in order; stops at the first error."""
+        """Run several statements in order; stop at the first error."""
         return [self.sql(statement, dialect=dialect) for statement in self._statements().split(text, dialect)]
 
 

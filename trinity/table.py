@@ -1,4 +1,4 @@
-"""A table: its reads, writes, columns and care."""
+"""A table: its reads, writes, columns and maintenance."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Table:
     Attributes:
         name: full name.
         handle: the connector's handle, unpinned.
-        connector: the connector of the table's catalog, or of its own when it is registered.
+        connector: the connector of the table's catalog; for a registered table one of its own.
     """
 
     def __init__(self, session: Session, name: TableName, handle: TableHandle, connector: Connector) -> None:
@@ -69,7 +69,7 @@ class Table:
         return self.handle.location
 
     def splits(self, version: int | None = None) -> SplitSource:
-        """All that a read needs of a version, or of the newest."""
+        """Return all that a read needs of a version, or of the newest."""
         found = self.connector.metadata.get_splits(replace(self.handle, version=version))
         return replace(found, definition=replace(found.definition, catalog=self.name.catalog))
 
@@ -92,21 +92,22 @@ class Table:
         *,
         where: str | None = None,
     ) -> DataFrame:
-        """The merged rows: at most one per key, deleted keys left out; lazy, but for a look at the keys of a large log.
+        """Return the merged rows: at most one per key, deleted keys left out.
 
-        Of a table with ten thousand base rows and more, the places of the rows that win no key are found at once, by
-        a job over key and ordering columns, and remembered: what reads the rows is then a scan, and the next one, too.
+        The result is lazy, with one exception. For a table of ten thousand base rows or more, a job over key and
+        ordering columns finds the rows that win no key at once. Their positions are remembered, so that this read and
+        the next ones are scans.
 
         Args:
             version: a version of :meth:`history`.
-            timestamp: the newest version that was committed by then; ISO text (in the session's time zone unless
-                it says otherwise) or datetime.
-            where: a predicate on key columns, Spark SQL over bare names. It may leave out files and rows before
-                they are merged, which a filter on the result cannot (L9). Rows are filtered by it.
+            timestamp: reads the newest version that was committed by then; a datetime, or ISO text (in the session's
+                time zone unless it names one).
+            where: a predicate on key columns, Spark SQL over bare names, by which the rows are filtered. It may skip
+                files and rows before they are merged, which a filter on the result cannot (L9).
 
         Raises:
-            TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for what is no predicate; INVALID_ARGUMENTS for an unknown or
-                vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
+            TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for a text that is no predicate; INVALID_ARGUMENTS for an unknown
+                or vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
         """
         from trinity.engine.reading.merged_read import filtered_read
 
@@ -119,7 +120,7 @@ class Table:
         *,
         where: str | None = None,
     ) -> str:
-        """The plan of :meth:`to_df` with these arguments in words: which files, and how; nothing is read.
+        """Describe the plan of :meth:`to_df` with these arguments: which files it reads, and how. Reads no rows.
 
         Raises:
             TrinityError: as :meth:`to_df`.
@@ -136,17 +137,17 @@ class Table:
         timestamp: str | dt.datetime | None = None,
         limit: int | None = None,
     ) -> pa.Table:
-        """The merged rows as Arrow data in this process's memory, in no order.
+        """Return the merged rows as Arrow data in this process's memory, in no order.
 
-        Without a predicate no Spark is needed, and none started, as long as Trinity wrote the files and the engine
-        keeps rows whole; other tables are read by Spark.
+        A read without a predicate does not start Spark, if Trinity wrote the files and the merge engine keeps rows
+        whole. Other reads use Spark.
 
         Args:
             columns: names of the columns, in any case; all by default.
-            where: as of :meth:`to_df`.
-            version: as of :meth:`to_df`.
-            timestamp: as of :meth:`to_df`.
-            limit: the most rows that are wanted; which ones is not said.
+            where: as in :meth:`to_df`.
+            version: as in :meth:`to_df`.
+            timestamp: as in :meth:`to_df`.
+            limit: maximum number of rows; which rows these are is not defined.
 
         Raises:
             TrinityError: as :meth:`to_df`, and COLUMN_NOT_FOUND.
@@ -156,9 +157,9 @@ class Table:
         return arrow_rows(self.session, splits_at(self, version, timestamp), columns, where, limit)
 
     def log(self, version: int | None = None) -> DataFrame:
-        """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
+        """Return the stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
 
-        ``_tier`` is ``base`` (compacted), ``log``, or ``sidecar`` (a tombstone that compaction put aside).
+        ``_tier`` is ``base`` (compacted), ``log``, or ``sidecar`` (a tombstone that compaction moved there).
         """
         from trinity.engine.reading.row_versions import row_versions
 
@@ -175,27 +176,27 @@ class Table:
         compute_updates: bool = True,
         preimages: bool = True,
     ) -> DataFrame:
-        """The change feed: what changed in the merged rows after a version, up to another one (C1-C5); lazy.
+        """Return the change feed: what changed in the merged rows after a version, up to another one (C1-C5). Lazy.
 
         Applied to the read of ``start``, it gives the read of ``end``. Its columns are those of the last version, with
         ``_change_type`` STRING (``insert``, ``delete``, ``update_preimage``, ``update_postimage``),
         ``_commit_version`` BIGINT and ``_commit_timestamp`` TIMESTAMP. Rows come in no order.
 
         Args:
-            start: a version of :meth:`history`; or a time, ISO text (in the session's time zone unless it says
-                otherwise) or datetime.
-            end: likewise; the newest version without it.
-            start_inclusive: True for the changes of ``start`` itself, too.
-            end_inclusive: False to leave those of ``end`` itself out.
-            deduplication_mode: ``dropCarryovers``, or ``netChanges`` for one change per key over all the versions, of
-                the last one that changed it; Spark 4.2's words. What did not change is never shown.
+            start: a version of :meth:`history`; or a time: a datetime, or ISO text (in the session's time zone unless
+                it names one).
+            end: likewise; by default the newest version.
+            start_inclusive: True to include the changes of ``start`` itself.
+            end_inclusive: False to leave out the changes of ``end`` itself.
+            deduplication_mode: ``dropCarryovers``; or ``netChanges`` for one change per key over all the versions, with
+                the last version that changed it (Spark 4.2's words). Unchanged rows are never shown.
             compute_updates: False for a delete and an insert instead of an update's two images.
             preimages: False to leave out the rows before an update.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for a version that is not there or was vacuumed, naming the oldest readable
-                one (L10), for an end before the start, for an unknown mode; DUPLICATE_COLUMN_NAME for a table that has
-                a column of one of the three names.
+            TrinityError: INVALID_ARGUMENTS for an unknown or vacuumed version, naming the oldest readable one (L10),
+                for an end before the start, for an unknown mode; DUPLICATE_COLUMN_NAME for a table with a column of one
+                of the three names.
         """
         from trinity.engine.feed.change_feed import Form, change_feed
         from trinity.engine.feed.interval import Bound
@@ -205,16 +206,16 @@ class Table:
         return change_feed(self, Bound(start, start_inclusive), until, form)
 
     def merge_view_sql(self, dialect: str) -> str:
-        """The merged rows of the newest version as one SELECT, which needs nothing but the engine that runs it.
+        """Return one SELECT of the newest version's merged rows, for an engine without Trinity.
 
-        It lists the files of this version with their commit numbers: rows that are committed later do not show in it,
-        and once :meth:`vacuum` has removed a file it fails.
+        It lists the files of this version with their commit numbers. It does not show rows that are committed later,
+        and fails once :meth:`vacuum` has removed one of the files.
 
         Args:
             dialect: ``duckdb`` or ``spark``.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for another dialect, for a column whose aggregate function cannot be said in it,
+            TrinityError: NOT_SUPPORTED for another dialect, for a column whose aggregate function the dialect lacks,
                 and for a table that only the format's own reader can read; BAD_DATA naming a corrupt or missing file.
         """
         from trinity.engine.reading.merge_view import merge_view_sql
@@ -222,7 +223,7 @@ class Table:
         return merge_view_sql(self.splits(), dialect)
 
     def history(self) -> DataFrame:
-        """The readable commits, newest first (L10).
+        """Return the readable commits, newest first (L10).
 
         Columns: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING, ``details`` MAP<STRING,STRING>.
         """
@@ -233,26 +234,26 @@ class Table:
     # -- writes -----------------------------------------------------------------------------------------
 
     def upsert(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
-        """Appends row versions to a keyed table in one commit, without reading it (architecture.md, A write).
+        """Append row versions to a keyed table in one commit, without reading it (architecture.md, A write).
 
         Args:
-            data: a Spark DataFrame; or Arrow data (anything with ``__arrow_c_stream__``: pyarrow, Polars, DuckDB) or
-                a pandas DataFrame, which are written in this process without a Spark job. Columns are matched by
-                name; a column that is left out takes its DEFAULT, else NULL.
+            data: a Spark DataFrame; or Arrow data (anything with ``__arrow_c_stream__``: pyarrow, Polars, DuckDB) or a
+                pandas DataFrame, which this process writes without a Spark job. Columns match by name; a missing column
+                takes its DEFAULT, else NULL.
             txn: (application, version): a retry with the same or a lower version does nothing (L4).
             evolve: True to add the data's new columns to the table, nullable and at the end, and to give columns the
                 data's wider types (docs/schema-evolution.md).
 
         Raises:
             TrinityError: INVALID_ARGUMENTS on a plain table; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH,
-                CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE, each naming the column, the table being as before.
+                CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE, each naming the column. The table is then unchanged.
         """
         from trinity.engine.appending.append import append_rows
 
         return append_rows(self, data, txn, keyed=True, evolve=evolve)
 
     def append(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
-        """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
+        """Append rows to a plain table in one commit. Arguments as for :meth:`upsert`; errors likewise."""
         from trinity.engine.appending.append import append_rows
 
         return append_rows(self, data, txn, keyed=False, evolve=evolve)
@@ -269,28 +270,30 @@ class Table:
         compact_every: int | None = None,
         evolve: bool = False,
     ) -> StreamingQuery:
-        """Starts a stream into the table: each micro-batch is one commit, exactly once (L4; docs/streaming.md).
+        """Start a stream into the table: each micro-batch is one commit, exactly once (L4; docs/streaming.md).
 
-        Rows of a keyed table are row versions, as in :meth:`upsert`; those of a plain one are appended. A batch without
+        Rows of a keyed table are row versions, as in :meth:`upsert`; rows of a plain one are appended. A batch without
         rows makes no commit. A batch that the table refuses ends the query, and leaves the table as it was.
 
         Args:
             frame: a streaming DataFrame.
-            checkpoint: folder in which Spark keeps how far the stream has come; a stream's own, for good.
+            checkpoint: folder in which Spark notes how far the stream has come. Each stream needs its own, always the
+                same.
             query_name: name of the query in Spark.
-            available_now: True to end when all is read that is there now.
-            processing_time: time between two batches, as "10 seconds"; without it a batch follows the one before.
-            transform: from the DataFrame of a batch to the one of its rows, as
-                ``lambda batch: cdc.debezium(batch, table)``.
-            compact_every: commits after which a thread of this process folds the log in levels, beside the stream.
-            evolve: as of :meth:`upsert`, for each batch.
+            available_now: True to end once all data that is there now is read.
+            processing_time: time between two batches, such as "10 seconds"; by default a batch starts when the last
+                ends.
+            transform: makes a batch's rows from its DataFrame, such as ``lambda batch: cdc.debezium(batch, table)``.
+            compact_every: number of commits after which a thread of this process folds the log in levels, beside the
+                stream.
+            evolve: as in :meth:`upsert`, for each batch.
 
         Returns:
             pyspark's query, running.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for a DataFrame that is no stream, and for arguments that do not fit; and,
-                without ``transform``, what :meth:`upsert` refuses by names and types of columns.
+                without ``transform``, the errors of :meth:`upsert` about names and types of columns.
         """
         from trinity.engine.streaming.stream_in import StreamOptions, stream_in
 
@@ -302,16 +305,16 @@ class Table:
     def delete(
         self, condition_or_keys: str | SparkColumn | Any = None, *, txn: TransactionId | None = None
     ) -> CommitResult:
-        """Deletes rows: from a keyed table by appending their tombstones (U5), from a plain one by rewriting files.
+        """Delete rows: from a keyed table by appending their tombstones (U5), from a plain one by rewriting files.
 
         Args:
-            condition_or_keys: a predicate (Spark SQL text or Column) over the rows; of a keyed table also keys: data as
-                in :meth:`upsert` with the key columns, a list of dicts, or a list of values for a single key column.
-                All rows without it.
-            txn: as of :meth:`upsert`.
+            condition_or_keys: a predicate (Spark SQL text or Column) over the rows; for a keyed table also keys: data
+                as in :meth:`upsert` with the key columns, a list of dicts, or a list of values for a single key column.
+                All rows by default.
+            txn: as in :meth:`upsert`.
 
         Returns:
-            the commit; ``rows`` is the number of rows that were there and now are not.
+            the commit; ``rows`` is the number of deleted rows.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH; TRANSACTION_CONFLICT when other writers kept committing for
@@ -328,12 +331,12 @@ class Table:
         *,
         txn: TransactionId | None = None,
     ) -> Counts:
-        """Changes rows, as SQL's UPDATE does (M9).
+        """Change rows, as SQL's UPDATE does (M9).
 
         Args:
-            condition: which rows, Spark SQL text or Column; all without it.
+            condition: which rows, Spark SQL text or Column; all by default.
             set: column -> new value, Spark SQL text or Column over the old row.
-            txn: as of :meth:`upsert`.
+            txn: as in :meth:`upsert`.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE,
@@ -346,11 +349,11 @@ class Table:
         return update_rows(self, set, condition, txn)
 
     def merge(self, source: Any, on: Expression) -> MergeBuilder:
-        """A MERGE of data into this table, to be given its WHEN clauses and executed.
+        """Begin a MERGE of data into this table. Add its WHEN clauses, then call :meth:`MergeBuilder.execute`.
 
         Args:
-            source: data as in :meth:`upsert`; names of its columns are written ``s.name``, or with the alias that a
-                Spark DataFrame has.
+            source: data as in :meth:`upsert`. Its columns are ``s.name``; if it is a Spark DataFrame with an alias,
+                that stands for ``s``.
             on: which target row (``t.name``) a source row matches, Spark SQL text or Column.
 
         Raises:
@@ -364,19 +367,19 @@ class Table:
     # -- columns and constraints ------------------------------------------------------------------------
 
     def alter(self, *changes: evolve.Change) -> None:
-        """Makes changes of :mod:`trinity.definition.evolve` in their order, in one commit; older versions keep theirs.
+        """Make changes of :mod:`trinity.definition.evolve`, in order, in one commit; older versions keep theirs.
 
         Raises:
-            TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
+            TrinityError: the errors of a change, or of the resulting definition (V1); the table is then as it was.
         """
         altering.alter(self, *changes)
 
     def add_column(self, column: Column, after: str | None = None) -> None:
-        """Adds a nullable column; older rows read NULL there, also when a column of that name was dropped before.
+        """Add a nullable column; older rows read NULL there, even if a column of that name was dropped before.
 
         Args:
             column: the column.
-            after: the column behind which it goes, ``""`` for the first place; the last one when left out.
+            after: the column after which it goes; ``""`` for the first place. By default it goes last.
 
         Raises:
             TrinityError: see :func:`trinity.definition.evolve.added`.
@@ -384,22 +387,23 @@ class Table:
         altering.alter(self, lambda definition: evolve.added(definition, column, after))
 
     def rename_column(self, old: str, new: str) -> None:
-        """Renames a column, in the key and in options too, as :func:`trinity.definition.evolve.rename_column` does."""
+        """Rename a column, in the key and in options too. Raises as :func:`trinity.definition.evolve.rename_column`."""
         altering.alter(self, lambda definition: evolve.rename_column(definition, old, new))
 
     def drop_column(self, name: str) -> None:
-        """Drops a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
+        """Drop a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
         altering.alter(self, lambda definition: evolve.dropped(definition, name))
 
     def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
-        """Gives a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
+        """Give a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
         altering.alter(self, lambda definition: evolve.with_type(definition, name, type))
 
     def set_not_null(self, name: str, not_null: bool = True) -> None:
-        """Declares a column NOT NULL for rows to come, or takes that back.
+        """Declare a column NOT NULL, or nullable again.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION for NULL there; and as :func:`trinity.definition.evolve.with_not_null`.
+            TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; and as
+                :func:`trinity.definition.evolve.with_not_null`.
         """
         if not_null:
             altering.set_not_null(self, name)
@@ -407,10 +411,10 @@ class Table:
             altering.alter(self, partial(evolve.with_not_null, name=name, not_null=False))
 
     def add_check(self, name: str, condition: str) -> None:
-        """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
+        """Add a CHECK constraint: from now on no row is stored for which it is false (M6).
 
         Args:
-            name: of the constraint.
+            name: name of the constraint.
             condition: Spark SQL over bare column names; NULL passes.
 
         Raises:
@@ -419,25 +423,25 @@ class Table:
         altering.add_check(self, Check(name, condition))
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
-        """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""
+        """Drop a CHECK constraint. Raises INVALID_ARGUMENTS when there is none of that name, unless ``if_exists``."""
         altering.alter(self, lambda definition: without_check(definition, name, if_exists=if_exists))
 
     # -- care -------------------------------------------------------------------------------------------
 
     def compact(self, strength: str | bool | None = None, *, full: bool = False) -> CommitResult:
-        """Replaces files by fewer that mean the same (K6, L3). Concurrent appends stay, and count as later.
+        """Replace files by fewer that mean the same (K6, L3). Concurrent appends stay, and count as later.
 
         Args:
-            strength: ``minor``, the default, folds the log by itself, unless it is large beside the base. ``resolve``
-                writes the log's winners beside the base and deletes what they supersede there by position, so that a
-                read is a scan again and no base file is rewritten (R1). ``full`` folds everything into a sorted base,
-                one file per bucket, after which every other engine sees exactly the live rows.
-            full: True is another way to say ``full``.
+            strength: ``minor``, the default, folds the log by itself, unless the log is large compared with the base.
+                ``resolve`` writes the log's winners beside the base and deletes by position what they supersede there;
+                reads are then scans again, and no base file is rewritten (R1). ``full`` folds everything into a sorted
+                base, one file per bucket; every other engine then sees exactly the live rows.
+            full: True means the same as strength ``full``.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for another strength; TRANSACTION_CONFLICT when another compaction replaced
-                the same files meanwhile; NOT_SUPPORTED for an external table that is not the compaction's to fold
-                (docs/external-tables.md), and for a resolve of a table that cannot have it (docs/compaction.md).
+                the same files meanwhile; NOT_SUPPORTED for an external table that compaction may not fold
+                (docs/external-tables.md), and for a resolve of a table that does not allow it (docs/compaction.md).
         """
         from trinity.engine.compacting.after_commit import compacted
         from trinity.merge.strength import Strength
@@ -445,15 +449,15 @@ class Table:
         return compacted(self, Strength.of(strength, full))
 
     def health(self) -> Health:
-        """The state of the table's files, by their statistics alone: what a read costs, and which compaction helps."""
+        """Tell from file statistics alone what a read costs, and which compaction helps."""
         from trinity.engine.compacting.health import health_of
 
         return health_of(self.splits(), self.connector.metadata.since_checkpoint(self.handle))
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
-        """Forgets versions that were replaced longer ago than ``retain``, and removes files that nothing needs.
+        """Forget versions that were replaced longer ago than ``retain``, and remove files that nothing needs.
 
-        Do not retain less than the longest running read or write takes.
+        Retain at least the time that the longest read or write takes.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.
@@ -463,10 +467,10 @@ class Table:
         return vacuum(self, retain)
 
     def set_properties(self, properties: Properties) -> None:
-        """Sets table properties; others stay.
+        """Set table properties; others stay.
 
         Raises:
-            TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or one that would change what stored rows mean.
+            TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or a change of what stored rows mean.
         """
         given = self.session.checked_properties(self.name.catalog, properties)
 
