@@ -1,7 +1,7 @@
 """The code that adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum.
 
-With ``trinity.spi`` and ``trinity.errors`` all that an adapter may import. A few names come from deeper down: options
-of tables and catalogs, quoting, logs and messages that show no secrets (N4).
+An adapter may import this package, ``trinity.spi`` and ``trinity.errors``, and nothing else of Trinity. A few names
+come from other packages: options of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 """
 
 from trinity.merge.options import duration_ms

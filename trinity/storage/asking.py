@@ -1,4 +1,4 @@
-"""Asking again for an outcome that is not known."""
+"""Retries while an outcome is not known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["asking_again"]
 
 
 def asking_again() -> Iterator[float]:
-    """Yield the seconds that have gone by, at once and then after growing pauses, for about a minute."""
+    """Yield the seconds since the start: first at once, then after growing pauses, for about a minute."""
     began, pause = time.monotonic(), store_kind.FIRST_PAUSE.total_seconds()
     while (spent := time.monotonic() - began) < store_kind.UNSURE.total_seconds():
         yield spent

@@ -1,4 +1,4 @@
-"""The place of a table, a folder or a file: one value, and how it is written for each of those who read it.
+"""The place of a table, a folder or a file: one value, and its text for each reader.
 
 Nothing here touches a disk.
 """
@@ -18,7 +18,7 @@ from trinity.storage.store_kinds import KINDS, by_scheme, kind_of
 __all__ = ["Location", "file_uri", "in_bucket", "is_absolute", "local_path", "path_sql", "spark_path"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
-"""The beginning of a URI; ``pathlib`` makes one slash of two."""
+"""The beginning of a URI; ``pathlib`` turns two slashes into one."""
 _STORED: Final = re.compile(r"(?P<scheme>[a-z0-9]+)://?(?P<authority>[^/]*)(?P<path>/.*)?", re.DOTALL)
 _EXAMPLES: Final = ", ".join(kind.example.replace("/path", "/…") for kind in KINDS)
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
@@ -27,15 +27,15 @@ _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a store, in normal form: made by :meth:`of` or :meth:`of_uri`, equal when it is the same place.
+    """A place in a store, in normal form: locations of the same place are equal. Made by :meth:`of` or :meth:`of_uri`.
 
-    As a text, which handles and lists of files have, it is an absolute path, or a URI with nothing escaped, as
-    ``s3://bucket/path``; :meth:`of` makes it of that again.
+    Its text, in handles and file lists, is an absolute path, or a URI without escapes such as ``s3://bucket/path``.
+    :meth:`of` reads that text back.
 
     Attributes:
-        path: from the root of the store: ``/``, or ``/`` before each part and none at the end; no part is ``.`` or
-            ``..``.
-        store: the beginning of the URIs of a bucket, as ``s3://bucket``, ``gs://bucket`` or
+        path: path from the root of the store: ``/``, or ``/`` before each part and none at the end; no part is ``.``
+            or ``..``.
+        store: beginning of a bucket's URIs, such as ``s3://bucket``, ``gs://bucket`` or
             ``abfss://container@account.dfs.core.windows.net``; empty for the local disk.
     """
 
@@ -44,13 +44,13 @@ class Location:
 
     @classmethod
     def of(cls, text: str) -> Location:
-        """The location of a path, or of a URI as table formats write it: with nothing escaped.
+        """Return the location of a path, or of a URI without escapes, as table formats write it.
 
-        A relative path begins at the working directory, ``~`` at a home.
+        A relative path begins at the working directory, ``~`` at a home directory.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for schemes that are neither ``file`` nor those of object stores;
-                CONFIGURATION_INVALID for what cannot be a bucket.
+            TrinityError: NOT_SUPPORTED for schemes other than ``file`` and those of object stores;
+                CONFIGURATION_INVALID for a text that cannot name a bucket.
         """
         if (found := _stored(text)) is not None:
             kind, authority, path = found
@@ -67,14 +67,14 @@ class Location:
 
     @classmethod
     def of_uri(cls, text: str) -> Location:
-        """The location of a URI as Spark's ``_metadata.file_path`` has it: escaped. A path is taken as it is."""
+        """Return the location of an escaped URI, as in Spark's ``_metadata.file_path``; of a path as it is."""
         return cls.of(text if text.startswith("/") else unquote(text))
 
     def __str__(self) -> str:
         return self.store + self.path
 
     def __fspath__(self) -> str:
-        """The path on the local disk. Raises NOT_SUPPORTED for a place in an object store."""
+        """Return the path on the local disk. Raises NOT_SUPPORTED for a place in an object store."""
         if self.store:
             raise TrinityError("NOT_SUPPORTED", f"'{self}' is in an object store, and is no file of this machine.")
         return self.path
@@ -91,12 +91,12 @@ class Location:
 
     @property
     def bucket(self) -> str:
-        """The name of the bucket, or of what a kind of store calls otherwise; empty for the local disk."""
+        """The name of the bucket, or of Azure's container; empty for the local disk."""
         return self.kind.bucket(self.store) if self.store else ""
 
     @property
     def key(self) -> str:
-        """The path as a bucket's objects have it, with no ``/`` before it."""
+        """The key of a bucket's object: the path without its first ``/``."""
         return self.path.removeprefix("/")
 
     @property
@@ -110,11 +110,11 @@ class Location:
         return replace(self, path=self.path.rpartition("/")[0] or "/")
 
     def join(self, *names: str) -> Location:
-        """A location below this one, by names with ``/`` between parts; ``..`` goes up."""
+        """Return the location that names with ``/`` between parts give below this one; ``..`` goes up."""
         return replace(self, path=_normal(os.path.normpath("/".join((self.path, *names)))))
 
     def relative(self, other: Location) -> str | None:
-        """The names by which :meth:`join` comes to the other location, which is this one or below; else None."""
+        """Return the names by which :meth:`join` reaches another location; None if it is not this one or below."""
         if self == other:
             return ""
         above = self.path.rstrip("/") + "/"
@@ -129,17 +129,17 @@ class Location:
 
     @property
     def format_uri(self) -> str:
-        """The URI as Iceberg's metadata has it: with nothing escaped."""
+        """The URI without escapes, as in Iceberg's metadata."""
         return f"{self.store or 'file://'}{self.path}"
 
     @property
     def for_spark(self) -> str:
-        """The text for Spark's readers, which are told to expand no patterns."""
+        """The text for Spark's readers, which get an option not to expand patterns."""
         return f"{self._hadoop}{self.path}"
 
     @property
     def for_sql(self) -> str:
-        """The text for SQL over files by their paths, which expands patterns."""
+        """The text for SQL that reads files by path, which expands patterns."""
         return self._hadoop + _PATTERN.sub(r"\\\1", self.path)
 
     @property
@@ -149,7 +149,7 @@ class Location:
 
     @property
     def _hadoop(self) -> str:
-        """The store as Hadoop's file systems know it; empty for the local disk."""
+        """The store in the spelling of Hadoop's file systems; empty for the local disk."""
         return f"{self.kind.hadoop_scheme}:{self.store.partition(':')[2]}" if self.store else ""
 
 
@@ -158,7 +158,7 @@ def _normal(path: str) -> str:
 
 
 def _stored(text: str) -> tuple[StoreKind, str, str] | None:
-    """The kind of store, the authority in normal form and the path; None for what is in no object store."""
+    """Return the kind of store, the authority in normal form and the path; None for a place in no object store."""
     found = _STORED.fullmatch(text)
     kind = by_scheme(found["scheme"]) if found else None
     if found is None or kind is None:
@@ -174,32 +174,32 @@ def _stored(text: str) -> tuple[StoreKind, str, str] | None:
 
 
 def is_absolute(text: str) -> bool:
-    """True for a path or a URI of its own, False for names below another location."""
+    """Return True for an absolute path or a URI, False for a name below another location."""
     return text.startswith(("/", "file:")) or in_bucket(text)
 
 
 def in_bucket(text: str) -> bool:
-    """True for a location in an object store, as :meth:`Location.of` takes it."""
+    """Return whether a text that :meth:`Location.of` takes is in an object store."""
     found = None if text.startswith("/") else _STORED.match(text)
     return found is not None and by_scheme(found["scheme"]) is not None
 
 
 def local_path(location: str) -> str:
-    """The text of :meth:`Location.of`."""
+    """Return the text of :meth:`Location.of`."""
     return str(Location.of(location))
 
 
 def path_sql(column: str) -> str:
-    """Spark's SQL for :func:`local_path` of a column; what it holds begins with ``file:///``, ``file:/`` or ``/``."""
+    """Return Spark SQL for :func:`local_path` of a column whose texts begin with ``file:///``, ``file:/`` or ``/``."""
     local = f"concat('/', ltrim('/', substr({column}, 6)))"
     return f"CASE WHEN startswith({column}, 'file:') THEN {local} ELSE {column} END"
 
 
 def file_uri(path: str) -> str:
-    """The :attr:`~Location.uri` of a path."""
+    """Return the :attr:`~Location.uri` of a path."""
     return Location.of(path).uri
 
 
 def spark_path(path: str) -> str:
-    """The path as :attr:`~Location.for_sql` says."""
+    """Return the :attr:`~Location.for_sql` of a path."""
     return Location.of(path).for_sql

@@ -34,7 +34,7 @@ from trinity.storage.store import ObjectStore
 __all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
 
 FILE_BYTES: Final = 128 * 1024 * 1024
-"""Rewritten files of together this size make one new file."""
+"""Total size of the rewritten files that make one new file, bytes."""
 
 _ALLOWED: Final = {
     RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: frozenset(
@@ -46,12 +46,12 @@ _DELETES: Final = pa.array([Operation.DELETE, Operation.UPDATE_DELETE], pa.int8(
 
 
 def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
-    """The sink that stores the changes of a table in Parquet files.
+    """Return the sink that stores the changes of a table in Parquet files.
 
     Args:
         provider: makes the page sinks of new rows.
-        merge: what ``begin_merge`` returned.
-        sink: which sink of the statement it is.
+        merge: the handle of ``begin_merge``.
+        sink: identifies the sink within the statement.
     """
     if not merge.insert.definition.keyed:
         return CopyOnWriteMergeSink(provider, merge, sink)
@@ -60,7 +60,7 @@ def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId
 
 
 class _ParquetMergeSink(MergeSink):
-    """The common part of both merge sinks: pages are checked and split, new rows go to a page sink."""
+    """Common part of the merge sinks: checks and splits pages, and gives new rows to a page sink."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         self._provider = provider
@@ -70,7 +70,7 @@ class _ParquetMergeSink(MergeSink):
         self._rows = self._new_sink()
 
     def store_merged_rows(self, page: pa.RecordBatch) -> None:
-        """Takes a merge page (S1). Raises INVALID_ARGUMENTS for an operation that the paradigm does not know (S2)."""
+        """Take a merge page (S1). Raises INVALID_ARGUMENTS for an operation that the paradigm does not know (S2)."""
         if page.num_rows == 0:
             return
         width = len(self._storage)
@@ -101,7 +101,7 @@ class _ParquetMergeSink(MergeSink):
                 )
 
     def abort(self) -> None:
-        """Removes the files of new rows."""
+        """Remove the files of new rows."""
         self._rows.abort()
 
     def _new_sink(self) -> PageSink:
@@ -111,19 +111,19 @@ class _ParquetMergeSink(MergeSink):
         self._rows.append_page(self._data(page.columns))
 
     def _data(self, columns: list[pa.Array]) -> pa.RecordBatch:
-        """The data columns of a page's."""
+        """Return the data columns of a merge page's columns."""
         return pa.RecordBatch.from_arrays(columns[: len(self._storage)], schema=self._storage)
 
     @abstractmethod
     def _delete(self, row_ids: pa.StructArray) -> None:
-        """Takes the row ids of deleted rows."""
+        """Take the row ids of deleted rows."""
 
 
 class CopyOnWriteMergeSink(_ParquetMergeSink):
-    """Plain tables: files that lose rows are written anew without them, so that every reader sees the result.
+    """Sink of plain tables: it rewrites files that lose rows without them, so that every reader sees the result.
 
-    The row id is STRUCT(``file`` STRING, ``pos`` BIGINT); all deletes of a file reach one sink, since the update layout
-    is the file.
+    The row id is STRUCT(``file`` STRING, ``pos`` BIGINT). The update layout is the file, so all deletes of a file reach
+    one sink.
     """
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
@@ -131,7 +131,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
         self._positions: defaultdict[str, list[np.ndarray]] = defaultdict(list)
 
     def finish(self) -> list[bytes]:
-        """Rewrites the touched files and returns the fragments of new and removed files."""
+        """Rewrite the touched files and return the fragments of new and removed files."""
         fragments: list[bytes] = []
         size, store = 0, ObjectStore(self._merge.table.location)
         for file in sorted(self._positions):
@@ -143,7 +143,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
             fragments.append(removal(path))
             about = store.stat(path)
             size += about.size if about else 0
-            if size >= FILE_BYTES:  # small files become one of a good size, large ones stay as many as they are
+            if size >= FILE_BYTES:  # small files become one of a good size, large ones keep their number
                 fragments += self._rows.finish()
                 self._rows, size = self._new_sink(), 0
         return [*self._rows.finish(), *fragments]
@@ -155,7 +155,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
             self._positions[file].append(here.to_numpy(zero_copy_only=False))
 
     def _kept(self, path: str, deleted: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that stay, in storage form."""
+        """Yield the rows of a file that stay, in storage form."""
         deleted = np.sort(deleted)
         first = 0
         try:
@@ -172,27 +172,27 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
 
 
 class VersionMergeSink(_ParquetMergeSink):
-    """Keyed tables: new row versions and tombstones are appended, nothing is read or rewritten.
+    """Sink of keyed tables: it appends new row versions and tombstones; nothing is read or rewritten.
 
-    The row id has key and ordering columns, and the other columns of rows that die. All changes of a key reach one
-    sink: a key that is both vacated and filled writes only the insert (M7), which is how the delete half of an
-    update whose key stays is dropped.
+    The row id has key and ordering columns, and the other columns of deleted rows. All changes of a key reach one sink.
+    For a key that is both deleted and inserted it writes only the insert (M7). So an update that keeps the key writes
+    no tombstone.
     """
 
     _filling_replaces = True
-    """True when a new row replaces what was stored under its key, so that a tombstone before it would be in vain."""
+    """True when a new row replaces what its key had, so that a tombstone before it is needless."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
         self._definition = merge.insert.definition
         self._spec = merge_spec(self._definition)
-        # a format may store columns under other names; keys are taken by their place
+        # a format may store columns under other names, so keys go by position
         self._key = [self._definition.columns.index(self._definition.column(k)) for k in self._spec.key]
         self._filled: list[pa.Table] = []
         self._vacated: list[pa.StructArray] = []
 
     def finish(self) -> list[bytes]:
-        """Writes the tombstones and returns the fragments."""
+        """Write the tombstones and return the fragments."""
         if self._vacated:
             self._rows.append_page(self._tombstones())
         return self._rows.finish()
@@ -205,7 +205,7 @@ class VersionMergeSink(_ParquetMergeSink):
         self._vacated.append(row_ids)
 
     def _keys(self, columns: list[pa.Array]) -> pa.Table:
-        # -0.0 is 0.0 (K2): another writer's file may hold one and the new row the other
+        # -0.0 equals 0.0 (K2): another writer's file may hold one and the new row the other
         alike = [pc.add(c, pa.scalar(0.0, c.type)) if pa.types.is_floating(c.type) else c for c in columns]
         return pa.table(alike, names=[str(i) for i in range(len(alike))])
 
@@ -226,7 +226,7 @@ class VersionMergeSink(_ParquetMergeSink):
         return pa.RecordBatch.from_arrays(columns, schema=self._storage)
 
     def _old(self, row_ids: pa.StructArray, place: int) -> pa.Array:
-        """A column of the row ids in storage form; one that they lack is NULL."""
+        """Return a column of the row ids in storage form; NULL if they lack it."""
         name, stored = self._definition.columns[place].name, self._storage[place].type
         index = row_ids.type.get_field_index(name)
         if index < 0:
@@ -235,9 +235,9 @@ class VersionMergeSink(_ParquetMergeSink):
 
 
 class ColumnMergeSink(VersionMergeSink):
-    """Tables that fold by column: an update is stored as the columns that it changes, a delete as a hard delete (M11).
+    """Sink of tables that fold by column: stores the columns that an update changes, and deletes as hard deletes (M11).
 
-    Hard deletes go to a file before that of the new rows, since a key that is vacated and filled starts blank.
+    The file of hard deletes comes before that of the new rows, since a key that is deleted and inserted starts blank.
     """
 
     _filling_replaces = False
@@ -247,13 +247,13 @@ class ColumnMergeSink(VersionMergeSink):
         self._cuts = provider.create_page_sink(merge.insert.target, replace(sink, order=2 * sink.order))
 
     def finish(self) -> list[bytes]:
-        """Writes the hard deletes and returns the fragments."""
+        """Write the hard deletes and return the fragments."""
         if self._vacated:
             self._cuts.append_page(self._tombstones())
         return [*self._cuts.finish(), *self._rows.finish()]
 
     def abort(self) -> None:
-        """Removes the files."""
+        """Remove the files."""
         self._cuts.abort()
         super().abort()
 
@@ -268,7 +268,7 @@ class ColumnMergeSink(VersionMergeSink):
             self._rows.append_page(self._changed(of_case, self._merge.update_case_columns[number]))
 
     def _changed(self, page: pa.RecordBatch, changed: tuple[str, ...]) -> pa.RecordBatch:
-        """The rows with the columns that they carry; a NOT NULL column keeps its value, which does not count."""
+        """Return rows with only the columns that they carry. A NOT NULL column keeps its value, which is ignored."""
         carried = carried_columns(self._spec, changed)
         columns = [
             page.column(n)

@@ -1,4 +1,4 @@
-"""Parquet files by the paths that lists of files have, opened with pyarrow through the seam."""
+"""Parquet files by the paths of file lists, opened with pyarrow through the storage seam."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _R = TypeVar("_R")
 
 
 def open_parquet(path: str) -> pq.ParquetFile:
-    """A file, to be closed. Raises FileNotFoundError, and what pyarrow raises for one that is damaged."""
+    """Open a file, which the caller closes. Raises FileNotFoundError, and pyarrow's errors for a damaged file."""
     return _opened(path, pq.ParquetFile)
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
-    """The footer of a file. Raises as :func:`open_parquet` does."""
+    """Return the footer of a file. Raises as :func:`open_parquet`."""
     return _opened(path, pq.read_metadata)
 
 
 def parquet_schema(path: str) -> pa.Schema:
-    """A file's columns. Raises as :func:`open_parquet` does."""
+    """Return the Arrow schema of a file. Raises as :func:`open_parquet`."""
     return _opened(path, pq.read_schema)
 
 
@@ -40,15 +40,15 @@ def _opened(path: str, way: Callable[..., _R]) -> _R:
 
 
 def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of a data file, page by page, in storage form; a column that the file lacks is NULL.
+    """Yield the rows of a data file, page by page, in storage form; a column that the file lacks is NULL.
 
     Args:
         path: the file.
-        storage: the columns that are wanted.
-        most_rows: rows of a page at most.
+        storage: the wanted columns.
+        most_rows: maximum number of rows of a page.
 
     Raises:
-        FileNotFoundError: and what pyarrow raises, as :func:`open_parquet`; once the first page is asked for.
+        FileNotFoundError: and pyarrow's errors, as :func:`open_parquet`, with the first page.
     """
     with open_parquet(path) as file:
         in_file = file.schema_arrow

@@ -46,17 +46,17 @@ __all__ = [
 
 ROW_GROUP_ROWS: Final = 1_000_000
 ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
-"""A row group is closed at whichever comes first; one per Arrow batch would cost a tenth in size."""
+"""Either limit closes a row group. One row group per Arrow batch would make files a tenth larger."""
 
 _PAGE_ROWS: Final = 5_000
-"""Rows of a page of a sorted file: a look-up decodes a page a key. With 2,000 a scan would take a fifth longer."""
+"""Rows in a page of a sorted file. A look-up decodes one page per key; with 2,000 a scan takes a fifth longer."""
 
 _SAMPLE: Final = 10_000
 _WORTH: Final = 0.8
-"""The share of its bytes to which Snappy has to bring a column: a scan gains more by doing without it otherwise."""
+"""The share of its bytes to which Snappy must reduce a column; else a scan is faster without Snappy."""
 OWN_ENDING: Final = ".trinity"
-"""The ending of Parquet files in a table's folder that have no rows of it: tombstones, places of deleted rows, changes.
-Other readers of the folder take what ends in ``.parquet`` for rows, as files of that kind did in older releases."""
+"""The ending of Parquet files in a table's folder that hold no rows of it: tombstones, positions of deleted rows,
+changes. Other readers of the folder take every ``.parquet`` file for rows; older releases used that ending here too."""
 _ENDINGS: Final = (".parquet", OWN_ENDING)
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.(parquet|trinity)")
 _SPARK: Final = b"org.apache.spark.version"
@@ -64,7 +64,7 @@ _LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
 
 
 def attempt_id() -> str:
-    """A new id, which keeps the files of two attempts of one task apart (S6)."""
+    """Return a new id, which keeps the files of two attempts at one task apart (S6)."""
     return uuid.uuid4().hex[:8]
 
 
@@ -86,9 +86,9 @@ class SinkFile:
 
 
 def file_name(target: WriteTarget, sink: SinkId, file: SinkFile) -> str:
-    """Name of a sink's file.
+    """Return the name of a sink's file.
 
-    Names sort in the arrival order of the commit; the last part is how Spark recognises a bucket.
+    Names sort in the arrival order of the commit; by the last part Spark recognises a bucket.
     """
     number = f"-{file.number:06d}" if file.number is not None else ""
     bucket = f"_{sink.bucket.index:05d}.c000" if sink.bucket else ""
@@ -96,12 +96,12 @@ def file_name(target: WriteTarget, sink: SinkId, file: SinkFile) -> str:
 
 
 def is_parquet(name: str) -> bool:
-    """Return True for the name of a Parquet file in a table's folder, whatever it holds."""
+    """Return whether a name is that of a Parquet file in a table's folder, whatever the file holds."""
     return name.endswith(_ENDINGS)
 
 
 def is_sink_file(name: str) -> bool:
-    """True when :func:`file_name` gave the name; no other engine gives such names."""
+    """Return whether :func:`file_name` made the name; no other engine makes such names."""
     return _SINK_FILE.fullmatch(name) is not None
 
 
@@ -110,8 +110,8 @@ class ParquetPageSink(PageSink):
 
     Args:
         target: where and how to write.
-        sink: which sink it is.
-        file: which of the sink's files, for a sink that writes several.
+        sink: identifies the sink.
+        file: which of the sink's files it is, for a sink that writes several.
     """
 
     def __init__(self, target: WriteTarget, sink: SinkId, file: SinkFile | None = None) -> None:
@@ -128,7 +128,7 @@ class ParquetPageSink(PageSink):
         self._rows = self._bytes = 0
 
     def append_page(self, page: pa.RecordBatch) -> None:
-        """Buffers the page; writes a row group when enough has come together."""
+        """Buffer the page; write a row group when the buffer is large enough."""
         if page.num_rows == 0:
             return
         self._pages.append(page)
@@ -139,7 +139,7 @@ class ParquetPageSink(PageSink):
 
     @property
     def buffered(self) -> int:
-        """Bytes that wait to be written."""
+        """Bytes that are buffered."""
         return self._bytes
 
     @property
@@ -148,16 +148,16 @@ class ParquetPageSink(PageSink):
         return self._writer is not None
 
     def finish(self) -> list[bytes]:
-        """Closes the file and describes it; no rows, no file."""
+        """Close the file and return its fragment; without rows there is no file and no fragment."""
         fragments = self.close()
         if fragments:
             sync_folders_of(self._target, [self.path])
         return fragments
 
     def close(self) -> list[bytes]:
-        """Closes the file, on disk as :attr:`WriteTarget.sync` says, and describes it; its folder is yet to sync.
+        """Close the file and return its fragment. Syncs the file as :attr:`WriteTarget.sync` says, but not its folder.
 
-        A file of one row group is written again where the store refuses a key that can be renewed.
+        When the store refuses a key that can be renewed, a file of one row group is written again.
         """
         if self._writer is not None or not is_granted(self._store.location):
             return self._close()
@@ -181,14 +181,14 @@ class ParquetPageSink(PageSink):
             return [self._describe(self._footers[0]).to_fragment()]
 
     def abort(self) -> None:
-        """Removes the file."""
+        """Remove the file."""
         self._pages.clear()
         if self._leave():
             with contextlib.suppress(TrinityError):
                 self._store.delete([self._name])
 
     def _leave(self) -> bool:
-        """Closes a file that is not finished; True when there is one."""
+        """Close an unfinished file; return whether there was one."""
         writer, self._writer = self._writer, None
         self._footers.clear()
         if writer is None:
@@ -199,7 +199,7 @@ class ParquetPageSink(PageSink):
         return True
 
     def flush(self) -> None:
-        """Writes what is buffered as a row group."""
+        """Write the buffered rows as a row group."""
         if not self._pages:
             return
         table = self._stamped(pa.Table.from_batches(self._pages, self._target.storage))
@@ -225,7 +225,7 @@ class ParquetPageSink(PageSink):
             Location.of(self.path).for_arrow,
             self._schema,
             filesystem=self._store.filesystem,
-            # (a log is read few times, and its bytes are what a commit costs)
+            # a log is read few times, and a commit costs what its bytes cost
             compression=_codecs(first, dictionaries) if self._sink.tier is Tier.BASE else "snappy",
             store_decimal_as_integer=True,
             use_dictionary=dictionaries,
@@ -255,7 +255,7 @@ class ParquetPageSink(PageSink):
 
 
 def sync_folders_of(target: WriteTarget, paths: Iterable[str]) -> None:
-    """Waits until the entries of a target's new files are on disk, in their folders and those above, each once."""
+    """Sync the folders of a target's new files, and those above, each once."""
     if target.sync:
         store = ObjectStore(target.folder)
         with file_errors(store.root):
@@ -263,24 +263,24 @@ def sync_folders_of(target: WriteTarget, paths: Iterable[str]) -> None:
 
 
 def _folders_of(name: str) -> list[str]:
-    """The folders of an object below its store, the lowest first and the store's own last."""
+    """Return the folders of an object below its store, the lowest first and the store's own last."""
     parts = name.split("/")
     return ["/".join(parts[:count]) for count in range(len(parts) - 1, -1, -1)]
 
 
 def _leaves(storage: pa.Schema) -> dict[str, str]:
-    """Path of every stored column, those within nested types too -> its physical type."""
+    """Return path -> physical type of every stored column, those within nested types too."""
     footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(pa.BufferOutputStream(), storage, metadata_collector=footers):
-        pass  # an empty file tells them
+        pass  # the footer of an empty file has them
     columns = [footers[0].schema.column(i) for i in range(footers[0].num_columns)]
     return {c.path: c.physical_type for c in columns}
 
 
 def _repeats(rows: pa.Table, path: str) -> bool:
-    """True when a dictionary is worth its bytes: not for a column whose first values hardly repeat.
+    """Return whether a dictionary is worth its bytes: not for a column whose first values hardly repeat.
 
-    Arrow keeps a dictionary until it is full, which costs a quarter more than plain values if all differ.
+    Arrow keeps a dictionary until it is full. If all values differ, that costs a quarter more than plain values.
     """
     if path not in rows.schema.names:
         return True
@@ -289,7 +289,7 @@ def _repeats(rows: pa.Table, path: str) -> bool:
 
 
 def _codecs(rows: pa.Table, dictionaries: Sequence[str]) -> dict[str, str]:
-    """Path of every stored column -> Snappy, or none where the first page's bytes hardly shrink by it."""
+    """Return path -> codec of every stored column: Snappy, or none where the first page hardly shrinks by it."""
     footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(
         pa.BufferOutputStream(),
@@ -317,10 +317,10 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
 
 
 def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnStats]:
-    """Bounds of top-level columns, from the footer's row groups.
+    """Return statistics of top-level columns, from the footer's row groups.
 
-    A bound is left out that Python cannot hold (years beyond 1 to 9999), or whose calendar is not today's: files that
-    Spark wrote by the Julian one say so.
+    Left out are bounds that Python cannot hold (years beyond 1 to 9999), and dates and timestamps of files that Spark
+    wrote by the Julian calendar, as their metadata say.
     """
     julian = _LEGACY_CALENDAR in (footer.metadata or {}) or (footer.metadata or {}).get(_SPARK, b"3") < b"3"
     wanted = {
@@ -353,7 +353,7 @@ def _bound(chunk: Any, side: str) -> Any:
 
 
 class file_errors:
-    """Maps the operating system's errors to FILESYSTEM_ERROR, naming the file; one taken away is a conflict."""
+    """Maps errors of the operating system and of stores to Trinity's; for a file that is gone TRANSACTION_CONFLICT."""
 
     def __init__(self, path: str) -> None:
         self.path = path

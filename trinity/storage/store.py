@@ -1,9 +1,8 @@
 """The seam to storage: the objects below one location, with an atomic put-if-absent.
 
-Whatever is read or written of a table goes through here. Names are relative to the store's location, ``/`` between
-parts. What a local disk alone has, hard links, renames, syncs and locks, is in the modules ``local_…`` of this package,
-what all object stores have in those named ``bucket_…`` and ``store_…``, what one kind alone has in ``s3``, ``gcs``,
-``azure``.
+All reads and writes of tables go through here. Names are relative to the store's location, with ``/`` between parts.
+The modules ``local_…`` of this package are about the local disk: hard links, renames, syncs and locks. Those named
+``bucket_…`` and ``store_…`` are about all object stores, and ``s3``, ``gcs``, ``azure`` about one kind.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class ObjectStore:
 
     @cached_property
     def _objects(self) -> Objects:
-        """The kind of store, asked for by the first use: a store of a table that is never read costs nothing."""
+        """The objects of the store's kind, made by the first use: a store that is never used costs nothing."""
         if self.location.on_disk:
             return _DISK
         from trinity.storage.bucket_objects import BucketObjects
@@ -52,68 +51,70 @@ class ObjectStore:
 
     @property
     def on_disk(self) -> bool:
-        """True on the local disk, where looking costs nothing; False where each question is a request."""
+        """True on the local disk, where a look costs nothing; False where each look is a request."""
         return self.location.on_disk
 
     @property
     def filesystem(self) -> FileSystem:
-        """The file system with which pyarrow opens the store's objects, by :attr:`Location.for_arrow`."""
+        """The file system by which pyarrow opens the store's objects; paths are :attr:`Location.for_arrow`."""
         return self._objects.filesystem
 
     # -- names ------------------------------------------------------------------------------------------
 
     def path(self, name: str) -> str:
-        """Absolute path of an object, as lists of files have it; an absolute path stays as it is."""
+        """Return the absolute path of an object, as file lists have it; an absolute path stays as it is."""
         if name.startswith("/") or in_bucket(name):
             return name
         return f"{self.root}/{name}" if name else self.root
 
     def resolve(self, text: str) -> str:
-        """Absolute path of what a format's metadata says, by names below this store or by a path or URI of its own."""
+        """Return the absolute path of a text in a format's metadata: a name below this store, or a path or URI."""
         return str(Location.of(text)) if is_absolute(text) else self.path(text)
 
     def relative(self, path: str) -> str:
-        """The part of an absolute path below this store's root; other paths as they are."""
+        """Return the part of an absolute path below this store's root; other paths as they are."""
         return path.removeprefix(self.root + "/")
 
     # -- reading ----------------------------------------------------------------------------------------
 
     def exists(self, name: str) -> bool:
-        """True when the object, or a folder of that name, exists; in a bucket there are no folders."""
+        """Return whether an object of that name exists; on a disk also for a folder."""
         with storage_errors(self.path(name)):
             return self._objects.exists(self.path(name))
 
     def is_folder(self, name: str = "") -> bool:
-        """True when there is a folder of that name; where there are no folders, when objects have names below it."""
+        """Return whether there is a folder of that name; in a bucket, whether objects have names below it."""
         with storage_errors(self.path(name)):
             return self._objects.is_folder(self.path(name))
 
     def stat(self, name: str) -> Stat | None:
-        """Facts about an object, or a folder of that name; None when it is missing."""
+        """Return facts about an object; on a disk also about a folder. None when it is missing."""
         with storage_errors(self.path(name)):
             return self._objects.stat(self.path(name))
 
     def get(self, name: str) -> bytes:
-        """The object's bytes. Raises FileNotFoundError when it is missing."""
+        """Return the object's bytes. Raises FileNotFoundError when it is missing."""
         with storage_errors(self.path(name)):
             return self._objects.read(self.path(name))
 
     def list(self, prefix: str = "", *, after: str | None = None) -> list[Entry]:
-        """Objects below a folder, sorted by path; only those behind ``after`` when given."""
+        """Return the objects below a folder, sorted by path; with ``after``, only those behind it."""
         with storage_errors(self.path(prefix)):
             return sorted(self._objects.list(self.root, prefix, after), key=lambda e: e.path)
 
     def names(self, folder: str = "") -> Sequence[str]:
-        """Names of the objects and folders right in a folder, in no order; none where there is no folder."""
+        """Return the names of the objects and folders directly in a folder, in no order; none without a folder."""
         with storage_errors(self.path(folder)):
             return self._objects.names_in(self.path(folder))
 
     def walk(self, *endings: str, hidden: str) -> Iterator[tuple[str, Stat]]:
-        """Objects with one of some endings, and what is known of each, in no order; without those that go meanwhile.
+        """Yield objects whose names have one of some endings, with their facts, in no order.
+
+        Objects that are removed meanwhile are left out.
 
         Args:
-            endings: how the names end.
-            hidden: signs; an object or folder whose own name begins with one of them is passed over.
+            endings: endings of the names.
+            hidden: characters; objects and folders whose own name begins with one of them are skipped.
         """
         with storage_errors(self.root):
             for path, found in self._objects.walk(self.root, hidden, endings):
@@ -124,19 +125,19 @@ class ObjectStore:
     def put_if_absent(self, name: str, data: bytes, *, commits: bool = True) -> None:
         """Put an object whole, or not at all: the name appears with its bytes, also after a crash.
 
-        From then on nothing is told but success. An answer that is lost or not clear is settled by looking at what is
-        there, for as long as a minute.
+        No later failure is reported once the object is there. When an answer is lost or unclear, the object is looked
+        at to learn the outcome, for up to a minute.
 
         Args:
-            name: the object's.
-            data: its bytes. Two writers at once put different ones, or none of them cares who was first.
-            commits: False for an object that no version and no name hangs on.
+            name: the object's name.
+            data: its bytes. Concurrent writers put different bytes, or do not care who was first.
+            commits: False for an object on which no version and no name depends.
 
         Raises:
             AlreadyExists: another writer was first.
-            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it was put (FILESYSTEM_ERROR where nothing
-                hangs on it); NOT_SUPPORTED on a file system without hard links; CONFIGURATION_INVALID in an object
-                store that puts over what is there.
+            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it was put (FILESYSTEM_ERROR if not
+                ``commits``); NOT_SUPPORTED on a file system without hard links; CONFIGURATION_INVALID in an object
+                store that overwrites existing objects.
         """
         path = self.path(name)
         try:
@@ -148,52 +149,52 @@ class ObjectStore:
             raise TrinityError("FILESYSTEM_ERROR", f"'{path}' cannot be written: {unknown}") from unknown
 
     def put(self, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Puts an object, or another one in the place of one that is there, whole or not at all.
+        """Put an object whole, or not at all; it replaces an existing one.
 
         Args:
-            name: the object's, in a folder that is there.
+            name: the object's name, in a folder that exists.
             data: its bytes.
-            sync: False for one that may be lost with a crash of the machine.
+            sync: False for an object that may be lost when the machine crashes.
         """
         with storage_errors(self.path(name)):
             self._objects.replace(self.path(name), data, sync=sync)
 
     def delete(self, names: Iterable[str]) -> None:
-        """Deletes objects; those already gone do not matter."""
+        """Delete objects; those already gone do not matter."""
         self._objects.remove(map(self.path, names))
 
     def delete_below(self, folder: str) -> None:
-        """Deletes the objects below a folder, as far as they can be."""
+        """Delete the objects below a folder, as far as possible."""
         self._objects.remove_below(self.path(folder))
 
     @property
     def longest_move(self) -> int | None:
-        """The bytes of the largest object that may get another name; None where any may."""
+        """Size in bytes of the largest object that :meth:`move` can move; None for no limit."""
         return None if self.on_disk else self.location.kind.longest_copy
 
-    # -- streams, and what others than this store put; errors are the system's ----------------------------
+    # -- streams, and objects that others put; errors are the operating system's ---------------------------
 
     def make_folder(self, name: str = "", *, sync: bool = True) -> None:
-        """Makes a folder, with those above it.
+        """Make a folder, with those above it.
 
         Args:
-            name: the folder's.
-            sync: whether it is on disk before this returns.
+            name: the folder's name.
+            sync: whether to wait until it is on disk.
         """
         self._objects.make_folder(self.path(name), sync=sync)
 
     def writer(self, name: str, *, new: bool = True, listed: bool = False) -> BinaryIO:
-        """A stream into an object, which is on disk when it is closed; its folder is made.
+        """Return a stream into an object, which is on disk once the stream is closed. Makes its folder.
 
         Args:
-            name: the object's.
-            new: False for one that may take the place of another; otherwise that is a FileExistsError.
-            listed: whether its name is on disk by then, too.
+            name: the object's name.
+            new: True to raise FileExistsError for an existing object, False to replace it.
+            listed: whether its name is then on disk too.
         """
         return self._objects.writer(self.path(name), new=new, listed=listed)
 
     def move(self, name: str, new: str) -> None:
-        """Gives an object another name, in one step; one that has that name goes.
+        """Give an object another name, in one step; it replaces an object of that name.
 
         In a bucket it is two steps, a copy and a deletion: between them the object has both names.
 
@@ -203,13 +204,13 @@ class ObjectStore:
         self._objects.move(self.path(name), self.path(new))
 
     def set_modified(self, name: str, modified_ns: int) -> None:
-        """Says of an object that it was put at another time, nanoseconds since the epoch."""
+        """Set the modification time of an object, nanoseconds since the epoch."""
         self._objects.set_modified(self.path(name), modified_ns)
 
     def sync(self, name: str) -> None:
-        """Waits until the bytes of an object are on disk."""
+        """Wait until the bytes of an object are on disk."""
         self._objects.sync(self.path(name))
 
     def sync_folders(self, names: Iterable[str]) -> None:
-        """Waits until the entries of folders are on disk, each once."""
+        """Wait until the entries of folders are on disk, each once."""
         self._objects.sync_folders(map(self.path, names))

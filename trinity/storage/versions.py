@@ -1,6 +1,6 @@
-"""Metadata of a format that keeps, for each version, a list of files: everything but how a version is kept.
+"""Metadata of a format that stores a list of files for each version: all but how a version is stored.
 
-A format that can read a version and put the next one if nobody else has is an adapter with three methods more.
+An adapter on top of it has three methods: the number of the newest version, how to read one, how to write the next.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ _T = TypeVar("_T")
 
 
 class VersionedMetadata(RowChanges):
-    """The SPI from begin to finish, over versions that the adapter reads and writes.
+    """Implements reads and writes of the SPI over versions that the adapter reads and writes.
 
-    An adapter adds the names of its tables, ``create_table`` (see :meth:`make_table`) and ``drop_table`` (see
-    :class:`~trinity.storage.FolderMetadata`), and the three methods that follow. The others it may override.
+    An adapter adds the names of its tables, ``create_table`` (see :meth:`make_table`), ``drop_table`` (see
+    :class:`~trinity.storage.FolderMetadata`), and the three abstract methods. It may override the others.
     """
 
     keeps_deletes: ClassVar[bool] = False
-    """True for an adapter that keeps with a version each file's :attr:`~trinity.spi.DataFile.deletes` (R1)."""
+    """True for an adapter whose versions store each file's :attr:`~trinity.spi.DataFile.deletes` (R1)."""
 
     @abstractmethod
     def newest_version(self, table: TableHandle) -> int:
-        """Number of the newest version, by whoever committed it. Raises TABLE_NOT_FOUND."""
+        """Return the number of the newest version, whoever committed it. Raises TABLE_NOT_FOUND."""
 
     @abstractmethod
     def read_version(self, table: TableHandle, number: int) -> TableVersion:
-        """A version that was written, and never changes: an adapter may keep those that it has read.
+        """Read a version. Versions never change, so an adapter may cache them.
 
         Raises:
             TrinityError: BAD_DATA naming a corrupt or missing file.
@@ -75,28 +75,31 @@ class VersionedMetadata(RowChanges):
 
     @abstractmethod
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
-        """Makes a version readable, whole or not at all: the one atomic step of a commit (L6).
+        """Make a version readable, whole or not at all: the one atomic step of a commit (L6).
 
         Raises:
-            CommitRaced: another writer took the number; the commit is checked again and tried under the next one.
-            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it is readable, as ``put_if_absent`` does.
+            CommitRaced: another writer took the number; the commit is checked again and retried under the next one.
+            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it is readable, as for ``put_if_absent``.
         """
 
     def storage_schema(self, definition: TableDefinition) -> pa.Schema:
-        """Physical Arrow schema of the files: Trinity's types as they are, unless the format lacks some.
+        """Return the physical Arrow schema of the files: Trinity's types as they are, unless the format lacks some.
 
-        All nullable: the engine checks NOT NULL when it writes.
+        All fields are nullable: the engine checks NOT NULL when it writes.
         """
         return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
 
     def load_version(self, table: TableHandle) -> TableVersion:
-        """The handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
+        """Return the handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
         return version_at(table, self.newest_version(table), partial(self.read_version, table))
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
-        """Write a version; whatever the answer is, one that is there and ours stands. Raises as :meth:`write_version`.
+        """Write a version. After an error, read it back: if it is there and ours, it is committed.
 
-        An adapter whose ``write_version`` tells nothing but what is so may leave out the look.
+        An adapter whose ``write_version`` always reports the true outcome may skip the check.
+
+        Raises:
+            CommitRaced, TrinityError: as :meth:`write_version`.
         """
         try:
             self.write_version(table, version)
@@ -112,10 +115,10 @@ class VersionedMetadata(RowChanges):
                 raise
 
     def has_version(self, table: TableHandle, version: TableVersion) -> bool:
-        """Return True when a version is there that this writer has written.
+        """Return whether a version exists and this writer wrote it.
 
         Raises:
-            TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED where it cannot be asked.
+            TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED when it cannot be read.
         """
         try:
             return self.read_version(table, version.number).commit == version.commit
@@ -127,12 +130,12 @@ class VersionedMetadata(RowChanges):
             return False
 
     def forget_cached(self, table: TableHandle) -> None:
-        """Forgets the versions that were read, for a repair, which asks storage what can be read."""
+        """Drop cached versions, for a repair, which must read from storage."""
 
     # -- tables -----------------------------------------------------------------------------------------
 
     def make_table(self, table: TableHandle, definition: TableDefinition) -> TableHandle:
-        """Commits version 0 of a table. Raises TABLE_ALREADY_EXISTS for one that another has made meanwhile."""
+        """Commit version 0 of a table. Raises TABLE_ALREADY_EXISTS when another writer made it meanwhile."""
         try:
             self.commit_version(table, TableVersion.first(definition))
         except CommitRaced as taken:
@@ -171,7 +174,7 @@ class VersionedMetadata(RowChanges):
         return [_entry(version) for version in self._readable(table)]
 
     def changes_since(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
-        """The changes committed since a version, compactions left out; None once vacuum has forgotten that version."""
+        """Return the changes committed since a version, without compactions; None once vacuum forgot that version."""
         first = pinned.version or 0
         if first < newest.oldest:
             return None
@@ -227,9 +230,9 @@ class VersionedMetadata(RowChanges):
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Deletes the data files that no readable version needs, and returns them."""
+        """Delete the data files that no readable version needs, and return them."""
         needed = {path for version in self._readable(table) for file in version.files for path in file.needs}
-        self._newest(table)  # or another table has the name now, and these are not its files
+        self._newest(table)  # raises when another table has the name now, whose files these are not
         return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
@@ -249,7 +252,7 @@ class VersionedMetadata(RowChanges):
         return commit_loop(table.location, attempt)
 
     def is_damaged(self, table: TableHandle, number: int) -> bool:
-        """Return True when a version that cannot be read is damaged itself, and not just built on one that is."""
+        """Return whether an unreadable version is damaged itself, and not only built on a damaged one."""
         return True
 
     # -- helpers ----------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ class VersionedMetadata(RowChanges):
         return self.load_version(replace(table, version=None))
 
     def _readable(self, table: TableHandle) -> list[TableVersion]:
-        """The readable versions, oldest first."""
+        """Return the readable versions, oldest first."""
         newest = self._newest(table)
         return [*(self.read_version(table, n) for n in range(newest.oldest, newest.number)), newest]
 
@@ -276,9 +279,9 @@ class _Attempt(Attempt):
     """An attempt at a commit.
 
     Attributes:
-        metadata: puts the version.
-        table: the handle, pinned to the table.
-        newest: its newest version.
+        metadata: commits the version.
+        table: the handle, pinned to the table's id.
+        newest: the table's newest version.
     """
 
     metadata: VersionedMetadata
@@ -312,7 +315,7 @@ class _Attempt(Attempt):
         return self.put_version(replace(self.newest, operation=change.operation, files=files, txns=txns))
 
     def put_version(self, changed: TableVersion) -> int:
-        """Put the next version, made of the newest one but for its number, time and id; return its number."""
+        """Put a changed version as the next one, with its own number, time and id; return its number."""
         number = self.newest.number + 1
         made = replace(
             changed,
