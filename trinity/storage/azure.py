@@ -1,4 +1,4 @@
-"""Containers of Azure's Blob Storage and Data Lake Storage: one account's objects by the Blob API."""
+"""Containers of Azure Blob Storage and Data Lake Storage: objects of one account, by the Blob API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAIN: Final = {
     "fs.abfss.impl": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
     "fs.azure.always.use.https": "false",
 }
-_PATIENCE: Final = {  # of milliseconds: five times at most, each with four seconds without an answer
+_PATIENCE: Final = {  # milliseconds; at most five attempts, each of four seconds without an answer
     "io.retry.max.retries": "4",
     "io.retry.min.backoff.interval": "500",
     "io.retry.backoff.interval": "500",
@@ -40,21 +40,21 @@ _OAUTH: Final = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
 
 
 class AzureOptions(StoreOptions):
-    """Options of a container of Azure's; the account is said by the location.
+    """Options of an Azure container; the location names the account.
 
-    Without a key the environment is asked: ``AZURE_STORAGE_ACCOUNT_KEY`` and its like, a client's secret, a workload's
-    identity, that of the machine.
+    Without a key the environment applies: ``AZURE_STORAGE_ACCOUNT_KEY`` and the like, a client secret, a workload
+    identity, the machine's identity.
 
     Attributes:
-        endpoint: URL of the account's Blob service, for another one than ``https://<account>.blob.core.windows.net``.
+        endpoint: URL of the account's Blob service, if not ``https://<account>.blob.core.windows.net``.
         account_key: the account's key.
         sas_token: a shared access signature.
-        tenant_id: with ``client_id`` and ``client_secret`` a service principal of Entra.
-        client_id: see there.
-        client_secret: see there.
-        token: a bearer token, which nobody renews.
-        allow_http: True for an endpoint without TLS.
-        anonymous: True for a public container that is read without a key.
+        tenant_id: a service principal of Entra, with ``client_id`` and ``client_secret``.
+        client_id: see ``tenant_id``.
+        client_secret: see ``tenant_id``.
+        token: a bearer token, which is not renewed.
+        allow_http: True to allow an endpoint without TLS.
+        anonymous: True to read a public container without a key.
     """
 
     prefix: ClassVar[re.Pattern[str]] = re.compile(r"^(azure_storage_|azure_|adls\.)")
@@ -87,7 +87,7 @@ class AzureOptions(StoreOptions):
 
     @property
     def way(self) -> str | None:
-        """The way to sign requests, as obstore calls it; None where there is no key. Options are resolved."""
+        """The way to sign requests, by obstore's name; None without a key. For resolved options."""
         ways = {
             "bearer_token": self.token,
             "access_key": self.account_key,
@@ -149,12 +149,12 @@ class _Account(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The name by which Hadoop knows it."""
+        """The account's host name in Hadoop."""
         return f"{self.name}.dfs.{self.cloud}"
 
 
 class Azure(StoreKind):
-    """The kind: ``abfss://container@account.dfs.core.windows.net``."""
+    """The kind of stores ``abfss://container@account.dfs.core.windows.net``."""
 
     name: ClassVar[str] = "Azure"
     container: ClassVar[str] = "container"
@@ -167,7 +167,7 @@ class Azure(StoreKind):
     at_once: ClassVar[int] = 256
     spark: ClassVar[SparkRequirements] = SparkRequirements(
         packages=(_HADOOP_AZURE,),
-        settings={  # what Spark has by itself, or what the older driver for wasb: alone needs
+        settings={  # excludes what Spark has itself, or what only the older driver for wasb: needs
             "spark.jars.excludes": "com.microsoft.azure:azure-storage,com.fasterxml.jackson.core:*,"
             "org.apache.httpcomponents:*,org.slf4j:slf4j-api,commons-codec:commons-codec,commons-logging:commons-logging"
         },
@@ -196,7 +196,7 @@ class Azure(StoreKind):
         return {f"fs.azure.{name}.{_account(store).host}": value for name, value in _PATIENCE.items()}
 
     def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
-        # without TLS: what ABFS asks of all accounts alike
+        # without TLS ABFS needs settings that hold for all accounts
         return _PLAIN if (options.endpoint or "").startswith("http://") else {}
 
 
@@ -221,14 +221,14 @@ def _client(store: str, options: AzureOptions, once: bool) -> AzureStore:
         "client_secret": options.client_secret,
         "token": options.token,
         "skip_signature": options.anonymous or None,
-        "credential_type": options.way,  # whatever else the environment has
+        "credential_type": options.way,  # so that other keys in the environment do not count
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
     return AzureStore(account.container, config=config, **patience(options, once=once))
 
 
 def _keys(options: AzureOptions) -> dict[str, str]:
-    """The key as ABFS is told of it."""
+    """Return the key as settings of ABFS."""
     if options.anonymous or options.token:
         what = "anonymous" if options.anonymous else "token"
         raise TrinityError(
@@ -249,11 +249,11 @@ def _keys(options: AzureOptions) -> dict[str, str]:
                 "account.oauth2.client.id": str(options.client_id),
                 "account.oauth2.client.secret": str(options.client_secret),
             }
-    return {}  # what Spark's own configuration says, as of the identity of the machine
+    return {}  # Spark's own configuration applies, such as the machine's identity
 
 
 def _address(account: _Account, options: AzureOptions) -> dict[str, str]:
-    """The service as ABFS is told of it: nothing for Azure's own, which the location names."""
+    """Return the endpoint as settings of ABFS; none for Azure's own endpoint, which the location names."""
     if options.endpoint is None:
         return {}
     parts = urlsplit(options.endpoint)
@@ -268,7 +268,7 @@ def _address(account: _Account, options: AzureOptions) -> dict[str, str]:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return {
         "abfs.endpoint": f"{parts.hostname}:{port}",
-        # an emulator has the Blob API alone
+        # an emulator has only the Blob API
         "account.hns.enabled": "false",
         "fns.account.service.type": "BLOB",
         "ingress.service.type": "BLOB",

@@ -1,8 +1,8 @@
-"""The one template of a commit of rows; an adapter gives its steps.
+"""The template of all commits of rows; an adapter implements its steps.
 
-Each attempt goes through the same steps in the same order: the application's transaction is not on record yet (L4); the
-new files are there; the table's columns and settings take the change; its rows meet what the table demands (M6); what
-the statement has read is as it was (L7, K6, R1). Then the adapter puts the next version, and does what is useful after.
+Each attempt checks in this order: the application's transaction is not recorded yet (L4); the new files are there; the
+table's columns and settings allow the change; its rows satisfy the table's constraints (M6); what the statement read
+has not changed (L7, K6, R1). Then the adapter puts the next version, and does follow-up work.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Change:
-    """What a statement commits, and what it has seen of the table.
+    """What a statement commits, and what it saw of the table.
 
     Attributes:
         operation: ``append``, ``merge``, ``truncate``, ``compact`` or ``resolve``, as ``history()`` shows it.
         table: the handle, pinned to the version that the statement saw.
         files: new files in their order, those of a sidecar among them.
-        removed: paths of the files that they replace; of a truncation all that are live.
+        removed: paths of the files that they replace; for a truncation all live files.
         txn: the application's transaction.
-        insert: what an append or a row change began with.
-        merge: what a row change began with.
-        rewrite: what a compaction began with.
+        insert: the handle of an append or a row change.
+        merge: the handle of a row change.
+        rewrite: the handle of a compaction.
         deletes: rows that it deletes by position, of files that stay (R1).
-        replace_sidecar: whether the files of the present sidecar go.
+        replace_sidecar: whether the files of the present sidecar are removed.
     """
 
     operation: str
@@ -68,24 +68,24 @@ class Change:
 
     @classmethod
     def of_insert(cls, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
-        """Return an append; arguments as of ``finish_insert``."""
+        """Return an append; arguments as in ``finish_insert``."""
         return cls("append", insert.table, from_fragments(list(fragments)), txn=txn, insert=insert)
 
     @classmethod
     def of_merge(cls, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
-        """Return a row change; arguments as of ``finish_merge``."""
+        """Return a row change; arguments as in ``finish_merge``."""
         files, removed = from_merge_fragments(fragments)
         return cls("merge", merge.table, files, removed, txn, insert=merge.insert, merge=merge)
 
     @classmethod
     def of_rewrite(cls, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool) -> Change:
-        """Return a compaction; arguments as of ``finish_rewrite``."""
+        """Return a compaction; arguments as in ``finish_rewrite``."""
         files, removed = from_fragments(list(fragments)), frozenset(f.path for f in rewrite.replaced)
         return cls("compact", rewrite.table, files, removed, rewrite=rewrite, replace_sidecar=replace_sidecar)
 
     @property
     def written(self) -> TableDefinition | None:
-        """The table as the statement saw it, under which its files were written; None for a truncation."""
+        """The definition under which the statement wrote its files; None for a truncation."""
         begun = self.rewrite or self.insert
         return begun.definition if begun else None
 
@@ -96,46 +96,46 @@ class Change:
 
     @property
     def sidecar(self) -> tuple[DataFile, ...]:
-        """The new files of a sidecar."""
+        """The new sidecar files."""
         return tuple(f for f in self.files if f.tier is Tier.SIDECAR)
 
 
 class Attempt(ABC):
-    """One attempt at a commit: the newest version of a table as it was loaded, and an adapter's steps upon it."""
+    """One attempt at a commit: the newest version of a table as loaded, and the adapter's steps on it."""
 
     @property
     @abstractmethod
     def version(self) -> int:
-        """Its number."""
+        """The number of that version."""
 
     @property
     @abstractmethod
     def definition(self) -> TableDefinition:
-        """The table."""
+        """The table's definition at that version."""
 
     @property
     @abstractmethod
     def txns(self) -> Mapping[str, int]:
-        """Application -> highest version on record."""
+        """Application -> highest recorded version."""
 
     @abstractmethod
     def live(self) -> Collection[DataFile]:
         """Return the live files."""
 
     def has_sidecar(self) -> bool:
-        """Return True for a version with a sidecar that is not among the live files."""
+        """Return whether the version has a sidecar that is not among the live files."""
         return False
 
     @abstractmethod
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
-        """Return what each commit since a statement's version did, compactions left out; None when nobody knows."""
+        """Return what each commit since a statement's version did, without compactions; None when unknown."""
 
     def check_files(self, change: Change) -> None:
         """Check that the new files are there. Raises TRANSACTION_CONFLICT naming one that is gone."""
         check_present(change.table, change.files, (path for made in change.deletes for path in made.deletes.paths))
 
     def check_table(self, change: Change) -> None:
-        """Check that the table's columns and settings, which others may have changed, take the change.
+        """Check that the table's columns and settings, which others may have changed, allow the change.
 
         Raises:
             TrinityError: NOT_SUPPORTED naming a setting; TRANSACTION_CONFLICT for files that would be misread.
@@ -143,26 +143,26 @@ class Attempt(ABC):
 
     @abstractmethod
     def put(self, change: Change) -> int:
-        """Put the version that a change makes of this one: the commit point.
+        """Put the next version, with the change: the commit point.
 
         Returns:
             its number.
 
         Raises:
-            CommitRaced: another writer's version is there by now.
-            TrinityError: for a change that is not committed; COMMIT_STATE_UNKNOWN when nobody can say.
+            CommitRaced: another writer has put that version.
+            TrinityError: the change is not committed; COMMIT_STATE_UNKNOWN when nobody can say.
         """
 
     def after(self, change: Change, version: int) -> None:
-        """Do what is useful after a commit and no part of it: nothing that fails here is told."""
+        """Do follow-up work that is not part of the commit. Its failures are not reported."""
 
 
 def commit_change(attempt: Attempt, change: Change) -> CommitResult:
-    """Check a change against the newest version, and commit it upon that.
+    """Check a change against the newest version, and commit it on top.
 
     Raises:
         CommitRaced: another writer was first.
-        TrinityError: TRANSACTION_CONFLICT for what others have done since the statement began; what a step raises.
+        TrinityError: TRANSACTION_CONFLICT for a conflicting change since the statement began; errors of the steps.
     """
     if is_recorded(attempt.txns, change.txn):
         return CommitResult(attempt.version, skipped=True)
@@ -187,15 +187,15 @@ def commit_change(attempt: Attempt, change: Change) -> CommitResult:
 
 
 def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[TableHandle], _T]) -> _T:
-    """Load the newest version, check, commit, until no other writer comes between; as long as the table's options say.
+    """Run attempts on the newest version until one commits, for as long as ``commit.retry.timeout`` allows.
 
     Args:
         table: the table.
-        known: what is known of it: which one it is, and its options.
-        attempt: makes one attempt, by the handle of the newest version of that very table.
+        known: the table's definition, for its id and its options.
+        attempt: makes one attempt with a handle of the newest version, pinned to the table's id.
 
     Raises:
-        TrinityError: as of :func:`~trinity.storage.commit_loop`.
+        TrinityError: as :func:`~trinity.storage.commit_loop`.
     """
     newest = table.pinned(None, table.id or known.id)
     return commit_loop(table.location, lambda: attempt(newest), commit_timeout_s(known.properties))

@@ -1,4 +1,4 @@
-"""The reload-check-commit loop that every adapter's commit runs in (L7)."""
+"""The reload-check-commit loop in which every adapter commits (L7)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trinity.storage.local_hold import held
 __all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
 
 COMMIT_TIMEOUT_S: Final = 600.0
-"""The time for which a commit is retried, seconds: ``commit.retry.timeout``."""
+"""Default of ``commit.retry.timeout``: how long a commit is retried, seconds."""
 
 _T = TypeVar("_T")
 
 
 class CommitRaced(Exception):
-    """Another writer committed between our reload and our commit; reload and try again."""
+    """Another writer committed between reload and commit; reload and try again."""
 
 
 class _FifoLock:
@@ -60,19 +60,19 @@ _locks_mutex = threading.Lock()
 def commit_loop(
     location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S, *, alone: bool = False
 ) -> _T:
-    """Runs ``attempt`` until it does not raise :class:`CommitRaced`.
+    """Run ``attempt`` until it does not raise :class:`CommitRaced`.
 
-    ``attempt`` reloads the table, checks what it must, and commits. Writers of this process take turns;
-    between processes a growing, random pause keeps them apart. The table's folder stays in its place meanwhile.
+    ``attempt`` reloads the table, checks it, and commits. Writers of this process take turns. Writers of other
+    processes are kept apart by a growing, random pause. Nobody removes the table's folder during an attempt.
 
     Args:
         location: the table's folder.
         attempt: one attempt.
-        timeout_s: for how long there are further ones.
-        alone: True for an attempt that takes the folder away: no other process is within an attempt then.
+        timeout_s: how long to start new attempts, seconds.
+        alone: True for an attempt that removes the folder: no other process is then within an attempt.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and whatever ``attempt`` raises.
+        TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and errors of ``attempt``.
     """
     with _locks_mutex:
         lock = _locks[location]
@@ -96,9 +96,9 @@ def commit_loop(
 
 @contextmanager
 def statement_turn(location: str) -> Iterator[None]:
-    """A turn among this process's statements that must run again on one table, served in order.
+    """Wait for a turn among this process's statements that run again on one table; turns are in order.
 
-    A statement reads before it commits, so it would lose to whoever commits meanwhile, again and again.
+    A statement reads before it commits, so without turns it would lose to faster writers again and again.
     """
     with _locks_mutex:
         lock = _locks[f"{location} statement"]
@@ -107,5 +107,5 @@ def statement_turn(location: str) -> Iterator[None]:
 
 
 def next_timestamp_ms(previous_ms: int) -> int:
-    """Commit time: now, but at least one millisecond behind the previous commit (L10)."""
+    """Return a commit time: now, but at least one millisecond after the previous commit (L10)."""
     return max(int(time.time() * 1000), previous_ms + 1)

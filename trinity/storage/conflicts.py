@@ -1,4 +1,4 @@
-"""Conflicts: what a statement saw of a table, held against what others have committed since (L7, K6, R1)."""
+"""Conflicts of what a statement saw of a table with what others committed since (L7, K6, R1)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from trinity.spi import DataFile, MergeTableHandle, RewriteTableHandle
 __all__ = ["KEEPS_ROWS", "FileChange", "check_rewrite", "check_scope"]
 
 KEEPS_ROWS: Final = frozenset({"compact", "resolve"})
-"""Operations that change files and no rows: the rows after one are those before it (L3)."""
+"""Operations that change files but no rows (L3)."""
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """One commit's change of a table's files. Compactions change nothing: the rows after one are those before it (L3).
+    """One commit's change of a table's files. Compactions have none, since they change no rows (L3).
 
     Attributes:
-        version: the commit's.
-        added: the files that it added, whether or not they are still live; absolute paths.
+        version: the commit's version.
+        added: the files that it added, still live or not; absolute paths.
         removed: whether it removed files.
     """
 
@@ -33,13 +33,13 @@ class FileChange:
 def check_scope(
     merge: MergeTableHandle, others: Iterable[FileChange] | None, live: Iterable[DataFile], removed: Iterable[str]
 ) -> None:
-    """Check what a statement read against what others committed since it pinned its version (L7).
+    """Check that others committed nothing to what a statement read, since it pinned its version (L7).
 
-    Live files alone do not tell: a truncation leaves none, and a compaction takes tombstones out of sight.
+    Live files alone do not show this: a truncation leaves none, and a compaction removes tombstones from them.
 
     Args:
         merge: the statement; its scope says what it read.
-        others: what each commit since then did, compactions left out; None when that is not known any more.
+        others: what each commit since then did, without compactions; None when no longer known.
         live: the files of the newest version.
         removed: paths of the files that the statement replaces.
 
@@ -63,12 +63,12 @@ def check_scope(
 
 
 def check_rewrite(rewrite: RewriteTableHandle, live: Iterable[DataFile], touched: Collection[str]) -> None:
-    """Check that the files of a compaction are live, with the rows that they had (K6, R1).
+    """Check that the files of a compaction are still live, with the same deleted rows (K6, R1).
 
     Args:
         rewrite: the compaction.
         live: the files of the newest version.
-        touched: paths of the files that stay and have rows deleted.
+        touched: paths of the kept files of which it deletes rows.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT naming a file.

@@ -1,4 +1,4 @@
-"""Buckets of Google's Cloud Storage, by its XML API."""
+"""Buckets of Google Cloud Storage, by its XML API."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _KINDS: Final = {
         "workload.identity.federation.credential.config.file",
     ),
 }
-"""Type of a file of credentials -> how the connector calls it, and the setting that names the file."""
+"""Type of a credentials file -> its name in the connector, and the setting for the file's path."""
 _USER: Final = (("client", "id"), ("client", "secret"), ("refresh", "token"))
-"""Names in the file of a person's credentials, by their parts."""
+"""Names in the credentials file of a person, in two parts."""
 
 
 class GcsOptions(StoreOptions):
-    """Options of a bucket of Google's.
+    """Options of a bucket of Google Cloud Storage.
 
-    Without a key the environment is asked: ``GOOGLE_SERVICE_ACCOUNT`` and its like, ``GOOGLE_APPLICATION_CREDENTIALS``,
-    what ``gcloud auth application-default login`` left, the machine's service account.
+    Without a key the environment applies: ``GOOGLE_SERVICE_ACCOUNT`` and the like, ``GOOGLE_APPLICATION_CREDENTIALS``,
+    the file of ``gcloud auth application-default login``, the machine's service account.
 
     Attributes:
-        endpoint: URL of the service, for another one than ``https://storage.googleapis.com``.
+        endpoint: URL of the service, if not ``https://storage.googleapis.com``.
         service_account: path of a service account's key, a JSON file.
         service_account_key: the JSON itself.
         application_credentials: path of a file of application default credentials.
-        bearer_token: an OAuth token, which nobody renews.
-        allow_http: True for an endpoint without TLS.
-        anonymous: True for a public bucket that is read without a key.
+        bearer_token: an OAuth token, which is not renewed.
+        allow_http: True to allow an endpoint without TLS.
+        anonymous: True to read a public bucket without a key.
     """
 
     prefix: ClassVar[re.Pattern[str]] = re.compile(r"^(google_|gcs\.|gcs_)")
@@ -127,7 +127,7 @@ _CAUSES: Final[tuple[Cause, ...]] = (
 
 
 class Gcs(StoreKind):
-    """The kind: ``gs://bucket``."""
+    """The kind of stores ``gs://bucket``."""
 
     name: ClassVar[str] = "Google Cloud Storage"
     scheme: ClassVar[str] = "gs"
@@ -140,7 +140,7 @@ class Gcs(StoreKind):
         packages=(_CONNECTOR,),
         probes={"com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem": _CONNECTOR},
     )
-    deletes_others: ClassVar[bool] = False  # each is a request of its own, and a missing one ends them
+    deletes_others: ClassVar[bool] = False  # each deletion is its own request, and a missing object ends them
     pyiceberg_prefix: ClassVar[str] = "gcs."
 
     def authority(self, text: str) -> str | None:
@@ -153,7 +153,7 @@ class Gcs(StoreKind):
     def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
         assert isinstance(options, GcsOptions)
         found = {f"fs.gs.auth.{name}": value for name, value in _keys(options).items()}
-        # by itself Hadoop knows the scheme only where the JAR was there when it looked first
+        # Hadoop itself knows the scheme only if the JAR was there when it first looked for file systems
         return {**found, **_IMPLEMENTATION, "fs.gs.storage.root.url": f"{(options.endpoint or _SERVICE).rstrip('/')}/"}
 
     def hadoop_patience(self, store: str) -> Mapping[str, str]:
@@ -177,7 +177,7 @@ def _client(bucket: str, options: GcsOptions, once: bool) -> GCSStore:
 
 
 def _keys(options: GcsOptions) -> dict[str, str]:
-    """The key as Google's connector for Hadoop is told of it."""
+    """Return the key as settings of Google's connector for Hadoop."""
     if options.service_account_key or options.bearer_token:
         what = "service_account_key" if options.service_account_key else "bearer_token"
         raise TrinityError(

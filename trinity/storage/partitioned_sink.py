@@ -1,4 +1,4 @@
-"""The sink of a partitioned table: pages split by their partition values, each partition in files of its own."""
+"""The sink of a partitioned table: it splits pages, and writes each partition to files of its own."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, attempt_id, 
 __all__ = ["PartitionValues", "PartitionedPageSink", "identity_only", "partition_folder"]
 
 MAX_BUFFERED: Final = 256 * 1024 * 1024
-"""Bytes that a sink keeps of all its partitions; above, the largest one is written out."""
+"""Bytes that a sink buffers for all its partitions; above, it writes out the largest buffer."""
 MAX_OPEN: Final = 64
-"""Files that a sink keeps open; above, the one that was opened first is finished, and its partition gets a new one."""
+"""Files that a sink keeps open; above, it finishes the one opened first, whose partition then gets a new one."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST_FOLDER: Final = 255
-"""Bytes of a folder's name that file systems allow."""
+"""Bytes that file systems allow in a folder's name."""
 
 PartitionValues = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""A page's partition values: one column for each partition field, named as in :attr:`DataFile.partition`."""
+"""Function from a page to its partition values: one column for each field, named as in :attr:`DataFile.partition`."""
 
 
 def identity_only(definition: TableDefinition, format_name: str) -> None:
-    """Refuses partition transforms, for a format that has none (NOT_SUPPORTED)."""
+    """Check that a table has no partition transforms, for a format that has none. Raises NOT_SUPPORTED."""
     for field in definition.partition_fields:
         if not field.identity:
             raise TrinityError(
@@ -41,12 +41,12 @@ def identity_only(definition: TableDefinition, format_name: str) -> None:
 
 
 class PartitionedPageSink(PageSink):
-    """Writes each partition's rows to files of its own, in whatever order rows arrive.
+    """Writes each partition's rows to files of its own; rows may arrive in any order.
 
     Args:
         target: where and how to write.
-        sink: which sink it is.
-        values: tells the partition values of a page.
+        sink: identifies the sink.
+        values: returns the partition values of a page.
     """
 
     def __init__(self, target: WriteTarget, sink: SinkId, values: PartitionValues) -> None:
@@ -60,7 +60,7 @@ class PartitionedPageSink(PageSink):
         self._fragments: list[bytes] = []
 
     def append_page(self, page: pa.RecordBatch) -> None:
-        """Gives every row to the sink of its partition, in their order; writes out when too much is buffered."""
+        """Give every row to the sink of its partition, in order; write out when too much is buffered."""
         if page.num_rows == 0:
             return
         for partition, rows in _split(page, self._values(page)):
@@ -71,26 +71,26 @@ class PartitionedPageSink(PageSink):
         self._relieve()
 
     def finish(self) -> list[bytes]:
-        """Closes the files, one after the other, and describes them."""
+        """Close the files, one after the other, and return their fragments."""
         for partition in list(self._active):
             self._finish(partition)
         sync_folders_of(self._target, [sink.path for sink in self._finished])
         return self._fragments
 
     def abort(self) -> None:
-        """Removes the files."""
+        """Remove the files."""
         for sink in (*self._active.values(), *self._finished):
             sink.abort()
         self._active.clear()
 
     def _new_sink(self, partition: dict[str, Any]) -> ParquetPageSink:
-        # numbered, so that names are unique across partitions and sort by when their files were begun
+        # numbered, so that names are unique across partitions and sort in the order in which the files were begun
         file = SinkFile(self._attempt, self._made, partition_folder(partition), partition)
         self._made += 1
         return self.new_file(self._target, self._sink, file)
 
     def new_file(self, target: WriteTarget, sink: SinkId, file: SinkFile) -> ParquetPageSink:
-        """The sink of one partition's file."""
+        """Return the sink of one partition's file."""
         return ParquetPageSink(target, sink, file)
 
     def _finish(self, partition: tuple[Any, ...]) -> None:
@@ -107,7 +107,7 @@ class PartitionedPageSink(PageSink):
 
 
 def _split(page: pa.RecordBatch, values: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
-    """The page by partition: (values, rows in their order)."""
+    """Yield (partition values, rows in order) for each partition of a page."""
     codes = _codes(values)
     order = pc.sort_indices(codes)  # stable
     begin = 0
@@ -119,7 +119,7 @@ def _split(page: pa.RecordBatch, values: pa.RecordBatch) -> Iterator[tuple[dict[
 
 
 def _codes(values: pa.RecordBatch) -> pa.Array:
-    """A number for each row, equal where all partition values are, NULL being one."""
+    """Return a number for each row; rows with the same partition values, NULL included, have the same number."""
     codes: pa.Array | None = None
     for column in values.columns:
         encoded = column.dictionary_encode(null_encoding="encode")
@@ -146,9 +146,9 @@ def _python_values(values: pa.RecordBatch, row: int) -> dict[str, Any]:
 
 
 def partition_folder(partition: dict[str, Any]) -> str:
-    """The folders of a partition, as Hive names them: ``region=eu/day=2024-01-31``, values percent-encoded.
+    """Return the folders of a partition in Hive's form: ``region=eu/day=2024-01-31``, values percent-encoded.
 
-    Trinity reads no value from a path, but Polars and DuckDB do where a path looks like this, so it must be true.
+    Trinity reads no value from a path, but Polars and DuckDB do for such paths, so the values must be right.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION for a value that is too long for a folder's name.

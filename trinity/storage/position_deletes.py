@@ -1,7 +1,7 @@
-"""Deleted rows as Parquet files of positions: the layout of Iceberg's position delete files, for formats without one.
+"""Deleted rows as Parquet files of positions, in the layout of Iceberg's position delete files.
 
-Each row is (``file_path``, ``pos``): the data file, and the place of a deleted row in it. A file that Trinity writes is
-about one data file, has its positions in order, and all of them: the next one takes its place.
+For formats that have no such files. Each row is (``file_path``, ``pos``): a data file, and the position of a deleted
+row in it. A file that Trinity writes has all positions of one data file, in order; a later one replaces it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PositionDeletes(Deletes):
 
     Attributes:
         files: absolute paths of the files.
-        of: the data file as they name it; None for files that are about one data file alone.
+        of: the data file as they name it; None for files about one data file only.
     """
 
     files: tuple[str, ...]
@@ -83,24 +83,24 @@ class PositionDeletes(Deletes):
         return np.compress(mine, places)
 
     def to_dict(self, store: ObjectStore) -> dict[str, Any]:
-        """A JSON-ready form with paths relative to a table's store, read back by :meth:`from_dict`."""
+        """Return a JSON-ready form with paths relative to a table's store, which :meth:`from_dict` reads."""
         found: dict[str, Any] = {"rows": self.rows, "files": [store.relative(path) for path in self.files]}
         return found if self.of is None else {**found, "of": self.of}
 
     @classmethod
     def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> PositionDeletes:
-        """The deleted rows that :meth:`to_dict` wrote."""
+        """Return the deleted rows that :meth:`to_dict` wrote."""
         return cls(data["rows"], tuple(store.path(name) for name in data["files"]), data.get("of"))
 
 
 def with_earlier(file: DataFile, positions: pa.Int64Array) -> np.ndarray:
-    """Positions of deleted rows with those that were deleted in the file before, ascending, each once."""
+    """Return positions together with those deleted in the file before, ascending, each once."""
     before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
     return np.unique(np.concatenate([*before, positions.to_numpy(zero_copy_only=False)]))
 
 
 def named_files(path: str) -> dict[str, int]:
-    """The data files that a file of positions names -> how many rows of each.
+    """Return data file -> number of its rows in a file of positions.
 
     Raises:
         TrinityError: BAD_DATA when it is missing or corrupt.
@@ -115,12 +115,12 @@ def named_files(path: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class DeletesFragment:
-    """The report of a sink about one data file.
+    """A delete sink's report about one data file.
 
     Attributes:
         of: the data file's path.
-        deletes: its deleted rows from now on.
-        size: bytes that they take.
+        deletes: all its deleted rows, earlier ones too.
+        size: bytes of the files that record them.
     """
 
     of: str
@@ -129,10 +129,10 @@ class DeletesFragment:
 
 
 def unreadable_deletes(path: str, error: Exception) -> TrinityError:
-    """The error of deleted rows that cannot be read: BAD_DATA, unless the system had trouble.
+    """Return the error for deleted rows that cannot be read: BAD_DATA, unless the system had trouble.
 
     Args:
-        path: of the file in which they are written down.
+        path: the file that records them.
         error: what reading it raised.
     """
     if (trouble := system_trouble(error, path)) is not None:
@@ -146,11 +146,11 @@ def unreadable_deletes(path: str, error: Exception) -> TrinityError:
 
 
 def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
-    """The reports of :class:`PositionDeleteSink`, one for each file."""
+    """Return the reports of :class:`PositionDeleteSink`, one for each data file."""
     found: dict[str, DeletesFragment] = {}
     for data in map(json.loads, fragments):
         new = DeletesFragment(data["of"], PositionDeletes(data["rows"], (data["path"],)), data["size"])
-        if (other := found.get(new.of)) is not None:  # each has those of before, too
+        if (other := found.get(new.of)) is not None:  # both have the earlier positions
             both = PositionDeletes(0, (*other.deletes.paths, *new.deletes.paths))
             new = DeletesFragment(new.of, replace(both, rows=len(both.positions())), other.size + new.size)
         found[new.of] = new
@@ -162,11 +162,11 @@ class PositionDeleteSink(DeleteSink):
 
     Args:
         rewrite: the compaction.
-        sink: which sink it is.
+        sink: identifies the sink.
     """
 
     encoding: ClassVar[str] = "DELTA_BINARY_PACKED"
-    """Parquet's encoding of the positions: a byte or so for each."""
+    """Parquet's encoding of the positions: about a byte each."""
     ending: ClassVar[str] = OWN_ENDING
     """The ending of the files' names."""
 
@@ -178,11 +178,11 @@ class PositionDeleteSink(DeleteSink):
         self._written: list[DeletesFragment] = []
 
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
-        """Writes the file's positions, with those that were deleted before."""
+        """Write the file's positions, with those that were deleted before."""
         gone = with_earlier(file, positions)
         name = file_name(self._target, self._sink, SinkFile(self._attempt, len(self._written)))
         path = self._store.path(name)
-        # told before it is written, so that it goes with an abort
+        # noted before it is written, so that an abort removes it
         self._written.append(DeletesFragment(file.path, PositionDeletes(len(gone), (path,)), 0))
         with file_errors(path):
             self._store.make_folder(sync=self._target.sync)
@@ -193,11 +193,11 @@ class PositionDeleteSink(DeleteSink):
         self._written[-1] = replace(self._written[-1], size=size.size if size else 0)
 
     def named(self, file: DataFile) -> str:
-        """The data file as a file of positions names it."""
+        """Return the name of a data file within a file of positions."""
         return file.path
 
     def finish(self) -> list[bytes]:
-        """Waits until the files' names are on disk, and reports them."""
+        """Sync the folders of the files, and return the fragments."""
         if self._written:
             sync_folders_of(self._target, [path for f in self._written for path in f.deletes.paths])
         return [
@@ -206,7 +206,7 @@ class PositionDeleteSink(DeleteSink):
         ]
 
     def abort(self) -> None:
-        """Removes the files."""
+        """Remove the files."""
         try:
             self._store.delete(self._store.relative(path) for f in self._written for path in f.deletes.paths)
         except TrinityError:

@@ -1,4 +1,4 @@
-"""Row changes of tables in Parquet files: what is the same for every format (S1-S6, L7)."""
+"""Row changes of tables in Parquet files: the part that all formats share (S1-S6, L7)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ROW_ID = "_trinity_row_id"
 
 
 class RowChanges(ConnectorMetadata):
-    """The writes of metadata whose sinks are the shared ones: what is the same for every format.
+    """The writes of an adapter that uses the shared sinks: the part that all formats share.
 
     An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`.
     """
 
     def commit(self, change: Change) -> CommitResult:
-        """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in its loop."""
+        """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in a commit loop."""
         raise NotImplementedError
 
     def finish_insert(
@@ -67,7 +67,7 @@ class RowChanges(ConnectorMetadata):
         return self.commit(replace(change, operation="resolve", deletes=self.read_deletes(rewrite, deletes)))
 
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
-        """Return what delete sinks have reported, one for each file."""
+        """Read the fragments of delete sinks; return one for each data file."""
         return deletes_of_fragments(deletes)
 
     def owns(self, table: TableHandle) -> bool:
@@ -79,7 +79,7 @@ class RowChanges(ConnectorMetadata):
             raise
 
     def left_by_trinity(self, table: TableHandle) -> bool:
-        """True when what is left of a table that cannot be read proves that Trinity made it."""
+        """Return whether what is left of an unreadable table proves that Trinity made it."""
         return False
 
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
@@ -114,7 +114,7 @@ class RowChanges(ConnectorMetadata):
 
 @dataclass(frozen=True)
 class _BegunTable(TableHandle):
-    """The pinned table of a row change, whose layouts are asked by it: what is known of the version comes along."""
+    """The pinned table of a row change. It carries the definition, so that layouts need not load it again."""
 
     begun: InsertTableHandle = field(kw_only=True, compare=False, repr=False)
 
@@ -125,7 +125,7 @@ class _BegunTable(TableHandle):
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
-    """The paradigm by the merge engine, or else by the property ``row-change-paradigm``; else delete and insert."""
+    """Return the paradigm of the merge engine; else of the property ``row-change-paradigm``; else delete and insert."""
     if definition.keyed and merge_spec(definition).by_column:
         return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")

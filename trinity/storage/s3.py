@@ -1,4 +1,4 @@
-"""Buckets of S3, and of the stores that speak its protocol."""
+"""Buckets of S3, and of stores with its protocol."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["AMAZON_SDK", "HADOOP_S3", "S3", "S3Options", "s3a_settings"]
 
 HADOOP_S3: Final = "fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
-"""Setting of Hadoop's, and its value, by which ``s3:`` URIs, as Iceberg's metadata has them, are read by S3A."""
+"""Hadoop setting and value by which S3A reads ``s3:`` URIs, as in Iceberg's metadata."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 AMAZON_SDK: Final = "2.29.52"
 """The version of Amazon's SDK for Java."""
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
 S3A_PATIENCE: Final = {  # four times at most, six where a store throttles; S3A makes fifteen seconds of five
-    "attempts.maximum": "0",  # of Amazon's client, within each of S3A's
+    "attempts.maximum": "0",  # retries of Amazon's client within each attempt of S3A
     "retry.limit": "3",
     "retry.throttle.limit": "5",
     "connection.timeout": "5s",
     "connection.establish.timeout": "5s",
 }
-"""The patience of S3A, whose own is minutes, and days with a store that throttles."""
+"""S3A settings that limit retries; its defaults retry for minutes, and for days when a store throttles."""
 _ARROW_SILENCE_S: Final = 5
 _ARROW_ATTEMPTS: Final = 4
-"""The patience of Arrow's client, which has no limit of time for all attempts: half a minute, with pauses between."""
+"""Limits of Arrow's client, which has no time limit over all attempts: half a minute, with pauses."""
 _CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 
 
@@ -45,15 +45,15 @@ class S3Options(StoreOptions):
     """Options of a bucket of S3.
 
     Attributes:
-        endpoint: URL of the service, for another one than Amazon's: ``http://127.0.0.1:9000``.
-        region: the bucket's; ``us-east-1`` where nothing says another.
-        access_key_id: with ``secret_access_key`` the key; without it the environment's usual chain is asked:
-            ``AWS_ACCESS_KEY_ID`` and its like, web identity, container, instance.
-        secret_access_key: see there.
-        session_token: of temporary keys.
-        allow_http: True for an endpoint without TLS.
-        virtual_hosted_style: True for a service that wants the bucket in the name of its host.
-        anonymous: True for a public bucket that is read without a key.
+        endpoint: URL of the service, if not Amazon's, such as ``http://127.0.0.1:9000``.
+        region: the bucket's region; ``us-east-1`` by default.
+        access_key_id: the key, with ``secret_access_key``. Without it the usual chain of the environment applies:
+            ``AWS_ACCESS_KEY_ID`` and the like, web identity, container, instance.
+        secret_access_key: see ``access_key_id``.
+        session_token: token of temporary keys.
+        allow_http: True to allow an endpoint without TLS.
+        virtual_hosted_style: True for a service that needs the bucket in its host name.
+        anonymous: True to read a public bucket without a key.
     """
 
     prefix: ClassVar[re.Pattern[str]] = re.compile(r"^(aws_|s3\.|s3_)")
@@ -83,7 +83,7 @@ class S3Options(StoreOptions):
         return self.resolved().endpoint or f"Amazon S3 in {self.resolved().region or 'us-east-1'}"
 
     def without_keys(self) -> S3Options:
-        """The options that say where the bucket is, and no key."""
+        """Return these options without the key."""
         return self.model_copy(update={"access_key_id": None, "secret_access_key": None, "session_token": None})
 
     def _check_keys(self) -> None:
@@ -133,7 +133,7 @@ _CAUSES: Final[tuple[Cause, ...]] = (
 
 
 class S3(StoreKind):
-    """The kind: ``s3://bucket``."""
+    """The kind of stores ``s3://bucket``."""
 
     name: ClassVar[str] = "S3"
     scheme: ClassVar[str] = "s3"
@@ -182,7 +182,7 @@ class S3(StoreKind):
 
 
 def s3a_settings(options: S3Options) -> dict[str, str]:
-    """The options as S3A calls them."""
+    """Return the options as settings of S3A."""
     found = {
         "endpoint.region": options.region or "us-east-1",
         "path.style.access": str(not options.virtual_hosted_style).lower(),

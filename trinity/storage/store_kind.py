@@ -1,4 +1,4 @@
-"""The kind of an object store: all that tells S3 from Google's and from Azure's. Each is a module of its own."""
+"""Kinds of object stores: what differs between S3, Google's and Azure's. Each kind is a module of its own."""
 
 from __future__ import annotations
 
@@ -18,64 +18,64 @@ if TYPE_CHECKING:
 __all__ = ["ATTEMPTS", "PATIENCE", "SILENCE", "Cause", "StoreKind", "patience"]
 
 Cause = tuple[str, ErrorCode, str]
-"""A pattern of what libraries say of an error, the error's code, and what is wrong with what helps.
+"""A cause of errors: a pattern for libraries' error texts, the error's code, and a message with a remedy.
 
-The last one is told of ``{bucket}``, ``{region}`` and ``{said}``.
+The message may contain ``{bucket}``, ``{region}`` and ``{said}``.
 """
 
 ATTEMPTS: Final = 6
 SILENCE: Final = timedelta(seconds=10)
-"""The time for which a store may say nothing."""
+"""How long a store may stay silent."""
 PATIENCE: Final = timedelta(seconds=18)
-"""The time for which a request is made again, so that an error is told within half a minute."""
+"""How long a request is retried, so that an error is raised within half a minute."""
 UNSURE: Final = timedelta(seconds=60)
-"""The time for which an outcome that is not known is asked for."""
+"""How long an unknown outcome is looked into."""
 FIRST_PAUSE: Final = timedelta(milliseconds=100)
 LONGEST_PAUSE: Final = timedelta(seconds=3)
-"""The pauses between requests grow from the first one to this."""
+"""Pauses between requests grow from :data:`FIRST_PAUSE` to this."""
 
 
 class StoreKind(ABC):
     """A kind of object store.
 
-    A store is a text: the beginning of the URIs of all that is in it, ``s3://bucket``. What is behind ``//`` is its
+    A store is a text: the beginning of the URIs of its objects, such as ``s3://bucket``. The part after ``//`` is its
     authority.
     """
 
     name: ClassVar[str]
-    """For messages."""
+    """Name, for messages."""
     container: ClassVar[str] = "bucket"
-    """The word for what has the objects, for messages."""
+    """The kind's word for a bucket, for messages."""
     scheme: ClassVar[str]
-    """The one of a store's text."""
+    """URI scheme of a store's text."""
     schemes: ClassVar[tuple[str, ...]]
-    """All that are understood."""
+    """All URI schemes that are understood."""
     hadoop_scheme: ClassVar[str]
-    """The one of Hadoop's file system."""
+    """URI scheme of Hadoop's file system."""
     example: ClassVar[str]
-    """A place in such a store, for messages."""
+    """An example of a location, for messages."""
     options: ClassVar[type[StoreOptions]]
     causes: ClassVar[tuple[Cause, ...]]
-    """The first pattern that is found counts."""
+    """Causes of errors; the first one whose pattern is found counts."""
     arrow_sign: ClassVar[str | None] = None
-    """The word by which Arrow's own client tells of the store's errors; None where it is not used."""
+    """Text that marks the store's errors in Arrow's own client; None where that client is not used."""
     at_once: ClassVar[int] = 1000
-    """Objects that one request deletes."""
+    """Number of objects that one request may delete."""
     deletes_others: ClassVar[bool] = True
-    """True where the others are gone when a request tells of one that was missing."""
+    """True if a delete request that reports a missing object has deleted the others."""
     longest_copy: ClassVar[int | None] = None
-    """The bytes of the largest object that one request copies; None where there is no such limit."""
+    """Size in bytes of the largest object that one request can copy; None for no limit."""
     spark: ClassVar[SparkRequirements]
-    """The requirement of Hadoop's file system."""
+    """What Hadoop's file system needs in Spark."""
     pyiceberg_prefix: ClassVar[str]
-    """The beginning of PyIceberg's own properties for such stores."""
+    """Prefix of PyIceberg's own properties for such stores."""
 
     @abstractmethod
     def authority(self, text: str) -> str | None:
-        """The normal form of an authority, None for what cannot be one."""
+        """Return the normal form of an authority; None for a text that cannot be one."""
 
     def bucket(self, store: str) -> str:
-        """The name of the bucket."""
+        """Return the name of the bucket."""
         return store.partition("://")[2]
 
     @abstractmethod
@@ -84,38 +84,38 @@ class StoreKind(ABC):
 
         Args:
             store: the bucket.
-            options: resolved ones.
-            once: True for one that makes each request once, whatever the answer is.
+            options: resolved options.
+            once: True for a client that does not retry requests.
         """
 
     def filesystem(self, options: StoreOptions) -> FileSystem | None:
-        """Arrow's own client, which opens objects as ``bucket/key``; None where it cannot take the options.
+        """Return Arrow's own client, which opens objects as ``bucket/key``; None where it cannot take the options.
 
         Args:
-            options: resolved ones.
+            options: resolved options.
         """
         return None
 
     @abstractmethod
     def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
-        """The settings by which Hadoop's file system reaches a store; options are resolved.
+        """Return the settings by which Hadoop's file system reaches a store; options are resolved.
 
         Raises:
             TrinityError: NOT_SUPPORTED naming an option that the file system does not know.
         """
 
     def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
-        """Settings that a store needs, too, and that hold for others as well: who starts Spark has to make them.
+        """Return further settings that hold for all stores, and so must be set when Spark starts.
 
         Args:
-            options: resolved ones.
+            options: resolved options.
         """
         return {}
 
     def hadoop_patience(self, store: str) -> Mapping[str, str]:
-        """The settings by which Hadoop's file system gives up within half a minute; by itself it goes on for longer.
+        """Return settings by which Hadoop's file system gives up within half a minute; its defaults take longer.
 
-        Those that Spark was started with hold before these.
+        Settings with which Spark was started take precedence.
 
         Args:
             store: the bucket.
@@ -124,7 +124,7 @@ class StoreKind(ABC):
 
 
 def patience(options: StoreOptions, *, once: bool) -> dict[str, Any]:
-    """Return the part of obstore's options about waiting and asking again, and about TLS that may be missing."""
+    """Return obstore's options for timeouts and retries, and for endpoints without TLS."""
     return {
         "client_options": {
             "allow_http": bool(options.allow_http),

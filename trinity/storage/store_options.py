@@ -1,4 +1,4 @@
-"""Options of object stores: what all kinds have in common, and how a user's spelling of them is checked."""
+"""Options of object stores: those that all kinds share, and the check of user-given options."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["StoreOptions", "invalid"]
 
 
 class StoreOptions(Options):
-    """Options of a bucket, by which it is reached. A subclass for each kind of store says which keys there are.
+    """Options by which a bucket is reached. Each kind of store has a subclass, with the options of its keys.
 
     Attributes:
-        endpoint: URL of the service, for another one than the usual.
-        allow_http: True for an endpoint without TLS.
-        anonymous: True for what is public, and read without a key.
+        endpoint: URL of the service, if not the usual one.
+        allow_http: True to allow an endpoint without TLS.
+        anonymous: True to read a public bucket without a key.
     """
 
     prefix: ClassVar[re.Pattern[str]]
-    """The beginning of a name that may be left out."""
+    """Pattern of a prefix of option names that may be left out."""
     aliases: ClassVar[Mapping[str, str]]
-    """Another name of an option -> its own."""
+    """Alias of an option -> its name."""
     environment: ClassVar[Mapping[str, tuple[str, ...]]]
-    """Option -> the variables that say it where it is left out, the first one first."""
+    """Option -> environment variables for it when it is not given; the first one that is set counts."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """Options of which the environment is asked only where none of them is given, nor ``anonymous``."""
+    """Options that come from the environment only if none of them, nor ``anonymous``, is given."""
     usual: ClassVar[str]
-    """The service without an endpoint, for messages."""
+    """Name of the usual service, for messages."""
 
     endpoint: str | None = None
     allow_http: bool | None = None
@@ -43,11 +43,11 @@ class StoreOptions(Options):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """The checked options.
+        """Check options, and return them.
 
         Args:
-            options: as ``storage_options=`` gives them: the names of the attributes, with or without the kind's prefix
-                before them, in any case, with hyphens or underscores.
+            options: those of ``storage_options=``: names of the attributes, with or without the kind's prefix, in any
+                case, with hyphens or underscores.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID naming each option that is wrong.
@@ -64,7 +64,7 @@ class StoreOptions(Options):
         raise invalid(wrong)
 
     def resolved(self) -> Self:
-        """With what the environment says, where the options do not."""
+        """Return these options, with missing ones from the environment."""
         told = self.anonymous or any(getattr(self, name) is not None for name in self.keys)
         found: dict[str, Any] = {}
         for name, variables in self.environment.items():
@@ -81,7 +81,7 @@ class StoreOptions(Options):
         return self.resolved().endpoint or self.usual
 
     def _check_keys(self) -> None:
-        """Refuses keys that are no key together. Raises CONFIGURATION_INVALID."""
+        """Check that the keys fit together. Raises CONFIGURATION_INVALID."""
 
     def _check_endpoint(self) -> None:
         if self.endpoint is None:
@@ -103,5 +103,5 @@ class StoreOptions(Options):
 
 
 def invalid(what: str) -> TrinityError:
-    """The refusal of options."""
+    """Return the error for wrong options: CONFIGURATION_INVALID."""
     return TrinityError("CONFIGURATION_INVALID", f"storage_options: {what}.")
