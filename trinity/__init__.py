@@ -42,16 +42,16 @@ _PLACES: Final = {
     "spi": ("Check", "Column", "CommitResult", "LostCommit", "RepairResult", "TransactionId", "VacuumResult"),
     "table": ("Table",),
 }
-"""Module -> the names that it has for this one."""
+"""Module -> the exported names that it defines."""
 _PACKAGES: Final = ("cdc", "dbapi", "errors", "journal", "spi", "storage")
 
-if not TYPE_CHECKING:  # mypy would take any name for one of the module
+if not TYPE_CHECKING:  # with this function mypy would accept any name of the module
 
     def __getattr__(name: str) -> object:
-        """Load a name, or a package, when it is first asked for.
+        """Load a name, or a package, when it is first used.
 
-        Every import of a module below waits for this one: were these names loaded here, then two threads, of which one
-        imports this module and another one a module below, would wait for each other.
+        Every import of a module below waits for this one. If this module loaded these names, two threads could wait for
+        each other: one that imports this module, and one that imports a module below.
         """
         from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The object stores of a session's catalogs: how they are reached is said once, for all who read and write there."""
+"""The object stores of a session's catalogs, and the options by which all readers and writers reach them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ STORAGE_OPTIONS: Final = "storage_options"
 
 
 class Buckets:
-    """The buckets that catalogs are in, from now until :meth:`release`.
+    """The buckets of a session's catalogs, in use until :meth:`release`.
 
     Args:
-        catalogs: catalog name -> its options; ``storage_options`` are taken out of them.
+        catalogs: catalog name -> its options; ``storage_options`` are removed from them.
         formats: catalog name -> its format.
         storage: options for the catalogs that have none of their own.
 
@@ -59,11 +59,11 @@ class Buckets:
             raise
 
     def has(self, catalog: str) -> bool:
-        """True for a catalog in an object store, whose place is reached by keys that the session knows."""
+        """Return whether a catalog is in an object store that the session reaches by its own options."""
         return catalog in self._of and catalog not in self._granting
 
     def requirements(self) -> list[SparkRequirements]:
-        """The requirements of Spark: none without buckets."""
+        """Return what the buckets need in Spark; nothing without buckets."""
         if not (self._of or self._granting):
             return []
         from trinity.engine.spark.granted import GRANTED
@@ -73,14 +73,14 @@ class Buckets:
         return [*requirements_of([*self._of.values(), *(["s3:"] if granting else [])]), *granting]
 
     def prepare(self, spark: SparkSession) -> None:
-        """Has Spark reach the buckets as they are reached from here."""
+        """Give Spark the options by which this process reaches the buckets."""
         if self._options:
             from trinity.engine.spark.object_stores import prepare_buckets
 
             prepare_buckets(spark, self._options)
 
     def release(self) -> None:
-        """Lets go of the buckets."""
+        """Release the buckets."""
         from trinity.storage import release_bucket
 
         while self._claimed:
@@ -110,7 +110,7 @@ class Buckets:
 
 
 def _place(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options of a store whose keys a catalog hands out. Raises CONFIGURATION_INVALID for one's own keys."""
+    """Return the options of a store whose keys a catalog gives out. Raises CONFIGURATION_INVALID for own keys."""
     from trinity.storage import S3Options
 
     options = S3Options.of(own if own is not None else storage or {})
@@ -129,7 +129,7 @@ def _needless(why: str) -> TrinityError:
 
 
 def _bucket(options: Mapping[str, Any]) -> str:
-    """The bucket of a catalog's warehouse, as the text of its store; empty for one elsewhere."""
+    """Return the bucket of a catalog's warehouse, as the text of its store; empty for a warehouse elsewhere."""
     warehouse = str(options.get("warehouse") or "")
     if ":" not in warehouse:
         return ""

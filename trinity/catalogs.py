@@ -1,4 +1,4 @@
-"""The catalogs of a session: which format each one is of, and its connector, opened when it is first used."""
+"""The catalogs of a session: the format of each, and its connector, which the first use opens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Catalogs(Mapping[str, Connector]):
 
     Args:
         settings: catalog name -> ``{"connector": format, ...options}``.
-        context: what the session lends to its connectors.
+        context: gives connectors access to the session's Spark.
         storage: options of the object stores of all catalogs that have no ``storage_options`` of their own.
 
     Raises:
@@ -55,7 +55,7 @@ class Catalogs(Mapping[str, Connector]):
         self._opening = threading.RLock()
 
     def __getitem__(self, name: str) -> Connector:
-        """The connector, opened by its first use. Raises KeyError; CONFIGURATION_INVALID."""
+        """Return a catalog's connector; its first use opens it. Raises KeyError; CONFIGURATION_INVALID."""
         with self._opening:
             if name not in self._open:
                 self._open[name] = self._create(name)
@@ -71,7 +71,7 @@ class Catalogs(Mapping[str, Connector]):
         return name in self._names
 
     def check(self, name: str) -> None:
-        """Raises CATALOG_NOT_FOUND for a name that no catalog has."""
+        """Check that a catalog exists. Raises CATALOG_NOT_FOUND."""
         if name not in self._names:
             known = sorted(self._names)
             raise TrinityError(
@@ -80,27 +80,27 @@ class Catalogs(Mapping[str, Connector]):
             )
 
     def format_name(self, catalog: str) -> str:
-        """The name of a catalog's connector: ``delta``."""
+        """Return the name of a catalog's connector, such as ``delta``. Raises CATALOG_NOT_FOUND."""
         self.check(catalog)
         return self._names[catalog]
 
     def property_prefixes(self, catalog: str) -> tuple[str, ...]:
-        """Prefixes of the format's own table properties."""
+        """Return the prefixes of the format's own table properties."""
         self.check(catalog)
         return self._formats[catalog].property_prefixes
 
     def warehouse(self, catalog: str) -> str | None:
-        """The folder of a catalog, when it has one on this machine's disks or in an object store."""
+        """Return a catalog's place on a disk, or in an object store that the session reaches; else None."""
         self.check(catalog)
         found = str(self._formats[catalog].folder(self._options[catalog]) or "")
         here = "://" not in found or found.startswith("file:") or self._buckets.has(catalog)
         return found if found and here else None
 
     def tables(self, place: TableName | None = None) -> list[TableName]:
-        """Names of the catalogs' own tables, sorted by place.
+        """Return the names of the catalogs' own tables, sorted by catalog, schema and name.
 
         Args:
-            place: a name of their schema; None for all schemas of all catalogs.
+            place: any name in the wanted schema; None for all schemas of all catalogs.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, CONFIGURATION_INVALID.
@@ -108,24 +108,24 @@ class Catalogs(Mapping[str, Connector]):
         return [TableName(c, s, name) for c, s in self.places(place) for name in self[c].metadata.list_tables(s)]
 
     def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
-        """Catalog and schema of each schema; arguments and errors as of :meth:`tables`."""
+        """Return catalog and schema of each schema; arguments and errors as of :meth:`tables`."""
         if place is not None:
             return [(place.catalog, place.schema)]
         return [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]
 
     def requirements(self) -> list[SparkRequirements]:
-        """The requirements of Spark that formats and object stores have."""
+        """Return what formats and object stores need in Spark."""
         return [f.spark for f in self._formats.values()] + self._buckets.requirements()
 
     def prepare(self, spark: SparkSession) -> SparkSession:
-        """Spark, from now on able to reach what the catalogs are in.
+        """Make Spark reach the places of the catalogs, and return it.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID for a session of Spark Connect that cannot serve a catalog.
         """
         from trinity.engine.spark.remote import is_remote
 
-        if is_remote(spark):  # its server reaches stores by itself
+        if is_remote(spark):  # its server has its own options for stores
             from trinity.engine.spark.remote_session import prepare_remote
 
             prepare_remote(spark, [self._remote(name) for name in self])
@@ -141,7 +141,7 @@ class Catalogs(Mapping[str, Connector]):
         return RemoteCatalog(name, package, self.warehouse(name), made_by.spark.jvm and not in_bucket)
 
     def close(self) -> None:
-        """Closes the connectors that are open."""
+        """Close the open connectors, and release the buckets."""
         with self._opening:
             while self._open:
                 self._open.popitem()[1].close()
@@ -149,7 +149,7 @@ class Catalogs(Mapping[str, Connector]):
 
     @contextmanager
     def closed_by_error(self) -> Iterator[None]:
-        """Closes the connectors when what is done within fails."""
+        """Close the connectors when the block fails."""
         try:
             yield
         except BaseException:
@@ -193,12 +193,12 @@ def _load(catalog: str, connector: str) -> Format:
 
 @lru_cache(maxsize=4)
 def _formats(path: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
-    """The installed formats, of a Python path as it is now: to look at all packages takes most of a connect."""
+    """Return the installed formats. Cached for an unchanged Python path: the search takes most of a connect."""
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _last_changed(folder: str) -> tuple[str, int]:
-    """A folder with the time of its last change, by which packages are found that are installed meanwhile."""
+    """Return a folder with the time of its last change, which shows that packages were installed meanwhile."""
     try:
         return folder, os.stat(folder or ".").st_mtime_ns
     except OSError:

@@ -1,7 +1,7 @@
-"""Limit of nesting in text: some hundred levels of parentheses, CASE or subqueries, and lists of any length.
+"""Limit of nesting in SQL: several hundred levels of parentheses, CASE or subqueries, and lists of any length.
 
-Python's own limit ends at some fifty: sqlglot takes up to 25 calls for a level. They are calls of Python, which since
-3.11 take nothing of the system's stack.
+Python's default limit allows about fifty levels, since sqlglot needs up to 25 calls for a level. These are calls of
+Python functions, which use no system stack since Python 3.11.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trinity.errors import TrinityError
 __all__ = ["room", "too_deep"]
 
 _FRAMES: Final = 25_000 if sys.version_info >= (3, 11) else 10_000
-"""Calls within calls: of a thousand levels, and of four hundred."""
+"""Recursion limits: enough for a thousand levels, or for four hundred before Python 3.11."""
 
 _changing = threading.Lock()
 _inside = 0
@@ -26,10 +26,10 @@ _before = 0
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Lets Python call as deeply as nested text needs it, in all threads, until the last one leaves.
+    """Raise Python's recursion limit for nested text, in all threads, until the last block ends.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for what is nested even more deeply.
+        TrinityError: NOT_SUPPORTED for text that is nested even more deeply.
     """
     global _inside, _before
     with _changing:
@@ -49,7 +49,7 @@ def room() -> Iterator[None]:
 
 
 def too_deep() -> TrinityError:
-    """The refusal of what is nested more deeply than Trinity, or Spark, can follow."""
+    """Return the error for text that is nested more deeply than Trinity, or Spark, can follow."""
     return TrinityError(
         "NOT_SUPPORTED",
         "The statement or expression is nested too deeply; compute parts of it in columns of a view or a WITH query.",

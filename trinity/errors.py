@@ -1,7 +1,7 @@
 """The one error class that Trinity raises.
 
-Every error carries a code from Trino's ``StandardErrorCode`` (plus four of Trinity's own), so that
-programs branch on ``error.code`` and people read the message: what is wrong, where, and what to do.
+Every error carries a code, from Trino's ``StandardErrorCode`` or one of a few of Trinity's own. Programs branch on
+``error.code``; people read the message: what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ ErrorCode = Literal[
     "BAD_DATA",
     "GENERIC_INTERNAL_ERROR",
 ]
-"""The codes of errors: Trino's names of standard errors. docs/errors.md has causes and remedies."""
+"""The codes of errors, with Trino's names where Trino has one. docs/errors.md has causes and remedies."""
 
 CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))
-"""All of them."""
+"""All error codes."""
 
 
 class TrinityError(Exception):
@@ -62,33 +62,30 @@ class TrinityError(Exception):
         super().__init__(f"[{code}] {self.message}")
 
     def __reduce__(self) -> tuple[type[TrinityError], tuple[ErrorCode, str]]:
-        """Pickles, because Spark workers send it to the driver."""
+        """Make the error picklable: Spark's workers send it to the driver."""
         return type(self), (self.code, self.message)
 
     def to_json(self) -> str:
-        """The error as one JSON object, the form in which an executor hands it to the driver."""
+        """Return the error as one JSON object, the form in which an executor sends it to the driver."""
         return json.dumps({"code": self.code, "message": self.message})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> TrinityError:
-        """The error that :meth:`to_json` wrote."""
+        """Return the error that :meth:`to_json` wrote."""
         fields = json.loads(text)
         return cls(fields["code"], fields["message"])
 
 
 def system_code(error: OSError) -> ErrorCode:
-    """Return PERMISSION_DENIED for what the system does not allow, as on a disk that is mounted read-only.
-
-    FILESYSTEM_ERROR for what it cannot do.
-    """
+    """Return PERMISSION_DENIED for a missing permission or a read-only disk, else FILESYSTEM_ERROR."""
     denied = isinstance(error, PermissionError) or error.errno == errno.EROFS
     return "PERMISSION_DENIED" if denied else "FILESYSTEM_ERROR"
 
 
 def first_line(said: object) -> str:
-    """The first line of a text, or of what an error says, without its full stop.
+    """Return the first line of a text, or of an error's message, without its full stop.
 
-    An error that says nothing is told by the name of its class.
+    For an error without a message it is the name of its class.
     """
     lines = str(said).strip().splitlines()
     unsaid = type(said).__name__ if isinstance(said, BaseException) else ""
@@ -96,10 +93,10 @@ def first_line(said: object) -> str:
 
 
 _LONGEST_NAME: Final = 255
-"""Characters of a name; the comparison of a longer text takes long, and finds nothing."""
+"""Characters of a name; comparing a longer text takes long, and finds nothing."""
 
 
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """A hint for an error message: `` Did you mean 'x'?``, or nothing when no known name is close."""
+    """Return a hint for an error message, `` Did you mean 'x'?``; empty when no known name is close."""
     close = get_close_matches(name, known, n=1, cutoff=0.6) if len(name) <= _LONGEST_NAME else ()
     return f" Did you mean '{close[0]}'?" if close else ""

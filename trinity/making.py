@@ -1,4 +1,4 @@
-"""Tables that several make, or drop, at once."""
+"""Creates and drops of tables that run at the same time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Made = TypeVar("_Made", bound="Target")
 def made_or_found(
     name: TableName, found: _T | None, make: Callable[[], _T], find: Callable[[], _T | None], *, if_not_exists: bool
 ) -> _T:
-    """Return a new table; or the one that has the name, or gets it meanwhile, if that is wanted.
+    """Return a new table; or with ``if_not_exists`` the table that has the name, or gets it meanwhile.
 
     Args:
-        name: the table's.
-        found: the one that has it.
+        name: the table's name.
+        found: the table that has it; None if there is none.
         make: makes the table. Raises TABLE_ALREADY_EXISTS.
-        find: gives the one that has the name by now.
-        if_not_exists: whether another's will do.
+        find: returns the table that has the name now, or None.
+        if_not_exists: whether to return an existing table.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS; and as ``make``.
@@ -46,11 +46,11 @@ def made_or_found(
 
 
 def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
-    """Return a new table; it is dropped where another one has registered a table of its name meanwhile.
+    """Return a new table, unless someone registered a table of its name meanwhile; then drop it.
 
     Args:
         made: the table.
-        registered: gives what the name is registered as, None for nothing.
+        registered: returns what is registered under the name; None for nothing.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS.
@@ -62,20 +62,20 @@ def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
 
 
 def owned(find: Callable[[], Target], what: str) -> Target:
-    """Return a table that Trinity has made, to do something with it that it does to no other.
+    """Return a table, after checking that Trinity made it.
 
     Args:
-        find: gives the table of the name. Raises TABLE_NOT_FOUND.
-        what: what is to be done.
+        find: returns the table of the name. Raises TABLE_NOT_FOUND.
+        what: what the caller wants to do, for the message.
 
     Raises:
-        TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table of others.
+        TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
     """
     table = find()
     try:
         own = table.connector.metadata.owns(table.handle)
     except TrinityError:
-        if find().location == table.location:  # or another one drops it at this moment
+        if find().location == table.location:  # else someone drops it at this moment, and makes another
             raise
         return owned(find, what)
     if not own:

@@ -1,7 +1,7 @@
 """The in-memory adapter: the smallest complete example of the SPI, and a test double.
 
-Names, versions and commits live in this process; data files lie in a temporary folder, so that Spark's workers
-can write them. Everything is gone when the connector is closed.
+Names, versions and commits are in this process. Data files are in a temporary folder, so that Spark's workers can
+write them. Closing the connector removes everything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts in messages of errors: no secret, no value at length, no traceback (N4)."""
+"""Texts of error messages: no secret, no long value, no traceback (N4)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ SHOWN: Final = 200
 """Characters of a value, a name or a statement that a message shows."""
 
 _WORD: Final = 1000
-"""Characters of one word of a message: a path may be as long."""
+"""Characters of one word that a message shows: a path may be as long."""
 _HEAD: Final = 1500
 _TAIL: Final = 400
-"""Characters of a message that are shown before and after what is left out."""
+"""Characters of a long message that are shown at its end; :data:`_HEAD` at its beginning."""
 
 _TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n|\n(?=[ \t]))*")
 _PLAIN_RUN: Final = re.compile(rf"[^\s/]{{{SHOWN + 1},}}")
 _PATH_RUN: Final = re.compile(rf"\S{{{_WORD + 1},}}")
 _QUOTED_RUN: Final = re.compile(rf"(?<!\w)'(?![^\s']*/[^\s']*')[^']{{{SHOWN + 1},}}'(?!\w)")
-"""Text in quotes that is no path."""
+"""A long text in quotes that is no path."""
 
 
 def shown_value(value: Any) -> str:
-    """A value, a name or a statement in a message: its first 200 characters at most."""
+    """Return a value, a name or a statement for a message: at most 200 characters."""
     text = str(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def value_text(value: Any) -> str:
-    """Return a value in a message as SQL writes it: texts and times in quotes, numbers as digits, NULL for None."""
+    """Return a value for a message, as SQL writes it: texts and times in quotes, numbers as digits, NULL for None."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -49,15 +49,15 @@ def value_text(value: Any) -> str:
 
 
 def shown_row(names: Iterable[str], values: Iterable[Any]) -> str:
-    """Return some columns of a row in a message: ``a = 1, b = 'x'``."""
+    """Return some columns of a row for a message: ``a = 1, b = 'x'``."""
     return ", ".join(f"{name} = {value_text(value)}" for name, value in zip(names, values, strict=True))
 
 
 def presentable(message: str) -> str:
-    """A message as it may be shown.
+    """Return a message that may be shown.
 
-    Secrets are hidden; of a traceback only its last line stays; what is longer than any value should be is cut in its
-    middle, and so is the whole. What is presentable already stays as it is.
+    It hides secrets, keeps only the last line of a traceback, and cuts the middle out of long words, quoted texts and
+    messages. A message that is presentable already stays as it is.
     """
     text = without_traceback(redacted(message))
     text = _QUOTED_RUN.sub(_cut, text)
@@ -69,7 +69,7 @@ def presentable(message: str) -> str:
 
 
 def without_traceback(text: str) -> str:
-    """A text without the frames of a Python traceback; what was raised stays."""
+    """Return a text without the frames of a Python traceback; the raised error stays."""
     return _TRACEBACK.sub("", text) if "Traceback (most recent call last)" in text else text
 
 

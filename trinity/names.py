@@ -1,4 +1,4 @@
-"""Names of schemas and tables: values of parts, which no text is made of to be parsed again (N1)."""
+"""Names of schemas and tables, kept in parts, so that no text of them has to be parsed again (N1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trinity.errors import TrinityError
 __all__ = ["LENGTH", "TableName", "checked_name", "split_name"]
 
 LENGTH: Final = 255
-"""Characters of a name, at most."""
+"""Maximum number of characters of a name."""
 _PART: Final = re.compile(r'`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([^.`"]+)')
 
 
@@ -35,7 +35,7 @@ class TableName:
 
 
 def split_name(text: str) -> list[str]:
-    """The parts of ``a.b.c``; one in backticks or double quotes may hold anything, these doubled.
+    """Split ``a.b.c`` into its parts. A part in backticks or double quotes may contain anything, its quotes doubled.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a text that is no dotted name.
@@ -58,11 +58,11 @@ def split_name(text: str) -> list[str]:
 
 
 def checked_name(name: str, what: str) -> str:
-    """A name that may be given to something (N1).
+    """Check that a text is a valid name, and return it (N1).
 
     Args:
         name: the name.
-        what: what it is to name, for the message: ``Table``.
+        what: what it names, for the message: ``Table``.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for an empty name, one of more than 255 characters, with NUL, or with half of a

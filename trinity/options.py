@@ -28,15 +28,15 @@ class Options(BaseModel):
 
 
 class CatalogOptions(Options):
-    """Settings of a catalog, as ``connect(catalogs={name: {...}})`` gives them."""
+    """Settings of a catalog, from ``connect(catalogs={name: {...}})``."""
 
     @classmethod
     def of(cls: type[_Options], catalog: str, options: Mapping[str, Any]) -> _Options:
-        """The checked settings.
+        """Check settings, and return them.
 
         Args:
             catalog: the catalog's name.
-            options: as the user gave them, without ``connector``.
+            options: the user's settings, without ``connector``.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID naming the catalog and each option that is wrong.

@@ -1,8 +1,8 @@
-"""Secrets: the one place that knows what is one, and keeps it out of texts (N4).
+"""Secrets: the one place that decides what is secret, and keeps it out of texts (N4).
 
-A value is secret by the name of its option (``password``, ``s3.secret-access-key``) or by its form (what stands before
-the ``@`` of a URL, ``password=`` in a DSN or query). :func:`keep` remembers the secrets among options when they come
-in; from then on :func:`redacted` finds them in any text, whoever wrote it, beside what has the form of a secret.
+A value is secret by the name of its option (``password``, ``s3.secret-access-key``) or by its form (the password before
+the ``@`` of a URL, ``password=`` in a DSN or query). :func:`keep` remembers the secrets of given options. From then on
+:func:`redacted` removes them from any text, besides all that has the form of a secret.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 HIDDEN: Final = "***"
-"""The text that stands in the place of a secret."""
+"""The text that replaces a secret."""
 
 _SHORTEST: Final = 6
-"""Characters of a secret that is looked for in texts; a shorter one is part of other words, hidden by form alone."""
+"""Characters of a secret that is searched in texts. A shorter one may be part of words; only its form hides it."""
 _REMEMBERED: Final = 1000
 _LONGEST: Final = 20_000
-"""Characters of a text that are looked at; nobody reads more of a message."""
+"""Characters of a text that are searched; nobody reads more of a message."""
 
 _WORDS: Final = (
     r"(?:pass(?:word|wd|phrase)|pwd|secret|token|credential|authorization|signature|connection[-_. ]?string"
@@ -69,20 +69,20 @@ _keeping = threading.Lock()
 
 
 def is_secret(name: str) -> bool:
-    """True when an option's name says that its value is secret: ``jdbcPassword``, ``s3.access-key-id``."""
+    """Return whether an option's name says that its value is secret: ``jdbcPassword``, ``s3.access-key-id``."""
     return _NAME.search(name) is not None
 
 
 def is_secret_property(name: str, value: str) -> bool:
-    """True for a secret property: by its name, but for a column's name in it, or as a URL with a password."""
+    """Return whether a property is secret: by its name without a column's name in it, or as a URL with a password."""
     own_name = "" if name.startswith("fields.") else name.partition(".column.")[0]
     return is_secret(own_name) or _USER_INFO.search(value) is not None
 
 
 def keep(options: Mapping[str, Any]) -> None:
-    """Remembers the secrets among options, so that :func:`redacted` knows them wherever they turn up.
+    """Remember the secrets among options, so that :func:`redacted` hides them in any text.
 
-    A secret that is also the value of an option that is none (user and password alike) cannot be hidden by its value.
+    A secret that equals the value of an option that is not secret (user and password alike) is not remembered.
     """
     pairs = list(_pairs(options))
     secrets = {text for name, value in pairs for text in _secrets(name, value)}
@@ -96,7 +96,7 @@ def keep(options: Mapping[str, Any]) -> None:
 
 
 def _pairs(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Name and text of every value, of nested ones too; an item of a list has the list's name."""
+    """Yield name and text of every value, also of nested ones; an item of a list has the list's name."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _pairs(inner, f"{name}.{key}" if is_secret(name) else str(key))
@@ -115,7 +115,7 @@ def _secrets(name: str, value: str) -> Iterator[str]:
 
 
 def _spellings(secret: str) -> set[str]:
-    """A secret as it is, and as URLs, JSON and Python write it."""
+    """Return a secret as it is, and in the spellings of URLs, JSON and Python."""
     plain = {secret, unquote(secret)}
     return plain | {
         w for p in plain for w in (quote(p, safe=""), quote(p), quote_plus(p), json.dumps(p)[1:-1], repr(p)[1:-1])
@@ -123,7 +123,7 @@ def _spellings(secret: str) -> set[str]:
 
 
 def redacted(text: str) -> str:
-    """A text without the secrets that are known or that can be told by their form."""
+    """Return a text without remembered secrets, and without all that has the form of a secret."""
     for secret in sorted(_known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     if len(text) > _LONGEST:
@@ -139,12 +139,12 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def shown(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options for a message or a repr: secrets hidden by name and by form."""
+    """Return options for a message or a repr, with secrets hidden by name and by form."""
     return {name: HIDDEN if is_secret(name) else redacted(str(value)) for name, value in options.items()}
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and all that led to it."""
+    """Yield an error, and all errors behind it: its causes and contexts."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -156,7 +156,7 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def scrub(error: BaseException) -> None:
-    """Puts something in the place of each error behind this one that tells a secret: its kind, and its text without."""
+    """Replace each error behind this one that shows a secret, by one with its class name and its redacted text."""
     for link in chain(error):
         said_why = link.__suppress_context__
         for place in ("__cause__", "__context__"):
@@ -168,7 +168,7 @@ def scrub(error: BaseException) -> None:
 
 @contextmanager
 def scrubbing() -> Iterator[None]:
-    """Scrubs any error that leaves this, so that nothing secret is behind it; see :func:`scrub`."""
+    """Scrub any error that leaves the block, so that no error behind it shows a secret; see :func:`scrub`."""
     try:
         yield
     except Exception as error:
@@ -191,7 +191,7 @@ def _stand_in(error: BaseException) -> Exception:
 
 @contextmanager
 def scrubbed_warnings() -> Iterator[None]:
-    """Warnings of the packages called here, told when they are done, without secrets."""
+    """Collect the warnings of the block, and issue them at its end without secrets."""
     with warnings.catch_warnings(record=True) as said:
         try:
             yield
@@ -202,7 +202,7 @@ def scrubbed_warnings() -> Iterator[None]:
 
 
 class _Redacting(logging.Filter):
-    """Takes secrets out of what is logged."""
+    """Removes secrets from log records."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redacted(record.getMessage()), ()
@@ -213,7 +213,7 @@ _redacting: Final = _Redacting()
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of a module, whose records tell no secrets."""
+    """Return the logger of a module; its records show no secrets."""
     found = logging.getLogger(name)
     found.addFilter(_redacting)
     return found

@@ -1,16 +1,16 @@
-"""The names of pyspark's that Trinity uses, which all modules import from here.
+"""The names of pyspark that Trinity uses; all modules import them from here.
 
-pyspark loads its own packages as it is imported. Of two threads that begin with different ones, ``import pyspark`` and
-``from pyspark.errors import ...``, both fail ("partially initialized module"). Those that import this module wait.
+pyspark loads its own packages when it is imported. Two threads that begin with different ones, ``import pyspark`` and
+``from pyspark.errors import ...``, both fail ("partially initialized module"). Threads that import this module wait.
 """
 
 from __future__ import annotations
 
 import sys
 
-if "pyspark" in sys.modules:  # a thread of the user's may be importing it: wait, and hold none of its packages
+if "pyspark" in sys.modules:  # a user's thread may be importing it: wait, and lock none of its packages
     import pyspark
-else:  # a thread of the user's that begins with pyspark or pyspark.sql meanwhile waits for this one
+else:  # a user's thread that imports pyspark or pyspark.sql meanwhile waits for this one
     import pyspark.sql  # noqa: F401
 
 from pyspark import SparkConf, SparkContext, StorageLevel

@@ -1,4 +1,4 @@
-"""Spark's names of time zones as Python and Arrow know them."""
+"""Converts Spark's names of time zones to those of Python and Arrow."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SHORT: Final = {
     "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico",
     "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh", "Z": "UTC",
 }  # fmt: skip
-"""Java's short names, which Spark takes too."""
+"""Java's short names, which Spark accepts too."""
 
 
 def normal_zone(name: str) -> str:
-    """A zone of the tz database, or an offset such as ``+05:30``, for any name that Spark takes."""
+    """Return a zone of the tz database, or an offset such as ``+05:30``, for any name that Spark accepts."""
     name = _SHORT.get(name, name)
     found = _OFFSET.fullmatch(name)
     if found is None:
@@ -34,7 +34,7 @@ def normal_zone(name: str) -> str:
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """The zone. Raises ``ZoneInfoNotFoundError`` or ``ValueError`` for a name that is none."""
+    """Return the zone of a name. Raises ``ZoneInfoNotFoundError`` or ``ValueError`` for a name that is none."""
     normal = normal_zone(name)
     if normal[:1] not in ("+", "-"):
         return ZoneInfo(normal)

@@ -1,4 +1,4 @@
-"""The seam between callers and Trinity: what users call checks what it is given, and raises TrinityErrors alone."""
+"""The seam between callers and Trinity: public functions check their arguments, and raise only TrinityErrors."""
 
 from trinity.calls.causes import as_trinity, translated
 from trinity.calls.decorator import CallError, public, translated_by

@@ -1,4 +1,4 @@
-"""Errors of Spark, py4j, sqlglot, pyarrow, pyiceberg, psycopg, the storage and the system as TrinityErrors."""
+"""Translates errors of Spark, py4j, sqlglot, pyarrow, pyiceberg, psycopg, storage and system to TrinityErrors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["as_trinity", "translated"]
 
 _Item = TypeVar("_Item")
 _MOST: Final = 300
-"""Characters of another's message that are shown."""
+"""Characters of a library's message that are shown."""
 
 
 def as_trinity(error: Exception) -> TrinityError:
-    """The error itself if it is a TrinityError, else one that says what another library or the system has raised.
+    """Return a TrinityError as it is, and any other error as a TrinityError with its message.
 
-    GENERIC_INTERNAL_ERROR is what nobody foresaw.
+    An error without a translation is GENERIC_INTERNAL_ERROR.
     """
     if isinstance(error, TrinityError):
         return error
@@ -36,7 +36,7 @@ def as_trinity(error: Exception) -> TrinityError:
 
 
 def translated(items: Iterable[_Item]) -> Iterator[_Item]:
-    """Yield items; raise what goes wrong meanwhile as a TrinityError."""
+    """Yield items; raise their errors as TrinityErrors."""
     try:
         yield from items
     except Exception as error:
@@ -44,7 +44,7 @@ def translated(items: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def _said(error: Exception) -> str:
-    """The first line of a message as a sentence, short."""
+    """Return the first line of an error's message as a sentence, cut when it is long."""
     text = first_line(error)
     text = text if len(text) <= _MOST else f"{text[:_MOST]}..."
     return text if text.endswith((".", "!", "?")) else f"{text}."
@@ -86,7 +86,7 @@ def _from_catalog(error: Exception) -> TrinityError:
 
 
 def _from_postgres(error: Any) -> TrinityError:
-    state = error.sqlstate or "08000"  # none: the server was not reached, or is gone
+    state = error.sqlstate or "08000"  # without one the server was not reached, or is gone
     code = _POSTGRES.get(state, _POSTGRES.get(state[:3], _POSTGRES.get(state[:2], "INVALID_ARGUMENTS")))
     return TrinityError(code, f"PostgreSQL refuses: {_said(error)}")
 
@@ -104,7 +104,7 @@ def _from_system(error: OSError) -> TrinityError:
 
 
 def _from_value(error: Exception) -> TrinityError | None:
-    """A path with NUL, which ends a text for the system; a time of a year that Python lacks."""
+    """Translate the ValueErrors for a path with NUL, and for a time in a year that Python lacks."""
     if any(said in str(error) for said in ("is out of range", "ordinal must be")):
         return _beyond(error)
     if "embedded null" in str(error):
@@ -127,7 +127,7 @@ _BY_PACKAGE: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
     "sqlalchemy": _from_catalog,
     "obstore": _from_storage,
 }
-"""Package of an exception's class -> translation."""
+"""Package of an exception's class -> its translation."""
 
 _BY_NAME: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
     "OSError": _from_system,
@@ -135,7 +135,7 @@ _BY_NAME: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
     "RecursionError": lambda _: too_deep(),
     "ValueError": _from_value,
 }
-"""Python's own exceptions that the system, or the depth of a value, brings about."""
+"""Name of one of Python's own exceptions -> its translation."""
 
 _ARROW: Final[dict[str, ErrorCode]] = {
     "ArrowNotImplementedError": "NOT_SUPPORTED",
@@ -154,7 +154,7 @@ _POSTGRES: Final[dict[str, ErrorCode]] = {
     "55006": "TRANSACTION_CONFLICT",
     "57P": "CONFIGURATION_INVALID",  # it shuts down, or starts
 }
-"""SQLSTATE, or its class -> code."""
+"""SQLSTATE, or the beginning of one -> code."""
 
 _CATALOG: Final[dict[str, ErrorCode]] = {
     "NoSuchTableError": "TABLE_NOT_FOUND",

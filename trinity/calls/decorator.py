@@ -1,4 +1,4 @@
-"""``@public``: the decorator of what users call, a function or all public methods and properties of a class."""
+"""``@public``: the decorator of functions and classes that users call."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _Public = TypeVar("_Public", bound=Callable[..., Any])
 
 
 class CallError(TrinityError, TypeError):
-    """A call with arguments that the signature does not have, or allow; a TypeError too, as Python's own is."""
+    """A call with arguments that the signature does not have, or does not allow. Also a TypeError, as Python raises."""
 
 
 def public(target: _Public) -> _Public:
-    """Checks what a callable is given by its annotations, and raises whatever goes wrong in it as a TrinityError.
+    """Make a callable check its arguments by their annotations, and raise all its errors as TrinityErrors.
 
-    Of a class that goes for every public method and property, and for its making. Signatures and help stay as they are.
-    A value that its annotation does not allow is INVALID_ARGUMENTS; a scalar of numpy becomes Python's own.
+    For a class this holds for every public method and property, and for its constructor. Signatures and help stay as
+    they are. A value that its annotation does not allow is INVALID_ARGUMENTS; a numpy scalar becomes a Python one.
     """
     return _public(target, as_trinity)
 
 
 def translated_by(translate: Callable[[Exception], Exception]) -> Callable[[_Public], _Public]:
-    """:func:`public` with another translation of errors."""
+    """Return :func:`public` with another translation of errors."""
     return lambda target: _public(target, translate)
 
 
@@ -48,7 +48,7 @@ def _public(target: _Public, translate: Callable[[Exception], Exception]) -> _Pu
 
 
 def _member(member: Any, translate: Callable[[Exception], Exception]) -> Any:
-    """A member of a class, guarded; one that is no method or property as it is."""
+    """Return a guarded method or property; another member of a class as it is."""
     if isinstance(member, property):
         read, write = (f and _guarded(f, translate) for f in (member.fget, member.fset))
         return property(read, write, doc=member.__doc__)
@@ -70,24 +70,24 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
         found = translate(_misused(failed) or failed)
         if found is not failed:
             found.__cause__ = failed
-        scrub(found)  # not while the error is handled, which would be hung behind this one again
+        scrub(found)  # outside the except block, which would attach the handled error as context again
         try:
             raise found
         finally:
-            del failed, found  # which hold this frame
+            del failed, found  # they refer to this frame
 
     return call
 
 
 def _misused(error: Exception) -> CallError | None:
-    """For a TypeError of the call itself, which no frame of the callee has seen."""
+    """Return a CallError for a TypeError of the call itself, which the callee did not raise; else None."""
     if not isinstance(error, TypeError) or error.__traceback__ is None or error.__traceback__.tb_next is not None:
         return None
     return CallError("INVALID_ARGUMENTS", f"{error}.".replace(".__init__()", "()"))
 
 
 class _Arguments:
-    """The checks of a function's arguments, made by its first call: before it not all annotations have a meaning."""
+    """The checks of a function's arguments. The first call makes them, since annotations may not resolve earlier."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -97,7 +97,7 @@ class _Arguments:
         self._options: Check | None = None
 
     def checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments as the function gets them. Raises INVALID_ARGUMENTS, naming the argument."""
+        """Return the checked arguments for the function. Raises INVALID_ARGUMENTS, naming the argument."""
         by_place = self._by_place if self._by_place is not None else self._prepared()
         places = by_place if len(args) <= len(by_place) else itertools.chain(by_place, itertools.repeat(self._rest))
         given = zip(places, args, strict=False)
@@ -132,16 +132,16 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 class _Names(dict[str, Any]):
-    """Names in a function's annotations: its module's, and its package's for those of types alone."""
+    """Names in a function's annotations: those of its module, else of its package, for imports only for types."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        function = inspect.unwrap(function)  # another decorator's module knows none of them
+        function = inspect.unwrap(function)  # the module of another decorator does not have the names
         super().__init__(function.__globals__)
         self._package = sys.modules[function.__globals__["__package__"]]
 
     def __missing__(self, name: str) -> Any:
         try:
-            return getattr(self._package, name)  # which may load it only now
+            return getattr(self._package, name)  # the package may load it now
         except AttributeError:
             raise KeyError(name) from None
 

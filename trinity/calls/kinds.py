@@ -1,4 +1,4 @@
-"""Annotations as checks of values, made once for each parameter."""
+"""Makes checks of values out of annotations, once for each parameter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trinity.calls.stopped import STOPPED, is_stopped
 __all__ = ["Check", "Unfit", "checks_of"]
 
 Check = Callable[[Any], Any]
-"""From a value to the one that the callee gets, a scalar of numpy as Python's own; raises :class:`Unfit`."""
+"""Returns the value that the callee gets, a numpy scalar as a Python one. Raises :class:`Unfit`."""
 
 
 class Unfit(Exception):
@@ -30,11 +30,11 @@ class Unfit(Exception):
 
 
 class _OtherKind(Unfit):
-    """A value of another kind altogether."""
+    """A value of another type, so that another part of a union may still allow it."""
 
 
 class _ByName(type):
-    """A class that is not loaded, known by its name: an instance of it brings the name along, of Spark Connect too."""
+    """A class of Spark that need not be loaded: instances are recognised by class name, those of Spark Connect too."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return any(c.__name__ == cls.__name__ and c.__module__.startswith("pyspark.") for c in type(value).__mro__)
@@ -46,10 +46,10 @@ _SPARK: Final = {
     "SparkSession": _ByName("SparkSession", (), {}),
     "StructType": _ByName("StructType", (), {}),
 }
-"""Names of Spark's classes in annotations; importing Trinity imports no Spark."""
+"""Spark's classes in annotations, by name, since importing Trinity must not import Spark."""
 
 _RUNNING: Final = (_SPARK["DataFrame"], _SPARK["SparkSession"])
-"""Those that are of use as long as their Spark runs."""
+"""Those whose instances work only while their Spark runs."""
 
 _WORDS: Final = {
     "Path": "a path",
@@ -60,21 +60,21 @@ _WORDS: Final = {
 
 
 def checks_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Check]:
-    """Parameter -> check of its values, for those whose annotation says anything.
+    """Return parameter -> check of its values, for parameters whose annotation restricts them.
 
     Args:
         annotations: parameter -> annotation, or its text.
-        names: what the text's names mean, but for Spark's.
+        names: name in such texts -> its meaning, except Spark's.
 
     Raises:
-        TypeError: an annotation that is not understood.
+        TypeError: for an annotation that is not understood.
     """
     found = {name: _check(annotation, names) for name, annotation in annotations.items()}
     return {name: check for name, (check, _) in found.items() if check is not _anything}
 
 
 def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
-    """The check of an annotation, and what it allows in words."""
+    """Return the check of an annotation, and in words what it allows."""
     if isinstance(annotation, ForwardRef):
         annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
@@ -94,7 +94,7 @@ def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
         return _iterable, "a sequence"
     if origin is abc.Callable:
         return _instance(abc.Callable, "a function")
-    if origin is tuple:  # whose parts the callee tells better
+    if origin is tuple:  # the callee describes wrong parts better
         return _anything, "anything"
     if getattr(annotation, "_is_protocol", False):
         return _anything, "anything"
@@ -165,7 +165,7 @@ def _of_numpy(value: object, *kinds: str) -> bool:
 
 
 def _iterable(value: Any) -> Any:
-    """Anything that can be iterated over; it may be possible once only, which is left to the callee."""
+    """Check that a value is iterable, without consuming it: it may be iterable only once."""
     try:
         iter(value)
     except TypeError:
@@ -219,7 +219,7 @@ def _literal(values: tuple[Any, ...]) -> tuple[Check, str]:
 
 
 def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
-    if any(check is _anything for check, _ in parts):  # a text must be one even so
+    if any(check is _anything for check, _ in parts):  # a text must be valid even so
         return (_sound if any(check is _text for check, _ in parts) else _anything), "anything"
     words = " or ".join(words for _, words in parts)
 
@@ -228,7 +228,7 @@ def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
             try:
                 return part(value)
             except _OtherKind as error:
-                if error.place:  # of this kind, but for one of its parts
+                if error.place:  # the value has this type, but one of its parts does not fit
                     raise
         _refuse(words, value)
 

@@ -1,4 +1,4 @@
-"""Spark's errors as Trinity's, in one place."""
+"""Translates Spark's errors to TrinityErrors."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
 
 
 def _code(condition: str) -> ErrorCode | None:
-    """Return the code of an error condition of Spark's, if it has one of its own."""
+    """Return the code of an error condition of Spark, or None."""
     return next((code for prefix, code in _CODES if condition.startswith(prefix)), None)
 
 
 def _from_python(text: str) -> TrinityError | None:
-    """Return the error that Python has raised in a worker, or its crash, if a message of Spark's tells of one."""
+    """Return the error for a Python exception in a worker, or for its crash, by Spark's message; else None."""
     return worker_crashed(text) or raised_in_python(text, lambda said: _code(said.lstrip("[")) or "INVALID_ARGUMENTS")
 
 
 def from_spark(error: PySparkException) -> TrinityError:
-    """The TrinityError that says what Spark's error said; INVALID_ARGUMENTS where nothing closer fits."""
+    """Return Spark's error as a TrinityError; INVALID_ARGUMENTS where no other code fits."""
     from trinity.spark_names import ParseException
 
     text = str(getattr(error, "desc", None) or error)
@@ -86,22 +86,22 @@ def from_spark(error: PySparkException) -> TrinityError:
 
 
 _RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
-"""The text of an error that a fold raises by raise_error: a code of Trinity's, then the message."""
+"""The text of an error that a fold raises by raise_error: Trinity's code, then the message."""
 
 
 def _message(text: str) -> str:
-    """Spark's sentences, without the plan that follows and with names as the user knows them."""
+    """Return Spark's message without the plan behind it, and without hidden columns."""
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
-    # a place in the text would be one in the rewritten text
+    # positions refer to the rewritten text, which the user does not know
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
-    # nor are the engine's own columns what anybody meant
+    # the engine's own columns are no suggestions for users
     text = re.sub(rf"(?<=\[)((?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`, )+|, (?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`", "", text)
     return " ".join(text.split())
 
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Raises Spark's errors as TrinityError."""
+    """Raise Spark's errors within the block as TrinityErrors."""
     from py4j.protocol import Py4JJavaError
 
     from trinity.spark_names import PySparkException
@@ -119,10 +119,10 @@ def spark_errors() -> Iterator[None]:
 
 
 def from_java(error: Py4JJavaError) -> TrinityError | None:
-    """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one.
+    """Return a TrinityError for a Java error with a known condition or class; else None.
 
-    A condition that has no code of its own is INVALID_ARGUMENTS, a file that cannot be read BAD_DATA, unless there is a
-    closer one behind it; where Spark stumbles over itself, as over a lambda that stands alone, GENERIC_INTERNAL_ERROR.
+    A condition without a code is INVALID_ARGUMENTS, an unreadable file BAD_DATA, unless a cause has a code of its own.
+    An internal error of Spark, as for a lambda that stands alone, is GENERIC_INTERNAL_ERROR.
     """
     found: TrinityError | None = None
     stumbled: TrinityError | None = None
@@ -171,15 +171,15 @@ _OF_STORES: Final[Mapping[str, ErrorCode]] = {
     "org.apache.hadoop.fs.s3a.UnknownStoreException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.net.ConnectTimeoutException": "FILESYSTEM_ERROR",
 }
-"""Java's classes of errors of Hadoop's file systems -> Trinity's code."""
+"""Java class of an error of Hadoop's file systems -> Trinity's code."""
 
 _ARGUMENTS: Final = ("java.lang.IllegalArgumentException", "org.apache.spark.SparkIllegalArgumentException")
-"""Java's classes of errors that say what is wrong with an argument."""
+"""Java classes of errors whose message describes a wrong argument."""
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps PySpark from logging an error to stderr that is about to be raised as TrinityError."""
+    """Keep PySpark from logging errors of the block to stderr, which are raised as TrinityErrors."""
     from pyspark.logger import PySparkLogger
 
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")

@@ -1,6 +1,6 @@
-"""Errors that Python has raised in a process of Spark's, as TrinityErrors.
+"""Translates Python's errors in Spark's worker processes to TrinityErrors.
 
-Spark hands on their text alone: a traceback, with sentences of its own before it and Java's stack behind it.
+Spark passes on only their text: a traceback, with Spark's own sentences before it and Java's stack behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["raised_in_python", "worker_crashed"]
 
 _BEGINS: Final = "Traceback (most recent call last):\n"
 _ENDS: Final = re.compile(r"\n(?:\tat | SQLSTATE: |=== Streaming Query|\nJVM stacktrace|Driver stacktrace)")
-"""Spark's words behind the text of an error."""
+"""The beginning of Spark's text after the text of an error."""
 _ERROR: Final = re.compile(r"(?:(?P<module>[\w.]+)\.)?(?P<kind>\w+)(?:: (?P<said>.*))?", re.DOTALL)
 _CODE: Final = re.compile(r"\[(?P<code>\w+)\] (?P<message>.*)")
 _REMEDY: Final = (
@@ -29,7 +29,7 @@ _CRASHED: Final = ("Python worker exited unexpectedly", "Python worker failed to
 
 
 def worker_crashed(text: str) -> TrinityError | None:
-    """Return CONFIGURATION_INVALID for a message of Spark's that tells of the end of a worker; None for any other."""
+    """Return CONFIGURATION_INVALID for a message that a worker crashed; None for any other message."""
     if not any(said in text for said in _CRASHED):
         return None
     return TrinityError(
@@ -41,13 +41,13 @@ def worker_crashed(text: str) -> TrinityError | None:
 
 
 def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
-    """Return the error that Python has raised in a process of Spark's; None for a text without a traceback.
+    """Return the error of a Python traceback in Spark's message; None for a text without a traceback.
 
-    A TrinityError has its own code and message. A module that is missing there is CONFIGURATION_INVALID.
+    A TrinityError keeps its code and message. A missing module is CONFIGURATION_INVALID.
 
     Args:
         text: Spark's message.
-        code_of: gives the code of any other error, by what it says.
+        code_of: returns the code of any other error, by its message.
     """
     _, begins, frames = text.rpartition(_BEGINS)
     raised = _ERROR.fullmatch(_ENDS.split(without_traceback(begins + frames), maxsplit=1)[0].strip())
