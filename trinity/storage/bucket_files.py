@@ -1,7 +1,7 @@
-"""A bucket as a file system of pyarrow's, by the obstore client that everything else goes through.
+"""A bucket as a pyarrow file system, through the obstore client that all other requests use.
 
-For the kinds of store for which Arrow has no client of its own that takes the options. Files are opened and written;
-what else a file system does, nobody here asks for.
+For kinds of stores whose options Arrow's own clients do not support. It only opens and writes files; nothing here
+needs the other methods of a file system.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["bucket_files"]
 
 
 def bucket_files(store: str, client: ObjectStore) -> PyFileSystem:
-    """The file system; paths are ``bucket/key``, as :attr:`~trinity.storage.Location.for_arrow` writes them.
+    """Return the file system; paths are ``bucket/key``, as in :attr:`~trinity.storage.Location.for_arrow`.
 
     Args:
-        store: the bucket, as text of a location's ``store``.
-        client: reaches it.
+        store: the bucket, as the ``store`` of a location.
+        client: its client.
     """
     return PyFileSystem(_Files(store, client))
 
@@ -106,7 +106,7 @@ def _unasked(*args: object) -> NoReturn:
 
 
 class _Reading:
-    """An object that is read in parts, as pyarrow asks for them."""
+    """An object that pyarrow reads in parts."""
 
     def __init__(self, place: Location, client: ObjectStore) -> None:
         import obstore
@@ -143,7 +143,7 @@ class _Reading:
 
 
 class _Writing:
-    """An object that is there, whole, once it is closed."""
+    """An object that is written, and appears whole once it is closed."""
 
     def __init__(self, place: Location, client: ObjectStore) -> None:
         import obstore
@@ -158,7 +158,7 @@ class _Writing:
             return self._file.write(bytes(data))
 
     def flush(self) -> None:
-        """Nothing: parts go out when they are large enough."""
+        """Do nothing: parts are sent when they are large enough."""
 
     def tell(self) -> int:
         raise NotImplementedError

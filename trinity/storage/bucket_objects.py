@@ -1,8 +1,7 @@
-"""The objects of a bucket, by obstore; data files are opened by the file system of the bucket's kind of store.
+"""The objects of a bucket, by obstore. The file system of the store's kind opens data files.
 
-There are no folders, and nothing is synced: an object that was put is there for everybody. Another name is given by a
-copy that the store makes. All answers are those of the newest state; each is one request, but for listings of many
-objects.
+There are no folders, and nothing is synced: all clients see an object that was put. The store renames by a copy. All
+answers show the newest state. Each is one request, except listings of many objects.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class BucketObjects:
     """See :class:`~trinity.storage.entries.Objects`; paths are the texts of locations.
 
     Args:
-        root: a location in the bucket, below which there is permission to write.
+        root: a location in the bucket, below which the key may write.
     """
 
     def __init__(self, root: Location) -> None:
@@ -102,7 +101,7 @@ class BucketObjects:
             for page in self._client.list(below or None, offset=f"{top}{after}" if after else None):
                 for meta in page:
                     name = str(meta["path"]).removeprefix(top)
-                    if after and name <= after:  # Azure begins with it, and Azurite at the beginning
+                    if after and name <= after:  # Azure includes it, and Azurite ignores the offset
                         continue
                     yield name, meta
 
@@ -138,18 +137,18 @@ class BucketObjects:
 
         try:
             obstore.put(self._reached(once=once), _key(path), data, mode="create")
-        except FileNotFoundError as error:  # not the object: what it was to be put into
+        except FileNotFoundError as error:  # of the bucket, not of the object
             raise object_trouble(error, path) from error
         except BaseError as error:
-            # a conflict: another one is being put at this moment
+            # a conflict: another object is being put at this moment
             if isinstance(error, AlreadyExistsError) and "ConditionalRequestConflict" not in plain_text(error):
                 raise AlreadyExists(path.rpartition("/")[2]) from error
             raise object_trouble(error, path) from error
 
     def _prove(self) -> None:
-        """Refuses a store that would put over what is there. Once for each bucket and its place.
+        """Check that the store does not overwrite existing objects, once for each bucket and service.
 
-        The object that shows it stays: the next process finds it there, and one that is killed leaves nothing else.
+        The object of the check stays: the next process finds it, and a killed process leaves nothing else.
         """
         known = self._root.store, self._options.place
         with _proving:
@@ -181,7 +180,7 @@ class BucketObjects:
             some = left[start : start + at_once]
             try:
                 self._delete(some)
-            except FileNotFoundError:  # of one of them, which some stores tell of
+            except FileNotFoundError:  # one was missing, which some stores report
                 for path in () if self._root.kind.deletes_others else some:
                     with suppress(FileNotFoundError):
                         self._delete([path])
@@ -197,15 +196,15 @@ class BucketObjects:
             self.remove(f"{folder}/{entry.path}" for entry in list(self.list(folder, "", None)))
 
     def make_folder(self, path: str, *, sync: bool) -> None:
-        """Nothing: names need no folders."""
+        """Do nothing: names need no folders."""
 
     def writer(self, path: str, *, new: bool, listed: bool) -> BinaryIO:
         raise _unsupported(path, "a stream into an object")
 
     def move(self, path: str, new: str) -> None:
-        """By a copy that the store makes; the first name goes when all bytes have the second one.
+        """Move by a copy within the store. The first name is removed once the copy has all bytes.
 
-        Whoever does it again where it was cut off comes to the same, and so do several at once.
+        It may be repeated after an interruption, and run several times at once, with the same result.
         """
         import obstore
 
@@ -215,7 +214,7 @@ class BucketObjects:
         with told_of(path):
             obstore.copy(self._client, _key(path), _key(new))
         copied = self.stat(new)
-        if copied is None or copied.size != there.size:  # Azure may answer before it is done
+        if copied is None or copied.size != there.size:  # Azure may answer before the copy is complete
             size = copied.size if copied else 0
             raise TrinityError(
                 "FILESYSTEM_ERROR",
@@ -228,10 +227,10 @@ class BucketObjects:
         raise _unsupported(path, "another time for an object")
 
     def sync(self, path: str) -> None:
-        """Nothing: an object that was put lasts."""
+        """Do nothing: an object that was put is durable."""
 
     def sync_folders(self, folders: Iterable[str]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def _ms(meta: ObjectMeta) -> int:

@@ -1,8 +1,8 @@
-"""Put if absent in a bucket, with an outcome that is known: each request is made, and judged, by itself.
+"""Put if absent in a bucket, with a known outcome.
 
-A request may take effect although its answer is lost, is an error, or never comes. The client of everything else asks
-again by itself, and then nobody can tell a writer's own object from another's. Here nothing is told before the object
-was looked at, and where it cannot be looked at it is asked for again.
+A request may take effect although its answer is lost, is an error, or never comes. A client that retries by itself
+cannot tell a writer's own object from another's. So here each request is made once. After an unclear answer the object
+is read, until it is known who put it.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _STATUS: Final = re.compile(r"status code: (\d{3})")
 _SERVER_ERROR: Final = 500
 _NOT_IMPLEMENTED: Final = 501
 _BUSY: Final = frozenset({408, 409, 425, 429})
-"""Refusals that pass by themselves."""
+"""HTTP status codes of temporary refusals."""
 
 
 class _Doubt(IntEnum):
-    """The doubt about an object that a request was to put."""
+    """How uncertain it is whether a request put its object."""
 
     NONE = 0
     ANSWERED = 1
-    """The request is over, and may have taken effect."""
+    """The request has ended, and may have taken effect."""
     UNDER_WAY = 2
     """The request may still take effect."""
 
 
 def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes]) -> bool:
-    """Put an object where there is none, and return True; False where another writer's is.
+    """Put an object if there is none. Return True when it is there, False when another writer's object is.
 
     Args:
         data: its bytes, which no other writer puts.
         put: makes one request.
-        read: reads what is there.
+        read: reads the object.
 
     Raises:
         TrinityError: the request was refused, and the object is not there.
-        OutcomeUnknown: nobody can say whether it is, or will be.
+        OutcomeUnknown: nobody can say whether it is there, or will be.
     """
     doubt = _Doubt.NONE
     for spent in asking_again():
@@ -61,7 +61,7 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
             there = _looked(read)
             if isinstance(there, bytes):
                 return there == data
-            if there is None and isinstance(said, AlreadyExists):  # it was removed since, with its table
+            if there is None and isinstance(said, AlreadyExists):  # it was removed meanwhile, with its table
                 return False
             if there is None and doubt is _Doubt.ANSWERED:
                 doubt = _Doubt.NONE
@@ -71,7 +71,7 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
 
 
 def _looked(read: Callable[[], bytes]) -> bytes | TrinityError | None:
-    """Return the bytes that are there, None for none, or the error of the look."""
+    """Return the object's bytes, None if there is no object, or the error of the read."""
     try:
         return read()
     except FileNotFoundError:
@@ -81,9 +81,9 @@ def _looked(read: Callable[[], bytes]) -> bytes | TrinityError | None:
 
 
 def _doubt_after(said: Exception) -> _Doubt:
-    """Return what is not known after a request that failed.
+    """Return how uncertain the outcome of a failed request is.
 
-    Who finds an object there may find its own, too: proxies and stores repeat requests by themselves.
+    An object that exists may be the writer's own: proxies and stores repeat requests by themselves.
     """
     status, text = _status(said), str(said.__cause__)
     if isinstance(said, AlreadyExists) or (status and status >= _SERVER_ERROR):
@@ -93,7 +93,7 @@ def _doubt_after(said: Exception) -> _Doubt:
 
 
 def _may_pass(said: Exception) -> bool:
-    """Return True for an error that may be gone when the request is made again soon."""
+    """Return whether an error may pass, so that a retry may succeed."""
     if isinstance(said, AlreadyExists) or isinstance(said.__cause__, FileNotFoundError):
         return False
     if (status := _status(said)) is None:
@@ -110,6 +110,6 @@ def _is_trouble(said: Exception) -> bool:
 
 
 def _status(said: Exception) -> int | None:
-    """Return the status of the answer; None where there was none."""
+    """Return the HTTP status of the answer; None without an answer."""
     found = _STATUS.search(str(said.__cause__))
     return int(found[1]) if found else None

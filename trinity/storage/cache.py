@@ -14,11 +14,11 @@ _V = TypeVar("_V")
 
 
 class Cache(Generic[_K, _V]):
-    """The values used last; safe for threads, which may make one value twice and keep either.
+    """Keeps the most recently used values. Thread-safe; two threads may make the same value, and either is kept.
 
     Args:
-        size: how many; or how much of them, as they are weighed.
-        weigh: how much one value counts.
+        size: maximum total weight; by default the maximum number of values.
+        weigh: returns the weight of a value.
     """
 
     def __init__(self, size: int, weigh: Callable[[_V], int] = lambda _: 1) -> None:
@@ -29,7 +29,7 @@ class Cache(Generic[_K, _V]):
         self._mutex = threading.Lock()
 
     def get(self, key: _K, make: Callable[[], _V]) -> _V:
-        """The value of a key, made where it is not held. What ``make`` raises passes through, nothing being kept."""
+        """Return the value of a key; if it is not kept, make it. An error of ``make`` passes through."""
         with self._mutex:
             if key in self._held:
                 self._held.move_to_end(key)
@@ -39,7 +39,7 @@ class Cache(Generic[_K, _V]):
         return value
 
     def put(self, key: _K, value: _V) -> None:
-        """Holds a value, in the place of the one that the key had, and as the one used last."""
+        """Keep a value for a key, as the most recently used one."""
         with self._mutex:
             self._forget(key)
             self._held[key] = value
@@ -48,12 +48,12 @@ class Cache(Generic[_K, _V]):
                 self._forget(next(iter(self._held)))
 
     def peek(self, key: _K) -> _V | None:
-        """The value of a key, or None; does not count as used."""
+        """Return the value of a key, or None; this does not count as a use."""
         with self._mutex:
             return self._held.get(key)
 
     def drop(self, stale: Callable[[_K], bool]) -> None:
-        """Forgets the values of some keys."""
+        """Forget the values of the keys for which ``stale`` is true."""
         with self._mutex:
             for key in [key for key in self._held if stale(key)]:
                 self._forget(key)

@@ -1,7 +1,7 @@
 """The changelog of a table: files with the changes of versions, and for each version an object that lists its files.
 
-The object is put last and never changed: what it lists is whole, whoever was killed meanwhile. Files that no object
-lists are orphans. Whatever is missing can be computed again, so a changelog may lose anything.
+The object is put last and never changed, so what it lists is complete, also after a crash. Files that no object lists
+are orphans. A missing part can be computed again, so a changelog may lose anything.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class KeptChanges:
 
     Attributes:
         version: the version.
-        files: the Parquet files, by their absolute paths; none where nothing changed.
-        rows: rows in them.
+        files: absolute paths of the Parquet files; empty when nothing changed.
+        rows: number of rows in them.
         bytes: their size.
-        columns: the table's columns in them; behind these come those that say what changed, and when.
+        columns: the table's columns in them; the columns of the change feed follow.
     """
 
     version: int
@@ -47,10 +47,10 @@ class KeptChanges:
 
 
 class Changelog:
-    """The changelog at one place.
+    """The changelog in one folder.
 
     Args:
-        place: the folder; absolute, it need not be there.
+        place: the folder, absolute; it need not exist.
     """
 
     def __init__(self, place: str | Location) -> None:
@@ -61,16 +61,16 @@ class Changelog:
         return frozenset(self.store.names())
 
     def find(self, version: int, tag: str) -> KeptChanges | None:
-        """The changes of a version; None where they are not there, or a file of theirs is gone.
+        """Return the changes of a version; None when they are not listed, or one of their files is missing.
 
         Args:
             version: the version.
-            tag: tells it from others of that number, of a table that was made anew.
+            tag: identifies it among versions of that number, since a table may be made anew.
         """
         return self._read(version, tag) if _name(version, tag) in self._names else None
 
     def put(self, version: int, tag: str, columns: Sequence[Column], files: Sequence[DataFile]) -> KeptChanges:
-        """Lists the files of a version, or gives what another writer has listed; then these files go."""
+        """List the files of a version. If another writer listed its files, delete these and return the listed ones."""
         named = [(self.store.relative(f.path), f.rows, f.size) for f in files]
         known = [
             {"name": c.name, "type": c.type, "field_id": c.field_id, **({"within": c.within} if c.within else {})}
@@ -87,11 +87,11 @@ class Changelog:
         return self._kept(json.loads(data))
 
     def prune(self, wanted: Iterable[tuple[int, str]], older_than_ms: int) -> list[Entry]:
-        """Deletes all but the changes of some versions, and returns the Parquet files that went.
+        """Delete all but the changes of some versions, and return the deleted Parquet files.
 
         Args:
-            wanted: (version, tag) of those that stay.
-            older_than_ms: younger files that nothing lists stay: they may be listed in a moment.
+            wanted: (version, tag) of the versions that stay.
+            older_than_ms: younger files that nothing lists stay, since they may be listed soon.
         """
         names = {_name(version, tag) for version, tag in wanted}
         self.store.delete(n for n in self.store.names() if n.endswith(_ENDING) and n not in names)

@@ -6,13 +6,13 @@ __all__ = ["checkpoint_step"]
 
 
 def checkpoint_step(interval: int, files: int) -> int:
-    """Versions from one checkpoint to the next: the interval, doubled with each doubling of files from 40 intervals on.
+    """Return the versions from one checkpoint to the next: the interval, doubled as files double from 40 intervals on.
 
-    Checkpoints repeat all files. So each commit pays for less than 40 of them, whatever its table holds, and a reader
-    opens a commit for every 20 files at most.
+    A checkpoint lists all files. So each commit pays for less than 40 of them, however many the table has, and a reader
+    opens at most one commit for every 20 files.
 
     Args:
-        interval: the table's, versions.
-        files: data files that it has.
+        interval: the table's checkpoint interval, versions.
+        files: number of its data files.
     """
     return interval << max(0, (files // (20 * interval)).bit_length() - 1)

@@ -1,4 +1,4 @@
-"""The facts that stores tell about objects, and what a kind of store does for the seam."""
+"""Facts about objects, and the interface of each kind of store."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Entry:
 
     @property
     def stat(self) -> Stat:
-        """Return the facts as a :class:`Stat`, for comparison with those of another listing."""
+        """The facts as a :class:`Stat`, for comparison with those of another listing."""
         return Stat(self.size, self.modified_ms * 10**6, self.tag)
 
 
 @dataclass(frozen=True)
 class Stat:
-    """Facts about an object that a store knows without reading it; another object under its name has others.
+    """Facts about an object that a store knows without reading it. Another object under its name has other facts.
 
     Attributes:
         size: bytes.
         modified_ns: when it was put, nanoseconds since the epoch.
-        tag: tells it from an object of the same size and time: the inode of a disk, the ETag elsewhere.
+        tag: distinguishes objects of the same size and time: the inode on a disk, the ETag elsewhere.
     """
 
     size: int
@@ -45,8 +45,7 @@ class Stat:
 class Objects(Protocol):
     """The objects of one kind of store, by the texts of their locations.
 
-    What the methods mean is said at those of :class:`~trinity.storage.ObjectStore`, which tells errors of the system
-    and of libraries as Trinity's.
+    :class:`~trinity.storage.ObjectStore` documents the methods, and translates errors of the system and of libraries.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Failures of storage, as Trinity's errors."""
+"""Translates failures of storage to TrinityErrors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LACKING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 )
 _SIGNS: Final = ("Too many open files", "No space left on device", "Cannot allocate memory", "OutOfMemoryError")
-"""The same as other libraries and Java say it."""
+"""Texts of such errors in other libraries and Java."""
 
 
 class AlreadyExists(Exception):
@@ -34,11 +34,11 @@ class AlreadyExists(Exception):
 
 
 class OutcomeUnknown(Exception):
-    """Nobody can say whether an object was put, by what was said of it."""
+    """Nobody can say whether an object was put."""
 
 
 class storage_errors:
-    """Maps the errors of the operating system and of obstore to FILESYSTEM_ERROR, at one seam."""
+    """Translates errors of the operating system and of obstore to TrinityErrors that name a path."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -58,11 +58,11 @@ class storage_errors:
 
 
 def commit_unknown(what: str, said: object) -> TrinityError:
-    """Return the error of a commit that may stand, and may not.
+    """Return COMMIT_STATE_UNKNOWN, for a commit of which nobody can say whether it took effect.
 
     Args:
         what: what was to be put or changed, as the beginning of a sentence.
-        said: what was said instead of an answer.
+        said: the error that came instead of an answer.
     """
     return TrinityError(
         "COMMIT_STATE_UNKNOWN",
@@ -73,9 +73,9 @@ def commit_unknown(what: str, said: object) -> TrinityError:
 
 
 def system_trouble(error: BaseException, path: str) -> TrinityError | None:
-    """For an error of reading a file: what the system lacks for it, where the file itself is not at fault.
+    """Return the error for a failed read of a file when the file itself is not at fault; else None.
 
-    That is permission, file handles, memory or space, a disk that answers. A missing or corrupt file gives None.
+    The system may lack permission, file handles, memory, space, or a disk that answers.
     """
     if (trouble := store_trouble(error, path)) is not None:
         return trouble
@@ -90,7 +90,7 @@ def system_trouble(error: BaseException, path: str) -> TrinityError | None:
 
 
 def store_trouble(error: BaseException, path: str) -> TrinityError | None:
-    """For an error of Arrow's about an object: the trouble with its store; None for others and for a missing object."""
+    """Return the store's error behind an Arrow error about an object; None for others and for a missing object."""
     if not in_bucket(path) or not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
         return None
     from trinity.storage.store_errors import object_trouble
@@ -100,10 +100,10 @@ def store_trouble(error: BaseException, path: str) -> TrinityError | None:
 
 
 def after_commit(what: str, work: Callable[[], object]) -> None:
-    """Does what is useful after a commit and not part of it; when it fails, that is logged, and the commit stands.
+    """Do follow-up work that is not part of a commit. A failure is logged, and the commit stands.
 
     Args:
-        what: what it means when the work fails.
+        what: what a failure means, for the log.
         work: the work.
     """
     try:

@@ -1,7 +1,7 @@
 """Names as folders: one reversible spelling, by which no name leaves its parent (N1).
 
-Letters, digits, blanks and most signs stand for themselves. What a disk, a URI, a reader of partitioned folders or a
-pattern would take for something else is ``~`` and two hexadecimal digits for each of its UTF-8 bytes.
+Letters, digits, blanks and most other characters stay as they are. Characters with a meaning for a disk, a URI, a
+reader of partitioned folders or a pattern become ``~`` and two hexadecimal digits for each of their UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from trinity.storage.store import ObjectStore
 __all__ = ["OWN_FOLDER", "NamedFolders", "escaped", "folder_name", "name_of", "own_folder", "unescaped"]
 
 _MOST: Final = 255
-"""Bytes of a folder's name that every usual disk takes."""
+"""Bytes that every usual disk allows in a folder's name."""
 _SHORTENED: Final = "~~"
 _DIGITS: Final = 32
 _OWN: Final = 16
 OWN_FOLDER: Final = re.compile(rf"(?P<name>.+)-[0-9a-f]{{{_OWN}}}")
-"""A folder as :func:`own_folder` spells it."""
+"""A folder name that :func:`own_folder` made."""
 _SPECIAL: Final = re.compile(
     r'^[._ ]|[. ]\Z|[\x00-\x1f"#%*+,/:;<=>?@\[\\\]^`{|}~\x7f-\xa0'
-    # marks and syllable parts that some disks join with the letter before them, blanks, signs without a width
+    # marks and syllable parts that some disks join with the letter before them, blanks, characters without width
     r"\u0300-\u036f\u1100-\u11ff\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\u3099\u309a\ufeff\ufff0-\uffff]"
 )
 _ESCAPES: Final = re.compile(r"(?:~[0-9a-f]{2})+")
@@ -38,22 +38,22 @@ LONG_NAMES: Final = "_trinity/names"
 
 
 def escaped(text: str, special: re.Pattern[str]) -> str:
-    """The text with ``~xx`` for each byte of what is special, which has to include ``~``."""
+    """Return the text with ``~xx`` for each byte of special characters, which must include ``~``."""
     return special.sub(lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), text)
 
 
 def unescaped(text: str) -> str:
-    """The text that :func:`escaped` was given. Raises UnicodeDecodeError for a text that it never returned."""
+    """Return the text that :func:`escaped` escaped. Raises UnicodeDecodeError for bytes that are not UTF-8."""
     return _ESCAPES.sub(lambda found: bytes.fromhex(found[0].replace("~", "")).decode(), text)
 
 
 def folder_name(name: str) -> str:
-    """The folder of a schema or table within its parent's, the same for every case of the name.
+    """Return the folder name of a schema or table, the same for every case of the name.
 
     A spelling of more than 255 bytes is cut, and ends in a digest of the name.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for what cannot name anything (N1).
+        TrinityError: INVALID_ARGUMENTS for a text that is no valid name (N1).
     """
     lower = checked_name(name.lower(), "Schema or table")
     spelled = escaped(lower, _SPECIAL)
@@ -65,12 +65,12 @@ def folder_name(name: str) -> str:
 
 
 def own_folder(name: str) -> str:
-    """A folder for a schema or table that no other one had before it, nor gets after it. Raises INVALID_ARGUMENTS."""
+    """Return a unique folder name for a schema or table. Raises INVALID_ARGUMENTS."""
     return f"{folder_name(name)}-{uuid.uuid4().hex[:_OWN]}"
 
 
 def name_of(folder: str) -> str | None:
-    """The name that a folder is spelled by; None where it ends in a digest, or where no name has this folder."""
+    """Return the name that a folder stands for; None when it ends in a digest, or stands for no name."""
     try:
         name = unescaped(folder)
         return name if folder_name(name) == folder else None
@@ -79,10 +79,10 @@ def name_of(folder: str) -> str | None:
 
 
 class NamedFolders:
-    """Folders by their names, in the folders below one root.
+    """Folders of schemas and tables by name, below one root.
 
-    Names whose spelling ends in a digest are kept in the root, one file each, by that digest: what a file says stays
-    true for ever, so that it may outlive the folder.
+    A name whose spelling ends in a digest is stored in the root, in a file named by that digest. The file stays true
+    for ever, so it may outlive the folder.
 
     Args:
         root: the folder of the catalog.
@@ -93,11 +93,11 @@ class NamedFolders:
         self._store = ObjectStore(root)
 
     def place(self, *names: str) -> Location:
-        """The folder of a schema, or of a schema's table. Raises INVALID_ARGUMENTS."""
+        """Return the folder of a schema, or of a schema's table. Raises INVALID_ARGUMENTS."""
         return self.root.join(*map(folder_name, names))
 
     def keep(self, name: str) -> None:
-        """Sees to it that the name will be listed, before its folder is made."""
+        """Store a name that its folder does not spell out, before the folder is made, so that it can be listed."""
         folder = folder_name(name)
         if _SHORTENED in folder:
             try:
@@ -106,7 +106,7 @@ class NamedFolders:
                 return
 
     def names(self, parent: Location, chosen: Callable[[Location], bool]) -> list[str]:
-        """Names of the chosen folders in a parent, sorted; what no name stands for is left out."""
+        """Return the names of the chosen folders in a parent, sorted; folders that stand for no name are left out."""
         found = [self._name(folder) for folder in folders_in(parent) if chosen(parent.join(folder))]
         return sorted(name for name in found if name is not None)
 

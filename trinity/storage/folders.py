@@ -1,6 +1,6 @@
 """A catalog that is a folder: ``<warehouse>/<schema>/<table>``. Shared by formats whose tables are folders.
 
-How names are spelled there: :mod:`trinity.storage.folder_names`.
+:mod:`trinity.storage.folder_names` spells names as folders.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ __all__ = ["FolderCatalog", "FolderMetadata", "Folders", "folders_of"]
 
 
 class Folders(Protocol):
-    """The names of a catalog whose tables lie below one location; :class:`FolderCatalog` says what the methods mean."""
+    """The names of a catalog whose tables lie below one location; :class:`FolderCatalog` documents the methods."""
 
     def list_schemas(self) -> list[str]:
-        """Names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
 
     def create_schema(self, schema: str) -> None:
-        """Makes a schema."""
+        """Make a schema."""
 
     def drop_schema(self, schema: str) -> None:
-        """Removes a schema that has no tables."""
+        """Remove a schema that has no tables."""
 
     def list_tables(self, schema: str) -> list[str]:
-        """Names of the tables of a schema, sorted."""
+        """Return the names of the tables of a schema, sorted."""
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
-        """The handle of a table, or None."""
+        """Return the handle of a table, or None."""
 
     def new_table(self, schema: str, table: str) -> TableHandle:
-        """The handle of a table that is about to be made."""
+        """Return the handle of a table that is about to be made."""
 
     def name_table(self, table: TableHandle) -> TableHandle:
-        """Gives a table of :meth:`new_table` that has been made its name."""
+        """Give a table of :meth:`new_table` its name, once the table has been made."""
 
     def drop_table(self, table: TableHandle) -> None:
-        """Removes a table, or nothing of it."""
+        """Remove a table, whole or not at all."""
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        """Removes what tables without a name have left."""
+        """Remove tables without a name, and return their objects."""
 
 
 def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> Folders:
-    """The names of a catalog, on a disk or in an object store; arguments as of :class:`FolderCatalog`."""
+    """Return the names of a catalog, on a disk or in an object store; arguments as of :class:`FolderCatalog`."""
     where = Location.of(warehouse)
     return FolderCatalog(catalog, warehouse, is_table) if where.on_disk else ObjectCatalog(catalog, where)
 
@@ -68,7 +68,7 @@ class FolderCatalog:
     Args:
         catalog: the catalog's name, for handles and messages.
         warehouse: folder of the catalog; its first table or schema makes it.
-        is_table: tells a table's folder from any other.
+        is_table: returns whether a folder is a table's.
 
     Raises:
         TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR or CONFIGURATION_INVALID for a warehouse that can be neither
@@ -83,11 +83,11 @@ class FolderCatalog:
         check_warehouse(self.root)
 
     def list_schemas(self) -> list[str]:
-        """Names of the schemas, sorted: ``default``, which needs no folder, and those that have one."""
+        """Return the names of the schemas, sorted: ``default``, which needs no folder, and those with a folder."""
         return sorted({DEFAULT_SCHEMA, *self._named.names(self.root, lambda _: True)})
 
     def create_schema(self, schema: str) -> None:
-        """Makes the folder. Raises SCHEMA_ALREADY_EXISTS, INVALID_ARGUMENTS (N1), FILESYSTEM_ERROR."""
+        """Make the folder. Raises SCHEMA_ALREADY_EXISTS, INVALID_ARGUMENTS (N1), FILESYSTEM_ERROR."""
         if schema == DEFAULT_SCHEMA:
             raise schema_taken(self.catalog, schema)
         folder = self._named.place(schema)
@@ -103,10 +103,10 @@ class FolderCatalog:
             ) from error
 
     def drop_schema(self, schema: str) -> None:
-        """Removes the folder, which is empty but for graves.
+        """Remove the folder, in which only dropped tables may be left.
 
         Raises:
-            TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are nothing of Trinity's;
+            TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are not Trinity's;
                 NOT_SUPPORTED for ``default``.
         """
         if schema == DEFAULT_SCHEMA:
@@ -121,35 +121,35 @@ class FolderCatalog:
                 remove_empty(folder)
             except FileNotFoundError as error:
                 raise self._no_schema(schema) from error
-            except OSError as error:  # others have put something into it meanwhile, or it is a link
+            except OSError as error:  # others put something into it meanwhile, or it is a link
                 what = f"Folder '{folder}' of schema '{self.catalog}.{schema}'"
                 raise TrinityError(system_code(error), f"{what} cannot be removed: {error}.") from error
 
     def list_tables(self, schema: str) -> list[str]:
-        """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
+        """Return the names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
         found = self._named.names(self._named.place(schema), self._is_table)
-        self.folder_of(schema)  # after the look, since another one may drop it
+        self.folder_of(schema)  # after the listing, since someone may drop the schema
         return found
 
     def _no_schema(self, schema: str) -> TrinityError:
         return no_schema(self.catalog, schema, self.list_schemas())
 
     def folder_of(self, schema: str) -> Location:
-        """The folder of a schema; that of ``default`` may not be there yet. Raises SCHEMA_NOT_FOUND."""
+        """Return the folder of a schema; that of ``default`` may not exist yet. Raises SCHEMA_NOT_FOUND."""
         folder = self._named.place(schema)
         if schema != DEFAULT_SCHEMA and not is_folder(folder):
             raise self._no_schema(schema)
         return folder
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
-        """The handle of a table, or None."""
+        """Return the handle of a table, or None."""
         folder = self._named.place(schema, table)
         if not (is_folder(folder) and self._is_table(folder)):
             return None
         return TableHandle(self.catalog, schema, table, str(folder))
 
     def new_table(self, schema: str, table: str) -> TableHandle:
-        """The handle of a table that is about to be made.
+        """Return the handle of a table that is about to be made.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with files of others.
@@ -163,11 +163,11 @@ class FolderCatalog:
         return TableHandle(self.catalog, schema, table, str(folder))
 
     def name_table(self, table: TableHandle) -> TableHandle:
-        """Gives a table of :meth:`new_table` that has been made its name, which here it has by its folder."""
+        """Return the table, which has its name by its folder."""
         return table
 
     def drop_table(self, table: TableHandle) -> None:
-        """Removes a table's folder, or none of it. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
+        """Remove a table's folder, whole or not at all. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
         if self.get_table(table.schema, table.table) is None:
             raise no_table(table.full_name)
         folder = self._named.place(table.schema, table.table)
@@ -178,13 +178,13 @@ class FolderCatalog:
         sweep(folder.parent)
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        """Removes the graves of a schema; a folder is its table's name, and no table lies there without one."""
+        """Remove dropped tables of a schema. Returns nothing, since every other folder has its table's name."""
         sweep(self.folder_of(schema))
         return []
 
 
 class FolderMetadata(RowChanges):
-    """Metadata whose schemas and tables are folders: the part that is the same for every such format."""
+    """Metadata whose schemas and tables are folders: the part that all such formats share."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
@@ -214,24 +214,24 @@ class FolderMetadata(RowChanges):
         Args:
             schema: its schema.
             table: its name.
-            make: puts its first version; raises CommitRaced where another one did.
+            make: puts its first version; raises CommitRaced when another writer did.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS.
         """
         first = self._folders.new_table(schema, table)
         where = Location.of(first.location)
-        seen = [] if where.on_disk else [first]  # looking costs a request there
+        seen = [] if where.on_disk else [first]  # in a bucket a second look costs a request
 
         def attempt() -> TableHandle:
             try:
                 made = seen.pop() if seen else self._folders.new_table(schema, table)
                 make(made)
                 return made
-            except FileNotFoundError as gone:  # a drop of the table that was there took the folder
+            except FileNotFoundError as gone:  # a drop of the earlier table removed the folder
                 raise CommitRaced(f"'{first.location}' was taken away") from gone
 
-        with held(str(where.parent)):  # the schema stays
+        with held(str(where.parent)):  # nobody drops the schema
             return self._folders.name_table(commit_loop(first.location, attempt))
 
     def drop_table(self, table: TableHandle) -> None:

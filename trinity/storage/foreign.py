@@ -1,4 +1,4 @@
-"""Tables of other engines: the definitions of those that they made, and what they changed in Trinity's."""
+"""Definitions of tables that other engines made, and of Trinity's tables that other engines changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEY: Final = ("primary-key", "primary_key")
 
 
 def split_key(properties: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """(key columns of the property ``primary-key``, the other properties)."""
+    """Return (key columns of the property ``primary-key``, the other properties)."""
     texts = [v for k, v in properties.items() if k.lower() in _KEY]
     names = [name.strip() for name in ",".join(texts).split(",") if name.strip()]
     return tuple(names), {k: v for k, v in properties.items() if k.lower() not in _KEY}
@@ -40,19 +40,19 @@ def foreign_definition(
     own_prefixes: tuple[str, ...] = (),
     identifier: Sequence[str] = (),
 ) -> TableDefinition:
-    """The definition of a table that another engine made.
+    """Return the definition of a table that another engine made.
 
     Args:
         name: (schema, table) by which the session knows it.
         columns: its columns.
         partition_by: its partition fields.
-        properties: its properties. ``trinity.primary-key``, or ``primary-key``, names its key, and other options of
-            keyed tables are then read beside it, with or without ``trinity.`` before them.
-        own_prefixes: prefixes of the format's own properties, which are shown as they are.
-        identifier: its key where no property names one.
+        properties: its properties. ``trinity.primary-key``, or ``primary-key``, names its key. Then other options of
+            keyed tables count too, with or without the prefix ``trinity.``.
+        own_prefixes: prefixes of the format's own properties, which are kept as they are.
+        identifier: its key if no property names one.
 
     Raises:
-        TrinityError: what a CREATE TABLE with this key and these options would raise.
+        TrinityError: the errors of a CREATE TABLE with this key and these options.
     """
     own = {k: v for k, v in properties.items() if k.startswith(own_prefixes or ("\0",))}
     bare = {k.removeprefix(_PREFIX): v for k, v in properties.items() if k not in own}
@@ -66,7 +66,7 @@ def foreign_definition(
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that are Trinity's; a table of others may have any properties."""
+    """Return the options that Trinity knows; a table of others may have any properties."""
     found: dict[str, str] = {}
     for key, value in options.items():
         try:
@@ -79,18 +79,18 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
 def adopted_definition(
     table: str, known: TableDefinition, present: Sequence[tuple[Column | None, Column]]
 ) -> TableDefinition:
-    """The definition of a table of Trinity's with what other engines have made of its columns since (L3).
+    """Return the definition of a table of Trinity's with the columns as other engines changed them (L3).
 
-    Key, partitioning and options follow columns that were renamed, and let go of those that were dropped.
+    Key, partitioning and options follow renamed columns, and lose dropped ones.
 
     Args:
         table: full name, for messages.
         known: the definition as Trinity left it.
-        present: the columns that the format has, in table order, hidden ones last: which column of ``known`` each is
-            (None: another engine added it), and as what it is to be known now.
+        present: the format's columns in table order, hidden ones last, each as (column of ``known``, or None if
+            another engine added it; column as it is now).
 
     Raises:
-        TrinityError: NOT_SUPPORTED naming a column by which rows are merged and that is gone, or no longer fit for it.
+                TrinityError: NOT_SUPPORTED naming a column that merging needs and that is gone, or no longer fits.
     """
     now = {was.name: column for was, column in present if was}
     found = known
@@ -117,11 +117,11 @@ def adopted_definition(
 def adopted_properties(
     properties: Mapping[str, str], settings: Mapping[str, str], prefixes: tuple[str, ...]
 ) -> dict[str, str]:
-    """A table's properties, those that are the format's own as other engines have left them.
+    """Return a table's properties; those of the format have the values that other engines gave them.
 
     Args:
-        properties: as Trinity left them.
-        settings: the format's.
+        properties: the properties as Trinity left them.
+        settings: the format's present properties.
         prefixes: prefixes of the format's own properties.
     """
     present = {key.lower(): value for key, value in settings.items()}
@@ -130,12 +130,12 @@ def adopted_properties(
 
 
 def keeps_aside(definition: TableDefinition) -> bool:
-    """True when compacted rows count by the row versions that they were folded from, which lie aside (E3)."""
+    """Return whether a table keeps the row versions from which compacted rows were folded (E3)."""
     return definition.keyed and merge_spec(definition).keeps_history
 
 
 def changed_aside(table: str, restore: str) -> TrinityError:
-    """The refusal of a version in which other engines changed rows of which :func:`keeps_aside` is true.
+    """Return the error for a version in which other engines changed compacted rows of a :func:`keeps_aside` table.
 
     Args:
         table: full name.
