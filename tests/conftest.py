@@ -23,7 +23,7 @@ from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.pages import some
 from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
-from tests.support.spark import spark
+from tests.support.spark import drop_temp_views, spark
 from tests.support.zones import ZONES
 from trinity import Column, Session
 from trinity.table import Table
@@ -170,6 +170,7 @@ def session(warehouse: Path, spark: SparkSession) -> Iterator[Session]:
     """A session over the test's own warehouse, with the three catalogs."""
     with trinity.connect(warehouse) as opened:
         yield opened
+    drop_temp_views(spark)
 
 
 @pytest.fixture(params=FORMATS)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
 
 from trinity.connecting import connect
 
-__all__ = ["AZURITE", "spark"]
+__all__ = ["AZURITE", "drop_temp_views", "spark"]
 
 _SETTINGS: Final = {
     "spark.master": "local[2]",
@@ -55,3 +55,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     buckets["vended"] = {"connector": "iceberg", "type": "rest", "uri": "http://nowhere", **_VENDED}
     with connect(folder, catalogs=buckets, spark_settings=settings) as session:
         return session.spark
+
+
+def drop_temp_views(spark: SparkSession) -> None:
+    """Drop the temporary views that a test has made: they hide tables of their name from the tests that follow."""
+    own: Any = getattr(spark, "_jsparkSession", None)  # one of Spark Connect has none
+    if own is not None:
+        views = own.sessionState().catalog().listTempViews("default", "*")
+        for number in range(views.size()):
+            spark.catalog.dropTempView(views.apply(number).identifier().table())
