@@ -191,7 +191,7 @@ class Format(ABC):
             options: the catalog's settings without ``connector``.
 
         Raises:
-                TrinityError: NOT_SUPPORTED for a way of giving out credentials that the format does not know.
+            TrinityError: NOT_SUPPORTED for a way of giving out credentials that the format does not know.
         """
         return False
 

@@ -50,7 +50,7 @@ class TableHandle:
         id: :attr:`TableDefinition.id` of the table that a statement is pinned to, or None for any table of the name.
 
     Raises:
-            TrinityError: INVALID_ARGUMENTS for a version that is no whole number.
+        TrinityError: INVALID_ARGUMENTS for a version that is no whole number.
     """
 
     catalog: str

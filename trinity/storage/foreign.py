@@ -90,7 +90,7 @@ def adopted_definition(
             another engine added it; column as it is now).
 
     Raises:
-                TrinityError: NOT_SUPPORTED naming a column that merging needs and that is gone, or no longer fits.
+        TrinityError: NOT_SUPPORTED naming a column that merging needs and that is gone, or no longer fits.
     """
     now = {was.name: column for was, column in present if was}
     found = known

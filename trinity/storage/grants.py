@@ -1,7 +1,7 @@
-"""Keys that a catalog hands out for the place of one table: temporary ones, asked for again before they expire.
+"""Temporary keys that a catalog gives out for the place of one table, renewed before they expire.
 
-A process has the keys of a place once; who hands them out says how newer ones are got. Spark's workers have them as
-they were when their task was planned.
+A process keeps the keys of a place once; their giver fetches newer ones. Spark's workers have the keys of the time when
+their task was planned.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _R = TypeVar("_R")
 _P = TypeVar("_P")
 
 _MARGIN_MS: Final = 15 * 60 * 1000
-"""The time before their end in which keys are renewed; of keys that live short it is half of their life."""
+"""Keys are renewed this long before they expire; keys of a short life after half of it."""
 _UNTOLD_MS: Final = 5 * 60 * 1000
-"""The time for which keys whose end is not told are not replaced by those of another load."""
+"""How long keys without an expiry time are kept, before those of another load replace them."""
 _AGAIN_MS: Final = 30 * 1000
-"""The time after which a renewal that failed is tried again, where one goes on with the keys that there are."""
+"""How long after a failed renewal the next one is tried, while the present keys still work."""
 _numbers: Final = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Credential:
-    """A key for what lies below a prefix.
+    """A key for all locations with a prefix.
 
     Attributes:
-        prefix: the beginning of the locations that it is for, as ``s3://bucket/table``.
+        prefix: beginning of these locations, such as ``s3://bucket/table``.
         options: the key, and where the bucket is.
-        expires_ms: when it ends, milliseconds since the epoch; None where nobody says.
+        expires_ms: when it expires, milliseconds since the epoch; None when unknown.
     """
 
     prefix: str
@@ -65,11 +65,11 @@ class Credential:
 
 @dataclass(frozen=True)
 class Granted:
-    """A key as it holds now.
+    """A key that is valid now.
 
     Attributes:
-        number: another one for each key of the process.
-        prefix: the beginning of the locations that it is for: a table's place, or what is said of some of its files.
+        number: unique among the keys of the process.
+        prefix: beginning of the locations that it is for: a table's place, or that of some of its files.
         options: the key, and where the bucket is.
         expires_ms: see :class:`Credential`.
     """
@@ -81,15 +81,15 @@ class Granted:
 
 
 class Grants(Protocol):
-    """The giver of the keys of a table's place."""
+    """Gives out the keys of a table's place."""
 
     def credentials(self) -> Sequence[Credential]:
-        """Newer ones. Raises TrinityError."""
+        """Return newer keys. Raises TrinityError."""
         ...
 
 
 class _Grant:
-    """The keys of one table's place: the beginning of a location -> the key of what is below it."""
+    """The keys of one table's place: prefix of locations -> key."""
 
     def __init__(self, root: str, offered: Sequence[Credential], by: Grants) -> None:
         self.root = root
@@ -109,14 +109,14 @@ class _Grant:
         self.stale_ms = self.due_ms = now + (_UNTOLD_MS if left is None else left - min(_MARGIN_MS, left // 2))
 
     def offer(self, offered: Sequence[Credential], by: Grants) -> None:
-        """Takes newer keys where the present ones are about to end, or somebody else's; these go on otherwise."""
+        """Take newer keys if the present ones expire soon or come from another giver; else keep the present ones."""
         with self.lock:
             other, self.by = by != self.by, by
             if other or _now_ms() >= self.stale_ms:
                 self._take(offered)
 
     def see_to(self) -> None:
-        """Renews the keys if it is time. Raises what the catalog says, once they have ended."""
+        """Renew the keys if they expire soon. Raises the catalog's error once they have expired."""
         if self.expires_ms is None or _now_ms() < self.due_ms:
             return
         with self.lock:
@@ -126,12 +126,12 @@ class _Grant:
                 self._take(self.by.credentials())
             except TrinityError as error:
                 ended = _now_ms() >= self.expires_ms
-                if ended and error.code != "TABLE_NOT_FOUND":  # one that is being made, or dropped
+                if ended and error.code != "TABLE_NOT_FOUND":  # the table is being made, or dropped
                     raise
                 self.due_ms = _now_ms() + _AGAIN_MS
 
     def replaced(self, used: StoreOptions, text: str) -> bool:
-        """True when there are other keys than those that were refused."""
+        """Return whether there are now other keys than the refused ones; tries to renew them."""
         with self.lock:
             if (now := self.key(text)) is not None and now.options == used:
                 with suppress(TrinityError):
@@ -140,7 +140,7 @@ class _Grant:
             return after is not None and after.options != used
 
     def key(self, text: str) -> Granted | None:
-        """The key of a location, by the longest prefix."""
+        """Return the key of a location, by the longest prefix; None without one."""
         fitting = [key for prefix, key in self.keys.items() if _below(text, prefix)]
         return max(fitting, key=lambda key: len(key.prefix), default=None)
 
@@ -150,12 +150,12 @@ _mutex = threading.Lock()
 
 
 def grant(root: Location, offered: Sequence[Credential], by: Grants) -> None:
-    """Hands keys out for the place of a table, and for what its files name elsewhere.
+    """Register keys for the place of a table, and for files of it elsewhere.
 
     Args:
         root: the table's place.
         offered: the keys.
-        by: who hands them out; equal for one and the same.
+        by: the giver of the keys; the same giver compares equal.
     """
     with _mutex:
         known = _grants.get(str(root))
@@ -166,17 +166,17 @@ def grant(root: Location, offered: Sequence[Credential], by: Grants) -> None:
 
 
 def any_granted() -> bool:
-    """True once a catalog has handed out keys in this process."""
+    """Return whether any catalog has given out keys in this process."""
     return bool(_grants)
 
 
 def is_granted(location: Location) -> bool:
-    """True where a catalog has handed out keys."""
+    """Return whether a catalog has given out keys for a location."""
     return _found(str(location)) is not None
 
 
 def granted(location: Location) -> Granted | None:
-    """The key of a location as it holds now, renewed if it is time; None where nobody has handed one out."""
+    """Return the key of a location, renewed if it expires soon; None if no catalog gave out one."""
     if (found := _found(str(location))) is None:
         return None
     found.see_to()
@@ -184,21 +184,21 @@ def granted(location: Location) -> Granted | None:
 
 
 def options_at(location: Location) -> StoreOptions:
-    """The way to a location: by the key that was handed out for it, or else as its bucket is reached."""
+    """Return the options for a location: with the key that was given out for it, else those of its bucket."""
     if (key := granted(location)) is not None:
         return key.options
     return told_options(str(location)) or options_of(location.store)
 
 
 def options_known(location: Location) -> StoreOptions:
-    """The options by which a location was reached last: nobody is asked for anything."""
+    """Return the options by which a location was last reached, without renewing keys."""
     found = _found(str(location))
     key = found.key(str(location)) if found else None
     return key.options if key else options_of(location.store)
 
 
 def renewed(location: Location, refused: StoreOptions) -> bool:
-    """True when a request that was refused is worth another try: the keys of the place are others now."""
+    """Return whether to retry a refused request, because the place has other keys now."""
     found = _found(str(location))
     return found is not None and found.replaced(refused, str(location))
 
@@ -224,7 +224,7 @@ def _below(text: str, prefix: str) -> bool:
 
 
 def grants_to_learn() -> str | None:
-    """The keys that were handed out and hold, as text for :func:`~trinity.storage.learn_options`; None without any."""
+    """Return all valid keys that were given out, as text for :func:`~trinity.storage.learn_options`, or None."""
     with _mutex:
         known = list(_grants.values())
     now = _now_ms()
@@ -233,15 +233,15 @@ def grants_to_learn() -> str | None:
 
 
 def to_learn(location: Location) -> str:
-    """The options of a file's place as text, keys among them, for :func:`~trinity.storage.learn_options`."""
+    """Return the options of a file's place, with keys, as text for :func:`~trinity.storage.learn_options`."""
     key = granted(location)
     return options_to_learn(location.store) if key is None else options_as_text(None, {key.prefix: key.options})
 
 
 def with_grants(function: Callable[[_P], _R]) -> Callable[[_P], _R]:
-    """The function of a task, which reaches from a worker what is reached here by keys that were handed out.
+    """Return a task's function that brings the keys given out here to the worker.
 
-    They travel with the function, which is part of no text of a plan.
+    The keys are in the pickled function, and so in no text of a plan.
     """
     text = grants_to_learn()
     if text is None:

@@ -1,4 +1,4 @@
-"""Folders that are Trinity's: removed with their table, so none is taken that holds anything else (N1)."""
+"""Checks of folders that Trinity makes or removes, so that files of others are never removed (N1)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trinity.storage.parquet_sink import is_sink_file
 __all__ = ["check_free", "check_only_graves"]
 
 _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
-"""Folders of a table in which a crashed CREATE may have left something."""
+"""Folders of a table in which a crashed CREATE may have left files."""
 
 
 def check_only_graves(folder: os.PathLike[str], schema: str) -> None:
-    """Refuses to drop a schema whose folder holds something beside graves.
+    """Check that the folder of a schema holds only dropped tables.
 
     Args:
         folder: the schema's folder.
@@ -35,12 +35,12 @@ def check_only_graves(folder: os.PathLike[str], schema: str) -> None:
 
 
 def check_free(folder: os.PathLike[str], table: str) -> None:
-    """Refuses a folder for a new table that holds files of others: a DROP of the table would remove them.
+    """Check that the folder of a new table holds no files of others, which a DROP of the table would remove.
 
-    What writers to an earlier table of that name have left does not matter.
+    Files that writers to an earlier table of that name left are allowed.
 
     Args:
-        folder: of the table that is about to be made.
+        folder: folder of the new table.
         table: its full name, for the message.
 
     Raises:

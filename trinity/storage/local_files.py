@@ -1,6 +1,6 @@
 """Files of a local disk as objects: put whole or not at all, by links and renames.
 
-Paths are absolute. Errors are the operating system's.
+Paths are absolute. Errors are those of the operating system.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ __all__ = [
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """Error numbers of file systems without hard links."""
 _UNCLEAR: Final = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR)
-"""Error numbers after which a link may be there."""
+"""Error numbers after which the link may exist."""
 _PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
-"""The pauses after which a disk that does not say is asked again."""
+"""Pauses between attempts to ask a disk that does not answer."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
 def read(path: str) -> bytes:
-    """A file's bytes. Raises FileNotFoundError."""
+    """Return a file's bytes. Raises FileNotFoundError."""
     with open(path, "rb") as file:
         return file.read()
 
 
 def exists(path: str) -> bool:
-    """True when a file or a folder is there."""
+    """Return whether a file or a folder exists."""
     return os.path.exists(path)
 
 
 def stat(path: str) -> tuple[int, int, str] | None:
-    """A file's bytes, its time in nanoseconds, and its inode; None where there is none."""
+    """Return a file's size in bytes, its modification time in nanoseconds and its inode; None if it is missing."""
     try:
         found = os.stat(path)
     except _ABSENT:
@@ -63,7 +63,7 @@ def stat(path: str) -> tuple[int, int, str] | None:
 
 
 def names_in(folder: str) -> list[str]:
-    """The names in a folder, in no order; none where there is no folder."""
+    """Return the names in a folder, in no order; none without a folder."""
     try:
         return os.listdir(folder)
     except _ABSENT:
@@ -71,14 +71,14 @@ def names_in(folder: str) -> list[str]:
 
 
 def link_new(path: str, data: bytes) -> None:
-    """Put a file that is not there, through a synced temporary file and a hard link.
+    """Put a new file, through a synced temporary file and a hard link.
 
-    The name appears with its bytes, also after a crash: ``O_EXCL`` would leave a torn file. An answer that is not
-    clear is settled by looking: it stands when the name is a link to our own file. The folder is yet to sync.
+    The name appears with its bytes, also after a crash; ``O_EXCL`` could leave a torn file. After an unclear answer
+    the put has succeeded if the name is a link to our own file. The folder is not synced.
 
     Raises:
         AlreadyExists: another writer was first.
-        OutcomeUnknown: the disk does not say who was.
+        OutcomeUnknown: the disk does not say who was first.
         TrinityError: NOT_SUPPORTED on a file system without hard links.
     """
     target = Path(path)
@@ -88,12 +88,12 @@ def link_new(path: str, data: bytes) -> None:
 
 
 def replace(path: str, data: bytes, *, sync: bool) -> None:
-    """Puts a file in the place of what is there, through a temporary one that is renamed; the folder is yet to sync.
+    """Put a file, or replace it, by renaming a temporary one. The folder is not synced.
 
     Args:
-        path: the file's.
+        path: the file's path.
         data: its bytes.
-        sync: whether they are on disk before the name stands for them.
+        sync: whether they are on disk before the rename.
     """
     with _temporary(Path(path), data, sync=sync) as temporary:
         temporary.replace(path)
@@ -135,7 +135,7 @@ def _link(temporary: Path, target: Path) -> None:
 
 
 def _same(temporary: Path, target: Path) -> bool | None:
-    """Return True when both names are one file's; None for a disk that does not say."""
+    """Return whether both names are links to one file; None when the disk does not say."""
     for pause in _PAUSES_S:
         try:
             return os.path.samefile(temporary, target)
@@ -147,20 +147,20 @@ def _same(temporary: Path, target: Path) -> bool | None:
 
 
 def move(path: str, new: str) -> None:
-    """Gives a file another path, in one step; one that is there goes. Raises FileNotFoundError."""
+    """Give a file another path, in one step; it replaces a file there. Raises FileNotFoundError."""
     os.rename(path, new)
 
 
 def set_modified(path: str, modified_ns: int) -> None:
-    """Gives a file another time. Raises FileNotFoundError."""
+    """Set a file's modification time. Raises FileNotFoundError."""
     os.utime(path, ns=(modified_ns, modified_ns))
 
 
 def remove(path: str) -> None:
-    """Removes a file; one already gone does not matter."""
+    """Remove a file; one already gone does not matter."""
     Path(path).unlink(missing_ok=True)
 
 
 def remove_below(folder: str) -> None:
-    """Removes a folder with all that is in it, as far as that can be."""
+    """Remove a folder with all its content, as far as possible."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
 """Folders of a local disk as schemas and tables: listed, made, and removed whole by a rename.
 
-A folder that is renamed is a grave, which is out of sight and is removed later.
+A renamed folder is called a grave: no name leads to it, and it is removed later.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ Folder = str | os.PathLike[str]
 
 
 def is_folder(folder: Folder) -> bool:
-    """True when there is a folder, or a link to one."""
+    """Return whether there is a folder, or a link to one."""
     return os.path.isdir(folder)
 
 
 def check_warehouse(folder: Folder) -> None:
-    """Refuses a catalog's folder that can be neither read nor made. It makes none: the first table or schema does.
+    """Check that a catalog's folder can be read or made. Does not make it: the first table or schema does.
 
-    One that is missing in a folder that is there is refused when it is made: what lies beside it may be read.
+    If only the folder itself is missing, a missing permission to make it shows when it is made.
 
     Raises:
-        TrinityError: PERMISSION_DENIED; FILESYSTEM_ERROR where a file is in the way, or no folder can be;
+        TrinityError: PERMISSION_DENIED; FILESYSTEM_ERROR when a file is in the way, or no folder can be there;
             CONFIGURATION_INVALID for a text that is no path.
     """
     path = Path(folder)
@@ -72,25 +72,25 @@ def _said(number: int) -> OSError:
 
 
 def folders_in(parent: Folder) -> Iterator[str]:
-    """The names of the folders in a folder, in no order; none where there is no folder."""
+    """Yield the names of the folders in a folder, in no order; none without a folder."""
     with contextlib.suppress(FileNotFoundError):
         yield from (found.name for found in Path(parent).iterdir() if found.is_dir())
 
 
 def entries(folder: Folder) -> list[str]:
-    """The names in a folder but for graves, sorted."""
+    """Return the names in a folder without graves, sorted."""
     return sorted(name for name in os.listdir(folder) if not _GRAVE.fullmatch(name))
 
 
 def files_below(folder: Folder) -> Iterator[str]:
-    """The files below a folder, by their paths relative to it; none where there is no folder."""
+    """Return the files below a folder, as paths relative to it; none without a folder."""
     return (str(path.relative_to(folder)) for path in Path(folder).rglob("*") if not path.is_dir())
 
 
 def walk(folder: Folder, hidden: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """The files below a folder that have one of some endings, by their absolute paths, in no order.
+    """Yield the files below a folder that have one of some endings, by their absolute paths, in no order.
 
-    What begins with a hidden sign is passed over, and links to folders are.
+    Names that begin with a hidden character are skipped, and so are links to folders.
     """
     for parent, below, names in os.walk(folder):
         below[:] = [name for name in below if name[0] not in hidden]
@@ -98,17 +98,17 @@ def walk(folder: Folder, hidden: str, endings: tuple[str, ...]) -> Iterator[str]
 
 
 def make_new(folder: Folder) -> None:
-    """Makes a folder. Raises FileExistsError."""
+    """Make a folder. Raises FileExistsError."""
     os.mkdir(folder)
 
 
 def remove_empty(folder: Folder) -> None:
-    """Removes a folder that is empty. Raises OSError for one that is not, or that is a link."""
+    """Remove an empty folder. Raises OSError for a folder that is not empty, and for a link."""
     os.rmdir(folder)
 
 
 def bury(folder: Folder) -> None:
-    """Takes a table's folder away, whole or not at all: renamed, it is a grave, which :func:`sweep` removes.
+    """Rename a table's folder to a grave, which :func:`sweep` removes; so it goes whole or not at all.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -118,7 +118,7 @@ def bury(folder: Folder) -> None:
 
 
 def sweep(parent: Folder) -> None:
-    """Removes the graves in a schema's folder, also what processes left that died in a drop; of a link, the link."""
+    """Remove the graves in a schema's folder, also those of killed processes. Of a link only the link is removed."""
     with contextlib.suppress(FileNotFoundError):  # another process has dropped the schema
         for name in filter(_GRAVE.fullmatch, os.listdir(parent)):
             grave = Path(parent, name)

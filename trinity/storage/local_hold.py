@@ -1,7 +1,7 @@
-"""A hold on a table's folder on a local disk: while one process commits, none drops the folder and makes another.
+"""Locks of table folders on a local disk: while one process commits, no other drops the folder and makes a new one.
 
-A commit looks at a table and then puts a file by its path. A folder that is replaced in between would get the file of
-a table that it is not.
+A commit reads a table and then puts a file by its path. If the folder were replaced in between, a new table would get
+a file of the old one.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _PAUSE_S: Final = 0.002
 
 @contextmanager
 def held(location: str, *, alone: bool = False) -> Iterator[None]:
-    """Holds a folder, as many commits at once do; of a folder that is not there nothing is held.
+    """Hold a shared lock on a folder, or an exclusive one. A missing folder is not locked.
 
-    The kernel lets go when the process dies. A file system without such locks does without.
+    The kernel releases the lock when the process dies. On a file system without locks nothing is locked.
 
     Args:
         location: the table's folder.
-        alone: True for who takes the folder away: waits until nobody else holds it.
+        alone: True for an exclusive lock, to remove the folder: waits until nobody else holds it.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT when others held it for a minute.
     """
-    if not Location.of(location).on_disk:  # where a new table never lies where another one did
+    if not Location.of(location).on_disk:  # in a bucket a new table never lies where an old one did
         yield
         return
     folder, deadline = local_path(location), time.monotonic() + _PATIENCE_S
@@ -56,7 +56,7 @@ def held(location: str, *, alone: bool = False) -> Iterator[None]:
 
 
 def _opened(folder: str) -> int | None:
-    with suppress(OSError):  # who then looks at the table says what is wrong
+    with suppress(OSError):  # the next access to the table reports it
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     return None
 
@@ -66,13 +66,13 @@ def _locked(handle: int, alone: bool) -> bool:
         fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # not on this file system
+    except OSError:  # this file system has no locks
         return True
     return True
 
 
 def _same(handle: int, folder: str) -> bool:
-    """True when the folder is still the one that was opened."""
+    """Return whether the folder is still the one that was opened."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(folder))
     except FileNotFoundError:

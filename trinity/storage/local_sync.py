@@ -1,4 +1,4 @@
-"""Syncing to a local disk, before a commit, of what it names: files, the folders that list them, the folders above."""
+"""Syncs files, their folders and the folders above to a local disk, before a commit names them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CANNOT: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
-    """Waits until a file's bytes are on disk. By path: whoever wrote it has closed it."""
+    """Wait until a file's bytes are on disk. It takes a path, since the writer has closed the file."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -26,7 +26,7 @@ def sync_file(path: str | os.PathLike[str]) -> None:
 
 
 def sync_folders(folders: Iterable[str | os.PathLike[str]]) -> None:
-    """Waits until the entries of folders are on disk, each once, as far as the file system can."""
+    """Wait until the entries of folders are on disk, each once, as far as the file system can."""
     for folder in dict.fromkeys(os.fspath(folder) for folder in folders):
         try:
             sync_file(folder)
@@ -36,11 +36,11 @@ def sync_folders(folders: Iterable[str | os.PathLike[str]]) -> None:
 
 
 def make_folder(folder: str | os.PathLike[str], *, sync: bool = True) -> None:
-    """Makes a folder and those above it that are missing, on disk as entries of the ones above.
+    """Make a folder and the missing ones above it, and sync their entries.
 
     Args:
         folder: the folder.
-        sync: False where a crash of the machine may take it.
+        sync: False if a crash of the machine may lose the folder.
     """
     whole = Path(folder)
     missing = list(takewhile(lambda f: not f.exists(), (whole, *whole.parents))) if sync else []
@@ -48,22 +48,22 @@ def make_folder(folder: str | os.PathLike[str], *, sync: bool = True) -> None:
         try:
             whole.mkdir(parents=True, exist_ok=True)
             break
-        except FileExistsError:  # a file; or a folder that was gone at the next look, with a table that was dropped
+        except FileExistsError:  # a file is there; or a folder was, which was then removed with a dropped table
             if os.path.lexists(whole) and not whole.is_dir():
                 raise
     sync_folders(made.parent for made in missing)
 
 
 class SyncedWriter(io.BufferedWriter):
-    """A file that is written by and by, and on disk when it is closed.
+    """A stream into a file, which is on disk once the stream is closed.
 
     Args:
-        path: the file's, in a folder that is there.
-        new: False for a file that may take the place of another.
-        listed: whether its name is on disk by then, too.
+        path: the file's path, in a folder that exists.
+        new: False to replace an existing file.
+        listed: whether its name is then on disk too.
 
     Raises:
-        FileExistsError: there is a file, and this one is new.
+        FileExistsError: the file exists, and ``new`` is True.
     """
 
     def __init__(self, path: str, *, new: bool, listed: bool) -> None:
@@ -72,7 +72,7 @@ class SyncedWriter(io.BufferedWriter):
         self._listed = listed
 
     def close(self) -> None:
-        """Syncs the file."""
+        """Sync and close the file."""
         if self.closed:
             return
         self.flush()

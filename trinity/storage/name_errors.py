@@ -1,4 +1,4 @@
-"""Errors of names that are taken, missing or in use: the same words whatever catalog keeps the names."""
+"""Errors for names that are taken, missing or in use, the same for all catalogs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["no_schema", "no_table", "schema_in_use", "schema_stays", "schema_tak
 
 
 def schema_taken(catalog: str, schema: str) -> TrinityError:
-    """The error for a schema that is there already."""
+    """Return the error for a schema that exists already."""
     return TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{catalog}.{schema}' exists already.")
 
 
 def no_schema(catalog: str, schema: str, known: Sequence[str]) -> TrinityError:
-    """The error for a schema that is not there, with those that are."""
+    """Return the error for a missing schema, with the existing ones."""
     return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{catalog}' has no schema '{schema}'; it has {', '.join(known)}.")
 
 
 def schema_in_use(catalog: str, schema: str, tables: Sequence[str]) -> TrinityError:
-    """The error for a schema that cannot be dropped while it has tables."""
+    """Return the error for a schema that cannot be dropped while it has tables."""
     return TrinityError(
         "SCHEMA_NOT_EMPTY",
         f"Schema '{catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
@@ -28,17 +28,17 @@ def schema_in_use(catalog: str, schema: str, tables: Sequence[str]) -> TrinityEr
 
 
 def schema_stays(catalog: str, schema: str) -> TrinityError:
-    """The error for the schema that every catalog has."""
+    """Return the error for dropping the schema that every catalog has."""
     return TrinityError("NOT_SUPPORTED", f"Schema '{catalog}.{schema}' always exists; drop its tables.")
 
 
 def table_taken(full_name: str) -> TrinityError:
-    """The error for a table that is there already."""
+    """Return the error for a table that exists already."""
     return TrinityError(
         "TABLE_ALREADY_EXISTS", f"Table '{full_name}' exists already; use IF NOT EXISTS, or drop it first."
     )
 
 
 def no_table(full_name: str) -> TrinityError:
-    """The error for a table that is not there."""
+    """Return the error for a missing table."""
     return TrinityError("TABLE_NOT_FOUND", f"Table '{full_name}' does not exist.")

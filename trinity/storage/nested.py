@@ -1,7 +1,7 @@
-"""Fields within nested columns: found in files by their ids, where files have ids, whatever their names were.
+"""Fields within nested columns, found in files by their ids where files have ids, else by their names.
 
-A column's own name is :mod:`trinity.storage.naming`'s business. Within it a field that was renamed, moved, or dropped
-and added again is another one by its id alone.
+:mod:`trinity.storage.naming` finds the columns themselves. Within a column, only the id identifies a field that was
+renamed, moved, or dropped and added again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["conformed", "has_fields_of"]
 
 
 def has_fields_of(file: pa.Field, wanted: pa.Field) -> bool:
-    """Return True when a file's column has just the fields that are wanted within it, under the same names."""
+    """Return whether a file's column has exactly the wanted fields within it, under the same names."""
     ours, theirs = _children(wanted.type), _children(file.type)
     if [f.name for f in ours] != [f.name for f in theirs] and pa.types.is_struct(wanted.type):
         return False
@@ -36,7 +36,7 @@ def _id(field: pa.Field) -> bytes | None:
 
 
 def _children(kind: pa.DataType) -> list[pa.Field]:
-    """Return the fields right within a type: those of a struct, an array's element, a map's key and value."""
+    """Return the direct fields of a type: those of a struct, an array's element, a map's key and value."""
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -45,12 +45,12 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
 
 
 def conformed(array: pa.Array, file: pa.Field, wanted: pa.Field) -> pa.Array:
-    """Return a file's column as it is wanted: fields within it by id, NULL where the file lacks one.
+    """Return a file's column in the wanted type: fields within it by id, NULL for a field that the file lacks.
 
     Args:
         array: the column, or some rows of it.
-        file: the column as the file has it.
-        wanted: the column as it is wanted.
+        file: the column's field in the file.
+        wanted: the wanted field.
 
     Raises:
         pyarrow.ArrowInvalid: for a value that does not fit.
@@ -76,7 +76,7 @@ def _both(file: pa.Field, wanted: pa.Field) -> tuple[list[pa.Field], list[pa.Fie
 
 
 def _found(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) -> Iterator[pa.Array]:
-    """Yield the children of a struct that are wanted."""
+    """Yield the wanted children of a struct."""
     theirs = _children(file)
     by_id = {number: place for place, f in enumerate(theirs) if (number := _id(f)) is not None}
     by_name = {f.name: place for place, f in enumerate(theirs)}
@@ -94,5 +94,5 @@ def _struct(children: Sequence[pa.Array], kind: pa.StructType, mask: pa.Array) -
 
 
 def _offsets(array: Any) -> pa.Array:
-    """Return where the elements of each row begin among all elements, in an array that is no part of another one."""
+    """Return the offsets of the rows' elements, as an array that is no slice of another one."""
     return pa.array(array.offsets.to_numpy())

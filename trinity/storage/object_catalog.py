@@ -1,7 +1,7 @@
-"""A catalog in an object store, which has no folders to make, to rename or to lock: names are objects.
+"""A catalog in an object store. There are no folders to make, rename or lock, so names are objects.
 
-A table lies in a folder of its own that no other table had before it, ``<schema>/<table>-<digits>``: who writes to a
-table that has been dropped writes nowhere that another one will be.
+Each table has a folder that no other table ever has, ``<schema>/<table>-<digits>``. So late writes to a dropped table
+never reach another one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ObjectCatalog:
 
     Args:
         catalog: the catalog's name, for handles and messages.
-        warehouse: where its names and tables are.
+        warehouse: the location of its names and tables.
     """
 
     def __init__(self, catalog: str, warehouse: Location) -> None:
@@ -60,7 +60,7 @@ class ObjectCatalog:
         if not self._schemas.free(schema):
             raise no_schema(self.catalog, schema, self.list_schemas())
         try:
-            self._check_empty(schema)  # a table may have been made in it meanwhile
+            self._check_empty(schema)  # someone may have made a table in it meanwhile
         except TrinityError as error:
             with _taking_back(f"The removal of schema '{self.catalog}.{schema}'", error), suppress(AlreadyExists):
                 self._schemas.take(schema)
@@ -122,7 +122,7 @@ class ObjectCatalog:
 
 @contextmanager
 def _taking_back(what: str, why: TrinityError) -> Iterator[None]:
-    """Tell a change of a name that can neither be checked nor be taken back as one of which nobody knows."""
+    """Raise COMMIT_STATE_UNKNOWN when the block fails to take back a change of a name."""
     try:
         yield
     except TrinityError as error:

@@ -1,8 +1,8 @@
-"""Names that come and go in a store that has nothing but put-if-absent: each has a log of numbered objects.
+"""Names in a store with put-if-absent only: each name has a log of numbered objects.
 
-``<folder>/<name>/<10 digits>``, the name spelled as a folder's: the highest number counts. An object says that the name
-is taken, and by what, as JSON; one of 32 bytes at most, a mark of who freed it, that it is free again. Numbers are put
-if absent, so of two who take or free a name one wins.
+The objects are ``<folder>/<name>/<10 digits>``, the name spelled as a folder; the highest number counts. An object with
+JSON says that the name is taken, and by what. An object of at most 32 bytes, a mark of who freed it, says that the name
+is free again. Numbers are put if absent, so one of two concurrent writers wins.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["NameLog"]
 
 _KEPT: Final = 1000
 _FREED: Final = 32
-"""The most bytes of an object by which a name is free: it had none before it said who freed it."""
+"""Maximum bytes of an object that frees a name. Older ones are empty and do not say who freed it."""
 
 
 class NameLog:
     """The names below one folder.
 
     Args:
-        store: where it is.
-        folder: its name there.
+        store: the store of the folder.
+        folder: the folder's name in it.
     """
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
@@ -38,28 +38,28 @@ class NameLog:
         self._said: Cache[str, dict[str, Any]] = Cache(_KEPT)  # an object never changes
 
     def taken(self, below: str = "") -> list[str]:
-        """The names that are taken, sorted; one request for a thousand of them.
+        """Return the taken names, sorted. Takes one request for a thousand of them.
 
         Args:
-            below: a name of which these are parts, for names that have two.
+            below: for names of two parts, the first part.
         """
         found = [(name, entry) for name, entry in self._newest(*filter(None, [below])).items() if _takes(entry)]
         return sorted(name_of(name) or str(self._read(entry)["name"]) for name, entry in found)
 
     def find(self, *name: str) -> Mapping[str, Any] | None:
-        """The facts that a name is taken with; None when it is free. One request, two when they are not known yet."""
+        """Return the facts of a taken name; None when it is free. One request, two for facts that are not cached."""
         found = self._entry(*name)
         return self._read(found) if _takes(found) else None
 
     def take(self, *name: str, **facts: str) -> None:
-        """Takes a name. Raises AlreadyExists when it is not free, or another one takes it at this moment."""
+        """Take a name. Raises AlreadyExists when it is taken, also when another writer takes it at this moment."""
         found = self._entry(*name)
         if _takes(found):
             raise AlreadyExists(name[-1])
         self._put(name, found, json.dumps({"name": name[-1], **facts, "id": uuid.uuid4().hex}).encode())
 
     def free(self, *name: str, **facts: str) -> bool:
-        """Frees a name that is taken with these facts; False when it is not, or another one frees it at this moment."""
+        """Free a name that is taken with these facts. Return False when it is not, or another writer frees it now."""
         found = self._entry(*name)
         if not (_takes(found) and facts.items() <= self._read(found).items()):
             return False
@@ -70,13 +70,13 @@ class NameLog:
         return True
 
     def history(self, *spelled: str) -> dict[str, list[Mapping[str, Any] | None]]:
-        """The facts that names were taken with one after the other; None from when on they were free.
+        """Return the facts with which names were taken, in order; None for each time that they were freed.
 
         Args:
-            spelled: names as folders, of which these are parts.
+            spelled: the first parts of the names, or all, spelled as folders.
 
         Returns:
-            the last part of each, spelled as a folder -> its history.
+            the last part of each name, spelled as a folder -> its history.
         """
         found: dict[str, list[Mapping[str, Any] | None]] = {}
         for entry in self._store.list("/".join((self._folder, *spelled))):
@@ -94,7 +94,7 @@ class NameLog:
         return "/".join((self._folder, *map(folder_name, name)))
 
     def _newest(self, *below: str) -> dict[str, Entry]:
-        """Spelled name -> its object of the highest number: objects are listed in the order of their numbers."""
+        """Return spelled name -> its object of the highest number; objects are listed in the order of their numbers."""
         return {entry.path.split("/")[-2]: entry for entry in self._store.list(self._place(*below))}
 
     def _read(self, entry: Entry) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Removal of data files that no readable version needs, and what commits make of it; shared by the adapters."""
+"""Removal of data files that no readable version needs, and the check for it in commits."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from trinity.storage.store import Entry, ObjectStore
 __all__ = ["CHANGELOG", "check_present", "delete_around", "delete_orphans"]
 
 CHANGELOG: Final = "_trinity/changelog"
-"""Folder of a table's changelog, below the table's: its files are in no version, and no orphans."""
+"""A table's changelog folder, below the table's own. Its files are in no version, and are no orphans."""
 
 
 def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool]) -> list[Entry]:
-    """The order of a vacuum: a full disk has no place for what forgets versions until something was deleted.
+    """Delete before and after forgetting versions: on a full disk the commit needs space first.
 
     Args:
-        delete: deletes what no readable version needs, and returns it.
-        forget: commits that versions are forgotten; whether any was.
+        delete: deletes the files that no readable version needs, and returns them.
+        forget: commits that versions are forgotten; returns whether any was.
 
     Returns:
-        all that was deleted.
+        all deleted files.
     """
     gone = delete()
     return [*gone, *delete()] if forget() else gone
@@ -38,17 +38,17 @@ def delete_orphans(
     *,
     also: Callable[[str], bool] = lambda _: False,
 ) -> list[Entry]:
-    """Deletes Parquet files below a folder that are not referenced, but for those of the table's changelog.
+    """Delete Parquet files below a folder that are not referenced, except those of the table's changelog.
 
     Args:
         store: the table's store.
         referenced: absolute paths of all files that a readable version needs.
         older_than_ms: younger files stay, a statement may be writing them; milliseconds since the epoch.
         folder: where to look, relative to the store.
-        also: True for the paths of files of the format's own that go likewise.
+        also: returns True for paths of the format's own files that are deleted likewise.
 
     Returns:
-        what was deleted.
+        the deleted files.
     """
     keep = {store.relative(path) for path in referenced}
     orphans = [
@@ -64,7 +64,7 @@ def delete_orphans(
 
 
 def check_present(table: TableHandle, files: Iterable[DataFile], further: Iterable[str] = ()) -> None:
-    """Refuses files that a drop or a vacuum has removed since they were written; asked in each attempt at a commit.
+    """Check in each attempt at a commit that no drop or vacuum has removed the new files.
 
     Args:
         table: the table.
