@@ -1,4 +1,4 @@
-"""Versions of a table that can be read, and the errors for those that cannot (L10)."""
+"""Readable versions of a table, and the errors for others (L10)."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _V = TypeVar("_V", bound=_Version)
 def version_at(
     table: TableHandle, newest: int, read: Callable[[int], _V], oldest: Callable[[_V], int] = lambda at: at.oldest
 ) -> _V:
-    """The handle's version, or the newest.
+    """Return the handle's version, or the newest.
 
     Args:
         table: the handle.
         newest: number of the newest version.
-        read: reads a version; raises BAD_DATA for one that is damaged.
-        oldest: tells by the newest version which is the oldest readable one.
+        read: reads a version; raises BAD_DATA for a damaged one.
+        oldest: returns the oldest readable version, by the newest one.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that there is not, or is not any more; TRANSACTION_CONFLICT for a
-            table that was made anew; what ``read`` raises.
+        TrinityError: INVALID_ARGUMENTS for a version that does not exist, or no longer; TRANSACTION_CONFLICT for a
+            table that was made anew; errors of ``read``.
     """
     try:
         current = read(newest)
     except TrinityError as error:
         if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < newest:
-            return read(table.version)  # one that may not need what is damaged
+            return read(table.version)  # it may not need the damaged file
         raise
     table.check_same(current.definition.id)
     if table.version is None or table.version == newest:
@@ -53,7 +53,7 @@ def version_at(
 
 
 def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityError:
-    """The error of a read of a version that there is not, or is not any more."""
+    """Return the error for a version that does not exist, or no longer."""
     return TrinityError(
         "INVALID_ARGUMENTS",
         f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one is "
@@ -62,7 +62,7 @@ def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityErro
 
 
 def no_readable_version(table: TableHandle) -> TrinityError:
-    """The error of a repair that finds nothing to go back to."""
+    """Return the error of a repair that finds no readable version."""
     return TrinityError(
         "BAD_DATA",
         f"Table '{table.full_name}' has no version that can be read; restore its metadata from a copy, or drop it.",
@@ -70,6 +70,6 @@ def no_readable_version(table: TableHandle) -> TrinityError:
 
 
 def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:
-    """The oldest version that a vacuum keeps: each is needed while it was the newest one behind that time (L10)."""
+    """Return the oldest version that a vacuum keeps: the one that was the newest at that time (L10)."""
     kept = [entry for entry, following in pairwise(history) if following.timestamp_ms > older_than_ms]
     return (kept[0] if kept else history[-1]).version

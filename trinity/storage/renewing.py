@@ -1,4 +1,4 @@
-"""The objects of a bucket by keys that a catalog hands out: what is refused is tried once more by newer keys."""
+"""The objects of a bucket, with keys that a catalog gives out: a refused request is retried once with newer keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _R = TypeVar("_R")
 
 
 def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
-    """The result of a call about a location, which is made again by newer keys where the store refuses those it has.
+    """Return the result of a call about a location. If the store refuses its keys, retry once with newer ones.
 
     Args:
         location: an object or a folder.
@@ -39,11 +39,11 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
 
 
 class RenewingObjects:
-    """See :class:`~trinity.storage.entries.Objects`. Where no keys were handed out it does nothing by itself.
+    """See :class:`~trinity.storage.entries.Objects`. Without keys of a catalog it only passes calls on.
 
     Args:
-        objects: the bucket's.
-        root: the location by whose keys they are reached.
+        objects: the bucket's objects.
+        root: the location whose keys are used.
     """
 
     def __init__(self, objects: Objects, root: Location) -> None:
@@ -83,7 +83,7 @@ class RenewingObjects:
         return iter(self._twice(lambda: [*self._objects.walk(root, hidden, endings)]))
 
     def put_new(self, path: str, data: bytes) -> None:
-        self._objects.put_new(path, data)  # each of its requests is refused, and made again, by itself
+        self._objects.put_new(path, data)  # it retries each of its requests itself
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
         self._twice(lambda: self._objects.replace(path, data, sync=sync))

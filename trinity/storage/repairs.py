@@ -1,4 +1,4 @@
-"""Repairs: what may be taken back without further words, and what somebody has to confirm."""
+"""Repairs: which commits may be lost, and which losses need a confirmation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHOWN: Final = 5
 def newest_readable(
     table: TableHandle, newest: int, read: Callable[[int], _V], is_damaged: Callable[[int], bool]
 ) -> tuple[_V, tuple[LostCommit, ...]]:
-    """Return the newest version that can be read, and the commits behind it.
+    """Return the newest readable version, and the commits after it.
 
     Args:
         table: the table.
         newest: number of the newest version.
         read: reads a version.
-        is_damaged: tells of one that cannot be read if it is damaged itself, and not just built on one that is.
+        is_damaged: returns whether an unreadable version is damaged itself, and not only built on a damaged one.
 
     Raises:
-        TrinityError: BAD_DATA when none can be read; any other error of a read: what cannot be read now may be whole.
+        TrinityError: BAD_DATA when no version can be read; any other error of ``read``, since the version may be whole.
     """
     lost: list[LostCommit] = []
     for number in range(newest, -1, -1):
@@ -45,13 +45,13 @@ def newest_readable(
 def only_told(
     table: TableHandle, back_to: int, lost: Sequence[LostCommit], confirmed: int | None, *, dry_run: bool
 ) -> RepairResult | None:
-    """Return the result of a repair that changes nothing; None for one that is to be made.
+    """Return the result of a repair that changes nothing; None if the repair is to be made.
 
     Args:
         table: the table.
-        back_to: the newest version that can be read.
-        lost: the commits behind it.
-        confirmed: the version that the caller names; needed where some of these commits are whole.
+        back_to: the newest readable version.
+        lost: the commits after it.
+        confirmed: the version that the caller names; needed if some of these commits are undamaged.
         dry_run: True to change nothing.
 
     Raises:
@@ -82,5 +82,5 @@ def _name(commit: LostCommit) -> str:
 
 
 def repair_result(done: CommitResult, back_to: int, lost: Sequence[LostCommit]) -> RepairResult:
-    """Return the result of a repair that was made."""
+    """Return the result of a finished repair."""
     return RepairResult(**asdict(done), back_to=back_to, lost=tuple(lost))

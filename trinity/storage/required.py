@@ -1,7 +1,7 @@
-"""What files must have within their nested columns, for formats whose readers hold them to it.
+"""NOT NULL within nested columns of files, for formats whose readers rely on it.
 
-Storage schemas have all of it nullable, since Arrow takes a NULL around a field for NULL there. Files have it as the
-format says, and some value that nobody sees wherever what is around it is NULL.
+In storage schemas all nested fields are nullable, since in Arrow a NULL struct has NULL in its fields. Files declare
+them as the format says, and have some value that nobody sees in a field of a NULL struct.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trinity.errors import TrinityError
 __all__ = ["REQUIRED", "as_in_file", "file_schema"]
 
 REQUIRED: Final = {b"trinity.required": b"true"}
-"""Metadata of a field within a nested one of a storage schema that files have as NOT NULL."""
+"""Metadata of a nested field in a storage schema that is NOT NULL in files."""
 
 
 def file_schema(schema: pa.Schema) -> pa.Schema:
@@ -40,14 +40,14 @@ def _field(field: pa.Field) -> pa.Field:
 
 
 def as_in_file(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows of a storage schema as files have them.
+    """Return rows of a storage schema in the form of files.
 
     Args:
         rows: the rows.
-        schema: as :func:`file_schema` returns it.
+        schema: the schema of :func:`file_schema`.
 
     Raises:
-        TrinityError: CONSTRAINT_VIOLATION for rows that are older than a NOT NULL of another engine, and lack a value.
+        TrinityError: CONSTRAINT_VIOLATION for NULL in rows that are older than a NOT NULL of another engine.
     """
     if rows.schema.types == schema.types:
         return rows
@@ -72,7 +72,7 @@ def _filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if values.null_count:
         present = pc.is_valid(values)
         places = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
-        nothing = pa.array([None], kind)  # and Arrow's empty values within
+        nothing = pa.array([None], kind)  # with Arrow's empty values within
         found = pa.concat_arrays([_filled(values.drop_null(), kind), nothing])
         return found.take(pc.if_else(present, places, len(found) - 1))
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Metadata of one table that lies outside of any catalog: versions and writes, no names and no care."""
+"""Metadata of one table outside of any catalog: versions and writes, but no names and no maintenance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SingleTable", "not_ours"]
 
 
 def not_ours(table: str, what: str) -> TrinityError:
-    """NOT_SUPPORTED for what Trinity does only to tables that it made."""
+    """Return NOT_SUPPORTED, for what Trinity does only to tables that it made."""
     return TrinityError(
         "NOT_SUPPORTED",
         f"Table '{table}' is external: Trinity appends row versions to it, and leaves {what} to the engine that made "
@@ -29,7 +29,7 @@ def not_ours(table: str, what: str) -> TrinityError:
 
 
 class SingleTable(RowChanges):
-    """Base of what :meth:`~trinity.spi.Connector.open_external` returns.
+    """Base class of the metadata that :meth:`~trinity.spi.Connector.open_external` returns.
 
     An adapter adds ``get_splits``, ``history``, ``begin_insert``, ``begin_rewrite`` and ``commit``.
     """

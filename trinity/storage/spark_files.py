@@ -1,4 +1,4 @@
-"""Parquet files through Spark's reader, which must not take from the user's settings how to read them."""
+"""Reads of Parquet files by Spark, independent of the user's settings."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 __all__ = ["READ_OPTIONS", "check_calendar", "read_files", "spark_schema"]
 
 READ_OPTIONS: Final[Mapping[str, str]] = {
-    # of files that do not say by which calendar they were written
+    # for files that do not say by which calendar they were written
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
-    # a file that is not read is rows that are not there
+    # a skipped file would be missing rows
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
-    # a path is a file, whatever it looks like: no pattern, no folder, and Hadoop's patterns have no way to say a colon
+    # a path is a file, no pattern and no folder; Hadoop's patterns cannot escape a colon
     "__globPaths__": "false",
     "recursiveFileLookup": "false",
     "mergeSchema": "false",
 }
-"""Options of a read that are stronger than settings of the session (N3)."""
+"""Options of a read that override settings of the session (N3)."""
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """An Arrow schema as Spark's, every column nullable and without metadata.
+    """Return an Arrow schema as Spark's, with every column nullable and without metadata.
 
-    A timestamp without zone is a TIMESTAMP_NTZ. Pyspark by itself takes it for a TIMESTAMP, whose values move with the
+    A timestamp without zone is a TIMESTAMP_NTZ. By default pyspark makes it a TIMESTAMP, whose values depend on the
     session's zone (N3).
     """
     from trinity.spark_names import from_arrow_schema
@@ -43,7 +43,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def check_calendar(spark: SparkSession, table: str) -> None:
-    """Refuses a read by a format's own reader, which takes no options, where settings say that days are Julian.
+    """Check that settings do not ask for the Julian calendar, for a read by a format's own reader without options.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the setting.
@@ -69,14 +69,14 @@ def read_files(
     options: Mapping[str, str] | None = None,
     name: Callable[[str], str] = _for_spark,
 ) -> DataFrame:
-    """Rows of Parquet files, whatever the session's settings say of how to read them.
+    """Return rows of Parquet files, independent of the session's settings for reads.
 
     Args:
         spark: the session.
-        paths: of the files.
-        schema: what is wanted of them; a column that a file lacks is NULL.
+        paths: paths of the files.
+        schema: the wanted columns; a column that a file lacks is NULL.
         options: further options of the reader.
-        name: the name of a path for the reader.
+        name: returns the text of a path for the reader.
     """
     read = spark.read.schema(schema).options(**{**READ_OPTIONS, **(options or {})})
     return read.parquet(*map(name, paths))

@@ -26,13 +26,13 @@ _FIELD: Final = pa.field(STAMP, pa.int64())
 def stamped(
     definition: TableDefinition, target: WriteTarget, stamp: int, field: pa.Field = _FIELD
 ) -> tuple[TableDefinition, WriteTarget]:
-    """Definition and target for sinks whose files have a column for stamps, whether or not the table has one.
+    """Return definition and target for sinks whose files have the stamp column, even if the table does not have it yet.
 
     Args:
         definition: the table.
         target: where sinks write.
-        stamp: that of rows without one.
-        field: the column in the storage schema.
+        stamp: the stamp of rows without one.
+        field: the stamp column in the storage schema.
     """
     if not definition.keyed or definition.external:
         return definition, target
@@ -42,20 +42,20 @@ def stamped(
 
 
 def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
-    """True when the commit of a row change has to add the column for stamps to the table."""
+    """Return whether the commit of a row change must add the stamp column to the table."""
     return insert.target.stamp is not None and not now.stamped
 
 
 def order_with(
     insert: InsertTableHandle, order: RowOrder, newest: int, live: Callable[[], Iterable[DataFile]]
 ) -> RowOrder:
-    """The order of rows that is remembered once an append is committed.
+    """Return the order of rows that the table remembers after an append.
 
     Args:
         insert: the append.
-        order: what was remembered before.
-        newest: the version that the commit is put upon.
-        live: yields the files of that version.
+        order: the order before it.
+        newest: the version on which it is committed.
+        live: returns the files of that version.
     """
     stamp, pinned = insert.target.stamp, insert.table.version or 0
     if stamp is None or newest == pinned or not came_after(pinned, live()):

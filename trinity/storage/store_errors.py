@@ -1,4 +1,4 @@
-"""Failures of object stores, as Trinity's errors: what is wrong with which store, and what helps."""
+"""Translates failures of object stores to TrinityErrors: what is wrong with which store, and what helps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COMMON: Final[tuple[Cause, ...]] = (
         "it does not answer ({said}). Check the endpoint and the network.",
     ),
 )
-"""The causes that any store may have, after its own."""
+"""Causes that all stores share, tried after a store's own."""
 _OF_GRANTED: Final = (
     "the key that the catalog hands out for it was refused ({said}). It has to be allowed to list, read, put and "
     "delete objects there: see to the catalog's role, or try again if the key has expired meanwhile."
@@ -48,7 +48,7 @@ _REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1
 
 
 def object_trouble(error: BaseException, path: str) -> TrinityError:
-    """The error of a request about an object, by what the library says of it."""
+    """Return the error of a failed request about an object, by the library's error."""
     location, text = Location.of(path), plain_text(error)
     place = options_known(location).place
     for signs, code, remedy in (*location.kind.causes, *_COMMON):
@@ -64,7 +64,7 @@ def object_trouble(error: BaseException, path: str) -> TrinityError:
 
 @contextmanager
 def told_of(path: str) -> Iterator[None]:
-    """Tells obstore's errors as Trinity's; a missing object is a FileNotFoundError."""
+    """Raise obstore's errors as TrinityErrors; a missing object stays a FileNotFoundError."""
     from obstore.exceptions import BaseError
 
     try:
@@ -74,7 +74,7 @@ def told_of(path: str) -> Iterator[None]:
 
 
 def without_conditional_put(path: str) -> TrinityError:
-    """The refusal of a store that puts an object over one that is there, although it was told not to."""
+    """Return the error for a store that overwrites an object despite a conditional put."""
     location = Location.of(path)
     return TrinityError(
         "CONFIGURATION_INVALID",
@@ -85,5 +85,5 @@ def without_conditional_put(path: str) -> TrinityError:
 
 
 def plain_text(error: BaseException) -> str:
-    """The text of an error, without what obstore adds for those who debug it."""
+    """Return the text of an error, without the debug output that obstore adds."""
     return " ".join(str(error).partition("\n\nDebug source:")[0].split())

@@ -1,7 +1,7 @@
-"""The options by which each bucket is reached: the one place that knows them.
+"""The options by which each bucket is reached, in one place.
 
-A process has one set of options for a bucket, which the sessions that use it have given; a bucket of which nothing is
-known is reached by what the environment says. A bucket goes by the text of its store: ``s3://bucket``.
+A process has one set of options for a bucket, from the sessions that use it; without one the environment applies. A
+bucket is identified by the text of its store, such as ``s3://bucket``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 _OF_STORE: Final = 2
-"""Slashes in the text of a store; a place in it has more."""
+"""Number of slashes in the text of a store; a location in it has more."""
 
 WORKER_OPTIONS: Final = "TRINITY_STORAGE_OPTIONS"
-"""Variable of the environment by which Spark's workers learn of the options that a session was given."""
+"""Environment variable by which Spark's workers get the options of a session."""
 
 _known: dict[str, StoreOptions] = {}
 _users: dict[str, int] = {}
@@ -41,7 +41,7 @@ _mutex = threading.Lock()
 
 
 def options_of(store: str) -> StoreOptions:
-    """The options of a bucket; the environment's where nobody has given any."""
+    """Return the options of a bucket; if no session gave any, those of the environment."""
     with _mutex:
         known = _known.get(store)
     if known is None and (text := os.environ.get(WORKER_OPTIONS)):
@@ -50,7 +50,7 @@ def options_of(store: str) -> StoreOptions:
 
 
 def told_options(location: str) -> StoreOptions | None:
-    """The options that a worker was told of some locations by themselves, by the longest beginning; else None."""
+    """Return the options that a worker got for a location's own prefix, the longest one; else None."""
     if not (text := os.environ.get(WORKER_OPTIONS)):
         return None
     known = _read(text)
@@ -59,9 +59,9 @@ def told_options(location: str) -> StoreOptions | None:
 
 
 def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> str:
-    """The value of :data:`WORKER_OPTIONS` for some buckets, or beginnings of locations, beside an earlier one.
+    """Return a value of :data:`WORKER_OPTIONS` for some buckets, or prefixes of locations, added to an earlier one.
 
-    What the driver's environment says of them is in it, as a worker may have another one.
+    It includes options from the driver's environment, since a worker may have another environment.
     """
     told = {store: options.resolved().model_dump(mode="json") for store, options in buckets.items()}
     found = {**(json.loads(before) if before else {}), **told}
@@ -69,15 +69,15 @@ def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> 
 
 
 def options_to_learn(store: str) -> str:
-    """The options of one bucket as text, keys among them, for :func:`learn_options`."""
+    """Return the options of one bucket, with keys, as text for :func:`learn_options`."""
     return options_as_text(None, {store: options_of(store)})
 
 
 def learn_options(text: str) -> None:
-    """Has one of Spark's workers reach a bucket as the driver does; other buckets are left alone.
+    """Set the driver's options for a bucket in one of Spark's workers; other buckets keep theirs.
 
     Args:
-        text: made there by :func:`~trinity.storage.to_learn`.
+        text: made on the driver by :func:`~trinity.storage.to_learn`.
     """
     before = os.environ.get(WORKER_OPTIONS)
     if before != text:
@@ -90,10 +90,10 @@ def _read(text: str) -> dict[str, StoreOptions]:
 
 
 def claim_bucket(store: str, options: StoreOptions) -> None:
-    """Says how a bucket is reached from now on: newer keys take the place of older ones.
+    """Set the options of a bucket for a session that uses it; newer keys replace older ones.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where an open session has the bucket of that name at another endpoint.
+        TrinityError: CONFIGURATION_INVALID if an open session has the bucket of that name at another endpoint.
     """
     with _mutex:
         before = _known.get(store)
@@ -110,12 +110,12 @@ def claim_bucket(store: str, options: StoreOptions) -> None:
 
 
 def release_bucket(store: str) -> None:
-    """Says that a session uses the bucket no longer. What is known of it stays, for work that is under way."""
+    """Note that a session no longer uses the bucket. Its options stay, for work that is still running."""
     with _mutex:
         _users[store] = max(0, _users.get(store, 0) - 1)
 
 
 def buckets_in_use() -> Mapping[str, StoreOptions]:
-    """The buckets of open sessions, and how they are reached."""
+    """Return the buckets of open sessions, and their options."""
     with _mutex:
         return {store: options for store, options in _known.items() if _users.get(store)}

@@ -1,4 +1,4 @@
-"""A version of a table whose format keeps, for each, a list of files."""
+"""A version of a table, for formats that store a list of files for each version."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["TableVersion"]
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at one version: all that a format has to keep.
+    """A table at one version: all that a format has to store.
 
     Attributes:
-        number: what ``version=`` takes; 0 is the empty table, the next one is higher by 1.
+        number: what ``version=`` takes; 0 is the empty table, and each next version is higher by 1.
         timestamp_ms: commit time, milliseconds since the epoch (L10).
-        operation: what made it, as in :class:`~trinity.spi.HistoryEntry`.
+        operation: the operation that made it, as in :class:`~trinity.spi.HistoryEntry`.
         definition: columns, key, properties.
         files: live base and log files and the sidecar, each with its commit number; absolute paths.
         txns: application -> highest recorded version (L4).
         oldest: the oldest version that vacuum left readable.
-        commit: unique, kept with the version: by it a writer knows its own when the answer was not clear.
+        commit: unique id, stored with the version. By it a writer recognises its own version after an unclear answer.
     """
 
     number: int
@@ -38,13 +38,13 @@ class TableVersion:
 
     @classmethod
     def first(cls, definition: TableDefinition) -> TableVersion:
-        """Version 0 of a new table."""
+        """Return version 0 of a new table."""
         return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
 
     def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
-        """The files that came since an earlier version, and the paths of those that went.
+        """Return the files added since an earlier version, and the paths of the removed ones.
 
-        One that has other deleted rows came and went.
+        A file whose deleted rows changed counts as both.
         """
         if self.files[: len(before.files)] == before.files:  # an append: the same objects
             return list(self.files[len(before.files) :]), frozenset()

@@ -1,4 +1,4 @@
-"""Targets that the sinks of a statement write to, and the results of commits of their files."""
+"""Makes the targets of sinks, and the results of commits of their files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def write_target(
     statistics: tuple[str, ...] | None = None,
     statement: str | None = None,
 ) -> WriteTarget:
-    """The target of one statement.
+    """Return the target of one statement.
 
     Args:
-        folder: for new files, absolute.
+        folder: folder for new files, absolute.
         definition: the table.
         storage: physical Arrow schema of the files.
-        statistics: physical columns whose bounds go into fragments, where they are not those that merging needs.
-        statement: prefix of the names of its files; a new one when left out.
+        statistics: physical columns whose bounds go into fragments; by default those that merging needs.
+        statement: prefix of the names of its files; by default a new one.
     """
     return WriteTarget(
         folder=folder,
@@ -43,8 +43,8 @@ def write_target(
 
 
 def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
-    """The result of a commit of some files. Rows of a sidecar do not count: they are none of the table's."""
+    """Return the result of a commit of some files. Rows of a sidecar do not count: they are not rows of the table."""
     rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
-    beside = {path for f in deletes for path in f.deletes.paths}  # each has the deleted rows of one file, or of many
+    beside = {path for f in deletes for path in f.deletes.paths}  # a set, since one may be about several data files
     return CommitResult(version, rows, len(files) + len(beside), size)

@@ -1,4 +1,4 @@
-"""Versions that applications have recorded with their commits, for retries that must do nothing (L4)."""
+"""Versions that applications record with their commits, so that retries do nothing (L4)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["is_recorded", "with_txn"]
 
 
 def is_recorded(txns: Mapping[str, int], txn: TransactionId | None) -> bool:
-    """True when a table has this version of the application, or a later one: nothing is left to do.
+    """Return whether this version of the application, or a later one, is recorded, so that nothing is left to do.
 
     Args:
         txns: application -> highest recorded version.
-        txn: that of a statement; None for one that records nothing.
+        txn: the statement's transaction id; None for a statement without one.
     """
     return txn is not None and txns.get(txn[0], -1) >= txn[1]
 
 
 def with_txn(txns: Mapping[str, int], txn: TransactionId | None) -> dict[str, int]:
-    """The versions that are on record after a commit. Arguments as of :func:`is_recorded`."""
+    """Return the recorded versions after a commit. Arguments as of :func:`is_recorded`."""
     return {**txns, **dict([txn] if txn else [])}

@@ -1,7 +1,7 @@
-"""Tables in a bucket that have no name: what a CREATE leaves that was killed before it, or a DROP after.
+"""Unnamed tables in a bucket: left by a CREATE that was killed before it named the table, or by a killed DROP.
 
-A table is removed here only where that is sure to be so: its catalog's names say that it was dropped, or nothing of it
-is there but metadata that a CREATE puts. Tables that another catalog put into the same place have neither.
+A table is removed here only if it surely is unnamed: its catalog's names say that it was dropped, or it has only the
+metadata that a CREATE puts. Neither is true of tables that another catalog put into the same place.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from trinity.storage.store import Entry, ObjectStore
 __all__ = ["check_unswept", "sweep_unnamed"]
 
 _GOING: Final = "_trinity-going"
-"""An object in a table's place while it is removed: put before the names are read, and removed last."""
+"""An object in a table's place that marks its removal: put before the names are read, and removed last."""
 _MADE: Final = ("_trinity/", "_delta_log/", _GOING)
-"""The beginnings of what a CREATE puts."""
+"""Prefixes of the objects that a CREATE puts."""
 
 _History = Sequence[Mapping[str, Any] | None]
 
 
 def sweep_unnamed(root: Location, schema: str, names: NameLog, older_than_ms: int) -> list[Entry]:
-    """Removes the tables of a schema that have no name.
+    """Remove the unnamed tables of a schema.
 
-    Who gives one its name at the same time looks for the sign of this (:func:`check_unswept`), and this looks at the
-    names behind its sign: at least one of the two sees the other.
+    A writer that names a table at the same time checks for the mark of this removal (:func:`check_unswept`). This
+    reads the names after it puts the mark. So at least one of the two sees the other.
 
     Args:
-        root: the catalog's place.
+        root: the catalog's location.
         schema: the schema's folder.
-        names: the names of tables, and where they lie.
-        older_than_ms: tables of which something is younger stay; milliseconds since the epoch.
+        names: the names of tables, with their locations.
+        older_than_ms: milliseconds since the epoch; tables with anything younger stay.
 
     Returns:
-        what was removed.
+        the removed objects.
     """
     found = [OWN_FOLDER.fullmatch(folder) for folder in sorted(set(ObjectStore(root.join(schema)).names()))]
     places = {f"{schema}/{own[0]}": own["name"] for own in found if own}
@@ -61,7 +61,7 @@ def sweep_unnamed(root: Location, schema: str, names: NameLog, older_than_ms: in
 
 
 def check_unswept(table: TableHandle) -> None:
-    """Refuses a table that has its name by now, and was taken for one that gets none (TRANSACTION_CONFLICT)."""
+    """Check that no sweep removes a table that was just named. Raises TRANSACTION_CONFLICT."""
     there = [entry.path for entry in ObjectStore(table.location).list()]
     if not there or _GOING in there:
         raise TrinityError(
@@ -71,12 +71,12 @@ def check_unswept(table: TableHandle) -> None:
 
 
 def _holds(history: _History, place: str) -> bool:
-    """True when the name is a place's now."""
+    """Return whether the name now belongs to the table in a place."""
     return _was_there(history[-1:], place)
 
 
 def _was_there(history: _History, place: str) -> bool:
-    """True when the name was a place's at some time."""
+    """Return whether the name ever belonged to the table in a place."""
     return any(facts is not None and facts["location"] == place for facts in history)
 
 
@@ -85,5 +85,5 @@ def _is_left(there: Sequence[Entry], older_than_ms: int) -> bool:
 
 
 def _is_bare(there: Sequence[Entry]) -> bool:
-    """True for a table without data files."""
+    """Return whether a table has no data files."""
     return all(entry.path.startswith(_MADE) for entry in there)
