@@ -73,7 +73,7 @@ class SinkId:
     Attributes:
         order: place in the arrival order of the commit: Spark's partition number; 0 without Spark.
         tier: tier of the files that it writes.
-        bucket: the bucket of a compacted file.
+        bucket: the bucket of a file that a compaction writes by bucket.
         commit: commit number that a compacted file carries (K6).
     """
 

@@ -91,7 +91,7 @@ class DataFile:
         tier: base, log or sidecar.
         commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
             commit that it folded (K6). None in a fragment that no commit has taken yet.
-        bucket: the bucket of a compacted file; None for files of appends.
+        bucket: the bucket of a file that compaction wrote by bucket; None for other files.
         partition: partition column -> value that all its rows have there, None for NULL.
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.

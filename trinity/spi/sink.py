@@ -51,7 +51,7 @@ class PageSink(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+        """Remove what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
 
 
 class MergeSink(ABC):
@@ -73,7 +73,7 @@ class MergeSink(ABC):
         """
 
     def abort(self) -> None:
-        """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+        """Remove what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
 
 
 class DeleteSink(ABC):
@@ -94,4 +94,4 @@ class DeleteSink(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+        """Remove what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
