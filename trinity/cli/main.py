@@ -62,7 +62,7 @@ def demo(
 def sql(
     statement: Annotated[str, typer.Argument(help="One SQL statement.")],
     warehouse: Warehouse = "warehouse",
-    dialect: Annotated[str, typer.Option(help="spark or trino.")] = "spark",
+    dialect: Annotated[str, typer.Option(help="spark, trino, postgres or duckdb.")] = "spark",
     limit: Annotated[int, typer.Option(min=1, help="Most rows to show.")] = 100,
 ) -> None:
     """Run a statement, and print its result as a table."""
