@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from trinity.builder import MergeBuilder
     from trinity.engine.compacting.health import Health
-    from trinity.names import TableName
     from trinity.session import Session
 
 __all__ = ["Table"]

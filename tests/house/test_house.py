@@ -1,4 +1,4 @@
-"""The rules of the house: import directions, light imports, module sizes, mirrored adapters."""
+"""The rules of the house: layers of packages, light imports, files through the seam."""
 
 from __future__ import annotations
 

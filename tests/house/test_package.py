@@ -14,11 +14,9 @@ from typing import Final, NamedTuple
 import pytest
 
 import trinity
+from tests.support.code_imports import PACKAGES
 from tests.support.paths import ROOT
 
-PACKAGES: Final = {
-    *("trinity", "pyspark_trinity", "trinity_parquet", "trinity_delta", "trinity_iceberg", "trinity_conformance"),
-}
 TEST_TOOLS: Final = {
     "pytest",
     "hypothesis",
@@ -65,7 +63,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 def test_the_wheel_holds_exactly_these_packages(built: Built) -> None:
     top = {name.split("/")[0] for name in built.wheel if ".dist-info/" not in name}
-    assert top == PACKAGES
+    assert top == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(built.wheel)
     assert any(name.endswith("licenses/LICENSE") for name in built.wheel)
     assert "trinity_conformance/template/acme_trinity/metadata.py" in built.wheel

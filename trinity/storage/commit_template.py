@@ -166,13 +166,13 @@ def commit_change(attempt: Attempt, change: Change) -> CommitResult:
     """
     if is_recorded(attempt.txns, change.txn):
         return CommitResult(attempt.version, skipped=True)
-    told = change.files
+    counted = change.files
     if change.operation == "truncate":
-        told = tuple(attempt.live())
-        change = replace(change, removed=frozenset(f.path for f in told))
+        counted = tuple(attempt.live())
+        change = replace(change, removed=frozenset(f.path for f in counted))
     attempt.check_files(change)
     attempt.check_table(change)
-    nothing = not (told or change.txn)
+    nothing = not (counted or change.txn)
     if nothing and (change.operation == "append" or (change.operation == "truncate" and not attempt.has_sidecar())):
         return CommitResult(attempt.version)
     if change.insert is not None:
@@ -183,7 +183,7 @@ def commit_change(attempt: Attempt, change: Change) -> CommitResult:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
     version = attempt.put(change)
     attempt.after(change, version)
-    return commit_result(version, told, change.deletes)
+    return commit_result(version, counted, change.deletes)
 
 
 def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[TableHandle], _T]) -> _T:

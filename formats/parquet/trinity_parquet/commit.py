@@ -13,7 +13,7 @@ from trinity_parquet.manifest import (
     to_hint,
 )
 
-__all__ = ["put_manifest", "delete_log", "write_checkpoint", "write_hint"]
+__all__ = ["delete_log", "put_manifest", "write_checkpoint", "write_hint"]
 
 
 def put_manifest(store: ObjectStore, change: Manifest) -> None:
