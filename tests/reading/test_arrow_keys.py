@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trinity.engine.reading.local.keys import Keys, rows_with_keys
+from trinity.merge.arrow.keys import Keys, rows_with_keys
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "tinyint": (pa.int8(), st.integers(-3, 3)),

@@ -8,7 +8,7 @@ from trinity.engine.changing.plan import MERGE_ROW, MergePlan
 from trinity.engine.reading.merged_read import stored_winners
 from trinity.errors import TrinityError
 from trinity.hidden import DELETED
-from trinity.merge.fold import beats
+from trinity.merge.sql.fold import beats
 from trinity.messages import shown_row
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation, SplitSource

@@ -22,9 +22,9 @@ from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError, nearest
-from trinity.merge.fold import beats
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.fold import beats
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition

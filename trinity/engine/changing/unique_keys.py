@@ -9,7 +9,7 @@ from trinity.engine.changing.plan import MERGE_ROW, MergePlan
 from trinity.engine.program import Program
 from trinity.engine.reading.merged_read import merged_read
 from trinity.errors import TrinityError
-from trinity.merge.fold import is_deleted
+from trinity.merge.sql.fold import is_deleted
 from trinity.messages import shown_row
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Operation, SplitSource

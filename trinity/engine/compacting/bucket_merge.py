@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.fold import compared_columns, losers
-from trinity.engine.reading.local.keys import Keys
 from trinity.engine.writing.run_sinks import in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
+from trinity.merge.arrow.fold import compared_columns, losers
+from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.syntax.quoting import quoted

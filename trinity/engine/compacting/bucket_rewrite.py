@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from trinity.engine.compacting.bucket_merge import BucketMerge, MergedBucket, Written, in_buckets, naming
 from trinity.engine.compacting.in_threads import by_bucket, log_winners_in_process, run_in_threads
-from trinity.engine.reading.local.keys import places_among
 from trinity.engine.reading.local.limits import NotLocal, compared_in_arrow
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.types import arrow_frame
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
+from trinity.merge.arrow.keys import places_among
 from trinity.spi import DataFile
 from trinity.storage import stored_pages
 

@@ -25,10 +25,10 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED
-from trinity.merge.fold import is_deleted, winners
 from trinity.merge.options import keeps_versions
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.fold import is_deleted, winners
 from trinity.merge.strength import Strength
 from trinity.spark_names import DataFrame, F
 from trinity.spi import (

@@ -30,8 +30,8 @@ from trinity.engine.spark.remote import parallelism
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.hidden import FILE_TOKEN, POSITION
 from trinity.merge.engine import MergeEngine
-from trinity.merge.fold import beats
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.fold import beats
 from trinity.spark_names import DataFrame, F
 from trinity.spi import (
     CommitResult,

@@ -9,8 +9,8 @@ from trinity.engine.feed.images import CHANGE_TYPE, VERSION, values
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
+from trinity.merge.sql.fold import is_deleted
 from trinity.spark_names import DataFrame
 from trinity.spi import CARRIED, Column, Tier
 from trinity.syntax.quoting import quoted

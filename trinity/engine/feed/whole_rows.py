@@ -17,7 +17,7 @@ from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
 from trinity.hidden import ARRIVAL, DELETED
-from trinity.merge.fold import is_deleted, taking_part, winner_first
+from trinity.merge.sql.fold import is_deleted, taking_part, winner_first
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, arrival_order
 from trinity.syntax.quoting import quoted

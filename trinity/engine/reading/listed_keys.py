@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.reading.local.keys import compared_alike
+from trinity.merge.arrow.keys import compared_alike
 from trinity.spi import TableDefinition
 from trinity.syntax.literals import literal_value
 from trinity.syntax.spark_tree import conjuncts

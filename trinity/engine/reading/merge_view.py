@@ -23,10 +23,10 @@ from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import ARRIVAL, DELETED, FILE
-from trinity.merge.fold import is_deleted, winners
 from trinity.merge.parse import merge_spec
-from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.fold import is_deleted, winners
+from trinity.merge.sql.rows import SqlRows
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
 from trinity.storage import (
     FIELD_ID,
@@ -171,7 +171,7 @@ class _Scans:
         Args:
             files: the files.
             storage: the columns.
-            placed: whether to add :data:`~trinity.merge.fold.ARRIVAL`. Base and sidecar come before the log; among
+            placed: whether to add :data:`~trinity.hidden.ARRIVAL`. Base and sidecar come before the log; among
                 themselves their order does not matter, no key being in two of them.
         """
         sources = self._alike(files, storage, placed)
@@ -183,7 +183,7 @@ class _Scans:
         return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
 
     def ordered(self, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> SqlRows:
-        """Return the row versions of some files, in storage form with :data:`~trinity.merge.fold.ARRIVAL`."""
+        """Return the row versions of some files, in storage form with :data:`~trinity.hidden.ARRIVAL`."""
         return with_order_restored(self.rows(files, splits.storage, placed=True), self._in_order(files), splits, spec)
 
     def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:

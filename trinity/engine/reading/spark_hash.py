@@ -1,6 +1,6 @@
 """Spark's hash of rows, by which it parts them into buckets: Murmur3 with its own tail of bytes, in numpy.
 
-For the types that :mod:`trinity.engine.reading.local.keys` compares as Spark does. See Spark's ``Murmur3_x86_32`` and
+For the types that :mod:`trinity.merge.arrow.keys` compares as Spark does. See Spark's ``Murmur3_x86_32`` and
 ``HashExpression``.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trinity.engine.reading.local.keys import compared_alike
+from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Origin, SplitSource
 

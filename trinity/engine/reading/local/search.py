@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 
 from trinity.engine.reading.bitmaps import bitmap_of
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.fold import compared_columns, is_deleted, losers, taking_part
-from trinity.engine.reading.local.keys import Keys
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
-from trinity.merge.engine import MergeEngine
+from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
+from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Deletes
 from trinity.storage import Cache
@@ -120,10 +119,9 @@ class Search:
             read: reads files.
         """
         log = self._log(read)
-        part = taking_part(self.spec, log)
-        keys, numbers = Keys.of(part, self.spec.key)
-        winners = self._winners(part, numbers, len(keys))
-        return FoldedLog(log, keys, winners, self._parts(keys, winners) if files > _FEW_FILES else {})
+        keys, won = winners(self.spec, taking_part(self.spec, log))
+        won = won.append_column(DELETED, is_deleted(self.spec, won))
+        return FoldedLog(log, keys, won, self._parts(keys, won) if files > _FEW_FILES else {})
 
     def _parts(self, keys: Keys, winners: pa.Table) -> dict[int, np.ndarray]:
         if not self.buckets or not keys.are_looked_up:
@@ -147,28 +145,6 @@ class Search:
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
         earlier = _each(lambda file: _having(self._rows_of(file, read), keys), self.earlier)
         return _arrived([*earlier, *later])
-
-    def _winners(self, log: pa.Table, numbers: np.ndarray, keys: int) -> pa.Table:
-        """Return the winning version of each key, by its number, with whether it deletes the row (K3, K4, E2)."""
-        won = np.empty(keys, np.int64)
-        won[numbers] = np.arange(len(log))
-        several = np.flatnonzero(np.bincount(numbers)[numbers] > 1)
-        if len(several):
-            ranked = several[self._ranked(log, several)]
-            won[numbers[ranked]] = ranked
-        rows = log.take(won)
-        return rows.append_column(DELETED, is_deleted(self.spec, rows))
-
-    def _ranked(self, log: pa.Table, some: np.ndarray) -> np.ndarray:
-        """Return the places of some row versions, in an order in which the winner of a key comes last."""
-        spec = self.spec
-        way = "ascending" if spec.descending else "descending"
-        arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
-        order = [*((c, way) for c in spec.ordering), (ARRIVAL, arrival)]
-        # (NULL, which loses, comes last whichever way; so the winner is first, until all is turned round)
-        narrow = log.select(dict.fromkeys((*spec.ordering, ARRIVAL))).take(some)
-        ranked: np.ndarray = pc.sort_indices(narrow, sort_keys=order).to_numpy()
-        return ranked[::-1]
 
     def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_Found]:
         """Find base rows that lose to the log, and winners of the log that lose to base rows."""

@@ -12,8 +12,8 @@ from typing import Final
 
 from trinity.hidden import ARRIVAL, MOMENT, UNSURE
 from trinity.merge.row_kinds import StoredKind
-from trinity.merge.rows import AnyRows, SqlRows
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.rows import AnyRows, SqlRows
 from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
 from trinity.syntax.quoting import quoted, text_literal
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from trinity.hidden import BASE_WINS, DELETED, SINCE
-from trinity.merge.fold import beats, is_deleted, winners
-from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.fold import beats, is_deleted, winners
+from trinity.merge.sql.rows import AnyRows
 from trinity.spark_names import DataFrame, F
 from trinity.spi import SplitSource
 from trinity.syntax.quoting import quoted

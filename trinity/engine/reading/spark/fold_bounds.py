@@ -13,8 +13,8 @@ from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, order_is_lost
 from trinity.hidden import PLACE
 from trinity.merge.engine import SequenceGroup
-from trinity.merge.groups import takes_part
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.groups import takes_part
 from trinity.spi import DataFile, SplitSource
 from trinity.syntax.quoting import quoted
 

@@ -19,10 +19,10 @@ from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED, FITS, KIND, LEFT, PLACE, SINCE, VISIBLE
-from trinity.merge.accumulate import ColumnFold
 from trinity.merge.row_kinds import FoldKind, StoredKind
-from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.by_column import ColumnFold
+from trinity.merge.sql.rows import AnyRows
 from trinity.spark_names import DataFrame, F
 from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
 from trinity.syntax.quoting import quoted
@@ -49,7 +49,7 @@ _ASIDE: Final = 1 << 40
 
 
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
-    """Return the row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log.
+    """Return the row versions to be folded, with :data:`~trinity.hidden.ARRIVAL`: base, sidecar and log.
 
     Args:
         spark: the session.
@@ -93,7 +93,7 @@ def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: Me
     """Return the row versions to be folded.
 
     Args:
-        rows: those of log and sidecar, with :data:`~trinity.merge.fold.ARRIVAL`.
+        rows: those of log and sidecar, with :data:`~trinity.hidden.ARRIVAL`.
         base: those of :func:`needed_base`, without it; None when there are none.
         splits: the version.
         spec: the table's options.

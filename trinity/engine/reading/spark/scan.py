@@ -150,11 +150,11 @@ def log_scan(
     arrival: bool = True,
     stamps: bool = False,
 ) -> DataFrame:
-    """Return row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
+    """Return row versions of log and sidecar files, with :data:`~trinity.hidden.ARRIVAL`.
 
     The arrival is the file's place among the files, then the row's place in its file; or what
     :func:`~trinity.engine.reading.spark.arrival_order.with_order_restored` makes of it. Rows of the sidecar come before
-    everything; they alone have a :data:`~trinity.merge.fold.SINCE`.
+    everything; they alone have a :data:`~trinity.hidden.SINCE`.
 
     Args:
         spark: the session.

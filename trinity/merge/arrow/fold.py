@@ -1,4 +1,4 @@
-"""The fold of whole rows in Arrow: the same as :mod:`trinity.merge.fold` in SQL (U1-U8, E2)."""
+"""The fold of whole rows in Arrow: the same as :mod:`trinity.merge.sql.fold` in SQL (U1-U8, E2)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.reading.local.keys import Keys
+from trinity.hidden import ARRIVAL
+from trinity.merge.arrow.keys import Keys
 from trinity.merge.engine import MergeEngine
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.merge.tombstone import retracts
 from trinity.spi import ROW_KIND, Deletes
 
-__all__ = ["beats", "compared_columns", "is_deleted", "losers", "taking_part"]
+__all__ = [
+    "beats",
+    "compared_columns",
+    "is_deleted",
+    "losers",
+    "taking_part",
+    "winner_first",
+    "winners",
+]
 
 _NOTHING: Final = np.empty(0, np.int64)
 
@@ -46,6 +55,28 @@ def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
     if spec.tombstone_value is None:
         return pc.is_valid(marks)
     return pc.fill_null(pc.equal(marks, spec.tombstone_value), False)
+
+
+def winners(spec: MergeSpec, versions: pa.Table) -> tuple[Keys, pa.Table]:
+    """Return the keys of some row versions with ``ARRIVAL``, and the winning version of each, by its number."""
+    keys, numbers = Keys.of(versions, spec.key)
+    won = np.empty(len(keys), np.int64)
+    won[numbers] = np.arange(len(versions))
+    several = np.flatnonzero(np.bincount(numbers)[numbers] > 1)
+    if len(several):
+        narrow = versions.select(dict.fromkeys((*spec.ordering, ARRIVAL)))
+        ranked = several[winner_first(spec, narrow.take(several))[::-1]]
+        won[numbers[ranked]] = ranked
+    return keys, versions.take(won)
+
+
+def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
+    """Return the order of row versions in which the winner of a key comes before its others (K3, K4, E2)."""
+    way = "ascending" if spec.descending else "descending"
+    arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
+    order = [*((c, way, "at_end") for c in spec.ordering), (ARRIVAL, arrival, "at_end")]
+    ranked: np.ndarray = pc.sort_indices(versions, sort_keys=order).to_numpy()
+    return ranked
 
 
 def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
@@ -95,7 +126,7 @@ def losers(
         keys: those of the log.
         winners: the winning row version of each of these keys, by its number.
         deletes: the file's rows that are deleted by position, and take no part.
-        among: as of :meth:`~trinity.engine.reading.local.keys.Keys.lookup`.
+        among: as of :meth:`~trinity.merge.arrow.keys.Keys.lookup`.
     """
     places, numbers = keys.lookup(base, among)
     if deletes is not None:

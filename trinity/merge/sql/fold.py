@@ -10,8 +10,8 @@ from typing import Final
 
 from trinity.hidden import ARRIVAL, UNSURE
 from trinity.merge.engine import MergeEngine
-from trinity.merge.rows import AnyRows, Rows
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.rows import AnyRows, Rows
 from trinity.spi import ROW_KIND
 from trinity.syntax.quoting import quoted, text_literal
 

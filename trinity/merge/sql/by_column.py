@@ -15,11 +15,11 @@ from typing import Final
 from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
 from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import AggregateFunction, Field, aggregate_function
-from trinity.merge.groups import GroupFold, takes_part
-from trinity.merge.removal import kept_after_removal
 from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
-from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.groups import GroupFold, takes_part
+from trinity.merge.sql.removal import kept_after_removal
+from trinity.merge.sql.rows import AnyRows, per_key
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 

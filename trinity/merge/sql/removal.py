@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trinity.merge.engine import SequenceGroup
-from trinity.merge.fold import greater
 from trinity.merge.row_kinds import FoldKind, is_retract
-from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
+from trinity.merge.sql.fold import greater
+from trinity.merge.sql.rows import AnyRows, per_key
 from trinity.syntax.quoting import quoted
 
 __all__ = ["kept_after_removal"]
