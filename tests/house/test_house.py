@@ -96,6 +96,7 @@ LAYERS: Final = (
     ("memory", "engine.spark"),
     ("engine", "definition"),
     ("engine.writing",),
+    ("engine.expressions",),
     ("engine.reading",),
     ("engine.values", "engine.feed"),
     ("engine.compacting", "datasource"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from trinity.engine.not_local import NotLocal
 from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Origin, SplitSource
@@ -16,17 +16,6 @@ _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
 _MOST_ROWS: Final = 1_000_000_000
 """Base rows with a bit each: 125 MB."""
-
-
-@dataclass(frozen=True)
-class NotLocal:
-    """Why this process cannot execute a plan without Spark.
-
-    Attributes:
-        reason: a clause for people.
-    """
-
-    reason: str
 
 
 FOREIGN: Final = NotLocal("other engines have written some of its files")

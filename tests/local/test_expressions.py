@@ -1,0 +1,119 @@
+"""Expressions in this process: what they give, and what is left to Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.expressions import Generator, by_spark, in_process, sample
+from trinity import Session, TrinityError
+from trinity.engine.expressions.compile import compile_expression, compile_predicate
+from trinity.engine.expressions.node import Compiled, Scope, ScopeColumn
+from trinity.engine.not_local import NotLocal
+from trinity.spi import parse_type
+
+NAN = float("nan")
+
+
+def scope(**types: str) -> Scope:
+    return Scope([ScopeColumn(name, name, parse_type(kind)) for name, kind in types.items()])
+
+
+def values(text: str, rows: dict[str, pa.Array], types: Scope) -> list[Any]:
+    found = compile_expression(text, types)
+    assert isinstance(found, Compiled), found
+    return list(found.evaluate(pa.RecordBatch.from_pydict(rows)).to_pylist())
+
+
+def test_nan_is_above_every_number_and_zeros_are_one() -> None:
+    rows, types = {"a": pa.array([NAN, -0.0, 1.0, None])}, scope(a="double")
+    assert values("a > 1e300", rows, types) == [True, False, False, None]
+    assert values("a = 0.0", rows, types) == [False, True, False, None]
+    assert values("a <=> NULL", rows, types) == [False, False, False, True]
+
+
+def test_char_is_padded() -> None:
+    rows = {"c": pa.array(["ab  ", "abcd", None])}
+    assert values("c = 'ab'", rows, scope(c="char(4)")) == [True, False, None]
+    assert values("c IN ('ab      ', 'x')", rows, scope(c="char(4)")) == [True, False, None]
+    assert values("c = 'ab'", rows, scope(c="string")) == [False, False, None]
+
+
+def test_three_values() -> None:
+    rows = {"a": pa.array([1, 2, None])}
+    assert values("a = 1 OR NULL", rows, scope(a="bigint")) == [True, None, None]
+    assert values("a NOT IN (1, NULL)", rows, scope(a="bigint")) == [False, None, None]
+    assert values("(a = 1) IS NOT TRUE", rows, scope(a="bigint")) == [False, True, True]
+
+
+def test_names_have_qualifiers_and_any_case() -> None:
+    columns = [
+        ScopeColumn("Id", "t_id", parse_type("int"), "t"),
+        ScopeColumn("id", "s_id", parse_type("int"), "s"),
+        ScopeColumn("v", "v", parse_type("int"), "s"),
+    ]
+    rows = {
+        "t_id": pa.array([1, 2], pa.int32()),
+        "s_id": pa.array([1, 1], pa.int32()),
+        "v": pa.array([0, 1], pa.int32()),
+    }
+    assert values("T.ID = s.id AND V = 0", rows, Scope(columns)) == [True, False]
+    with pytest.raises(TrinityError) as ambiguous:
+        compile_expression("id = 1", Scope(columns))
+    assert ambiguous.value.code == "INVALID_ARGUMENTS"
+    with pytest.raises(TrinityError) as unknown:
+        compile_expression("t.v = 1", Scope(columns))
+    assert unknown.value.code == "COLUMN_NOT_FOUND"
+
+
+def test_what_is_left_to_spark_is_named() -> None:
+    found = compile_expression("soundex(c) = 'A100' AND a = 1", scope(a="int", c="string"))
+    assert isinstance(found, NotLocal)
+    assert "SOUNDEX(c)" in found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = b < c",
+        "a IN (SELECT 1)",
+        "user = 'x'",
+        "x.y = 1",
+        "a = 'five'",
+        r"t = '\x'",
+        "a =",
+        "d < '2024-1-1'",
+        "a = t",
+    ],
+)
+def test_what_only_spark_reads_is_left_to_it(text: str) -> None:
+    found = compile_expression(text, scope(a="int", b="int", c="boolean", t="string", d="date"))
+    assert isinstance(found, NotLocal)
+
+
+def test_a_condition_is_boolean() -> None:
+    with pytest.raises(TrinityError) as refused:
+        compile_predicate("a", scope(a="int"))
+    assert refused.value.code == "TYPE_MISMATCH"
+
+
+def _differing(session: Session, zone: str, seed: int, count: int) -> list[str]:
+    """The generated conditions of which Spark says something else; most of them are evaluated here."""
+    rows, generator = sample(60, seed), Generator(seed)
+    texts = [generator.condition() for _ in range(count)]
+    mine = {text: found for text in texts if not isinstance(found := in_process(rows, text, zone), NotLocal)}
+    assert len(mine) > count / 2
+    found = by_spark(session, rows, list(mine))
+    return [text for text, values in zip(mine, found, strict=True) if values != mine[text]]
+
+
+def test_conditions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:
+    assert _differing(session, zone, 1, 150) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(10))
+def test_many_conditions_are_evaluated_as_spark_does(session: Session, zone: str, seed: int) -> None:
+    assert _differing(session, zone, 100 + seed, 1000) == []

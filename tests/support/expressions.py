@@ -1,0 +1,144 @@
+"""Generated expressions over a column of every type, and their values by Spark and by this process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tests.support.edges import CASES, PRIMITIVES, literal, plain
+from tests.support.zones import frame
+from trinity import Column, Session
+from trinity.engine.expressions.compile import compile_expression
+from trinity.engine.expressions.node import Scope
+from trinity.engine.not_local import NotLocal
+from trinity.engine.spark.texts import with_char
+from trinity.spi import arrow_type
+from trinity.syntax.operands import compared_alone
+
+__all__ = ["COLUMNS", "Generator", "by_spark", "in_process", "sample"]
+
+COLUMNS: Final = [
+    Column("k", "int"),
+    *[Column(name, CASES[name][0]) for name in PRIMITIVES],
+    *[Column(f"{name}2", CASES[name][0]) for name in PRIMITIVES],
+]
+"""Two of each type, so that values of one type meet."""
+
+
+def sample(rows: int, seed: int = 0) -> pa.Table:
+    """Rows of edge values, drawn at random, with NULLs."""
+    draw = random.Random(seed)
+    arrays = [pa.array(range(rows), pa.int32())]
+    for column in COLUMNS[1:]:
+        values = [*CASES[column.name.removesuffix("2")][1], None]
+        arrays.append(pa.array([draw.choice(values) for _ in range(rows)], arrow_type(column.type)))
+    return pa.table(arrays, names=[c.name for c in COLUMNS])
+
+
+def by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> list[list[Any]]:
+    """The values of each expression, of one job."""
+    given = with_char(frame(session, rows), COLUMNS)
+    wanted = [f"{compared_alone(text)} AS e{number}" for number, text in enumerate(texts)]
+    found = given.selectExpr("k", *wanted).toArrow().sort_by("k")
+    return [plain(found.column(f"e{number}")) for number in range(len(texts))]
+
+
+def in_process(rows: pa.Table, text: str, zone: str) -> list[Any] | NotLocal:
+    """The values of an expression by this process."""
+    found = compile_expression(text, Scope.of(COLUMNS), lambda: zone)
+    if isinstance(found, NotLocal):
+        return found
+    [batch] = rows.combine_chunks().to_batches()
+    return plain(found.evaluate(batch))
+
+
+class Generator:
+    """Draws expressions; those that this process leaves to Spark are among them."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+
+    def condition(self, depth: int = 2) -> str:
+        """An expression of type BOOLEAN."""
+        draw = self.draw
+        if depth and draw.random() < 0.4:
+            left, right = self.condition(depth - 1), self.condition(depth - 1)
+            return draw.choice(
+                [
+                    f"({left}) AND {right}",
+                    f"{left} OR ({right})",
+                    f"NOT ({left})",
+                    f"({left}) IS TRUE",
+                    f"({left}) IS NOT FALSE",
+                    f"({left}) IS NULL",
+                    f"{left} AND {right} OR ({left})",
+                ]
+            )
+        if draw.random() < 0.1:
+            return draw.choice(["c_boolean", "TRUE", "FALSE", "CAST(NULL AS BOOLEAN)", "NOT c_boolean2", "NULL"])
+        return self.comparison()
+
+    def comparison(self) -> str:
+        """A comparison of values that Spark compares, of one type or of two."""
+        draw = self.draw
+        family = draw.choice(_FAMILIES)
+        value, other, third = (self.value(family) for _ in range(3))
+        operator = draw.choice(
+            ["=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
+        )
+        not_ = draw.choice(["", "NOT "])
+        return draw.choice(
+            [
+                f"{value} {operator} {other}",
+                f"{value} {operator} {other}",
+                f"{value} {not_}IN ({other}, {third})",
+                f"{value} {not_}IN ({other}, NULL)",
+                f"{value} {not_}BETWEEN {other} AND {third}",
+                f"{value} IS {not_}NULL",
+            ]
+        )
+
+    def value(self, family: Sequence[str]) -> str:
+        """A column or a literal of one of some types."""
+        draw = self.draw
+        name = draw.choice(family)
+        kind, values = CASES[name]
+        if draw.random() < 0.5:
+            return draw.choice([name, f"{name}2"])
+        if name in ("c_string", "c_char", "c_varchar"):
+            return draw.choice(["'ab'", "'ab  '", "'abcd'", "''", "'abcde'", "'ab      '", "'žluťoučký 🐎'"])
+        if name in ("c_date", "c_ts", "c_ntz") and draw.random() < 0.5:
+            return draw.choice([*_TIMES, "'2024-02-29'", "'2024-03-10 02:30:00'"])
+        if name in _NUMBERS and draw.random() < 0.7:
+            return draw.choice(_NUMBER_TEXTS)
+        return literal(kind, draw.choice([*values, None]))
+
+
+_NUMBERS: Final = (
+    "c_tinyint",
+    "c_smallint",
+    "c_int",
+    "c_bigint",
+    "c_float",
+    "c_double",
+    "c_dec",
+    "c_dec38",
+    "c_dec38s",
+)
+_FAMILIES: Final = (
+    _NUMBERS, _NUMBERS, _NUMBERS, ("c_string", "c_char", "c_varchar"), ("c_char",), ("c_date", "c_ts", "c_ntz"),
+    ("c_date",), ("c_ts",), ("c_ntz",), ("c_binary",), ("c_boolean",), ("c_float",), ("c_double",), ("c_time",),
+)  # fmt: skip
+_NUMBER_TEXTS: Final = (
+    "0", "-1", "127", "-128", "2147483647", "-2147483648", "2147483648", "9223372036854775807",
+    "-9223372036854775808", "9223372036854775808", "1.5", "-0.01", "0.0", "00.10", "12345678.90", ".5", "5.", "1e0",
+    "-2.5E-3", "1L", "1S", "-1Y", "1.5D", "0.1F", "1.5F", "1.50BD", "9007199254740993", "'5'", "NULL",
+)  # fmt: skip
+_TIMES: Final = (
+    "DATE '2024-02-29'", "TIMESTAMP '2024-03-10 02:30:00.000001'", "TIMESTAMP '2024-11-03 01:30:00'",
+    "TIMESTAMP_NTZ '2024-11-03 01:30:00'", "TIMESTAMP '2024-03-10 07:30:00Z'", "DATE '1582-10-10'",
+    "TIMESTAMP_LTZ '1883-11-18 12:00:00'",
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""The type in which Spark compares or joins values of two types, and values in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from trinity.engine.expressions.families import DOUBLE, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE
+from trinity.engine.expressions.literals import value_of_text
+from trinity.engine.expressions.node import Compiled, Datum, Refused
+from trinity.engine.writing.casts import cast_array
+from trinity.spi import DataType
+from trinity.zones import normal_zone
+
+__all__ = ["common_type", "together", "widened"]
+
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""Digits of the DECIMAL that Spark makes of a whole number."""
+
+
+def common_type(one: DataType, other: DataType) -> DataType:
+    """Return the type to which Spark widens both. Raises Refused where it does not, or not without loss."""
+    if one.name in TEXTS and other.name in TEXTS:
+        return STRING
+    if one == other or other == VOID:
+        return one
+    if one == VOID:
+        return other
+    names = {one.name, other.name}
+    if names <= set(WHOLE):
+        return max(one, other, key=lambda kind: WHOLE.index(kind.name))
+    if names <= {*WHOLE, "decimal"}:
+        return _wider_decimal(one, other)
+    if names <= {*WHOLE, "decimal", *FLOATS}:
+        return DOUBLE
+    if names <= set(TIMES):
+        return max(one, other, key=lambda kind: TIMES.index(kind.name))
+    raise Refused(f"only Spark compares {one} with {other}")
+
+
+def _wider_decimal(one: DataType, other: DataType) -> DataType:
+    (p1, s1), (p2, s2) = (k.arguments if k.name == "decimal" else (_DIGITS[k.name], 0) for k in (one, other))
+    scale = max(s1, s2)
+    precision = max(p1 - s1, p2 - s2) + scale
+    if precision > 38:
+        raise Refused(f"{one} and {other} have more than 38 digits together")
+    return DataType("decimal", (precision, scale))
+
+
+def together(values: Sequence[Compiled], timezone: Callable[[], str]) -> list[Compiled]:
+    """Return expressions as values of one type: literal texts become what the others are, as in Spark.
+
+    Raises:
+        Refused: where there is no such type, or Spark loses something.
+    """
+    texts = [v for v in values if v.type == STRING and v.constant]
+    others = [v.type for v in values if v not in texts]
+    kind = STRING if texts and not others else VOID
+    for other in others:
+        kind = common_type(kind, other)
+    if texts and kind.name in WHOLE:
+        kind = DataType("bigint")
+    if texts and kind.name in ("decimal", "float"):
+        kind = DOUBLE
+    if kind == VOID and texts:
+        kind = STRING
+    return [widened(v, kind, timezone) for v in values]
+
+
+def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Compiled:
+    """Return an expression as values of a type that :func:`common_type` gave."""
+    if value.type == STRING and value.constant and kind.name not in TEXTS:
+        text = value.value
+        return (
+            Compiled(kind, lambda _: pa.scalar(None, kind.to_arrow()))
+            if text is None
+            else value_of_text(text, kind, timezone)
+        )
+    if value.type == kind or (kind == STRING and value.type.name in TEXTS):
+        return value
+    target = pa.null() if kind == VOID else kind.to_arrow()
+    zone = normal_zone(timezone()) if {value.type.name, kind.name} <= set(TIMES) else "UTC"
+
+    def cast(found: pa.Array) -> pa.Array:
+        if pa.types.is_integer(found.type) and pa.types.is_floating(target):
+            return found.cast(target, safe=False)  # the nearest number
+        if pa.types.is_date(found.type):
+            found = found.cast(pa.timestamp("us"))
+        return cast_array(found, target, f"type {kind}", zone)
+
+    def run(rows: pa.RecordBatch) -> Datum:
+        found = value.run(rows)
+        return cast(found) if isinstance(found, pa.Array) else cast(pa.array([found.as_py()], found.type))[0]
+
+    return Compiled(kind, run, value.fields, may_fail=value.may_fail)

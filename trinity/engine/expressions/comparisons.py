@@ -1,0 +1,141 @@
+"""Comparisons, BETWEEN and IN: -0.0 equals 0.0, NaN equals itself and is above every number, CHAR is padded (K2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from trinity.engine.expressions.coercion import together
+from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING
+from trinity.engine.expressions.logic import both, either
+from trinity.engine.expressions.node import Compiled, Datum, Refused
+
+__all__ = ["OPERATORS", "among", "between", "comparison"]
+
+OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>", exp.NullSafeNEQ: "is distinct from",
+}  # fmt: skip
+
+_Kernel = Callable[[Datum, Datum], Datum]
+_FEW_FLOATS: Final = 10
+"""Numbers in an IN up to which Spark compares one by one."""
+
+
+def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callable[[], str]) -> Compiled:
+    """Return a comparison. Raises Refused for types that only Spark compares."""
+    left, right = together(_padded([left, right]), timezone)
+    if left.type.nested:
+        raise Refused(f"only Spark compares values of type {left.type}")
+    kernel = (_OF_FLOATS if left.type.name in FLOATS else _KERNELS)[operator]
+    return Compiled(
+        BOOLEAN,
+        lambda rows: kernel(left.run(rows), right.run(rows)),
+        left.fields | right.fields,
+        may_fail=left.may_fail or right.may_fail,
+    )
+
+
+def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
+    """Return IN of a list. Raises Refused as :func:`comparison`."""
+    _refuse_char(value, values)
+    value, *values = together(_padded([value, *values]), timezone)
+    if value.type.nested:
+        raise Refused(f"only Spark compares values of type {value.type}")
+    floating = value.type.name in FLOATS
+    if floating and len(values) > _FEW_FLOATS:
+        raise Refused(f"only Spark looks for a number among more than {_FEW_FLOATS} of type {value.type}")
+    if floating or not all(v.constant for v in values):
+        return reduce(either, [comparison("=", value, v, timezone) for v in values])
+    listed = pa.array([v.value for v in values], value.arrow_type)
+    known = listed.drop_null()
+    absent = pa.scalar(None if listed.null_count else False, pa.bool_())
+
+    def run(rows: pa.RecordBatch) -> Datum:
+        found = value.run(rows)
+        return pc.if_else(
+            pc.is_null(found), pa.scalar(None, pa.bool_()), pc.if_else(pc.is_in(found, value_set=known), True, absent)
+        )
+
+    return Compiled(BOOLEAN, run, value.fields, may_fail=value.may_fail)
+
+
+def between(value: Compiled, low: Compiled, high: Compiled, timezone: Callable[[], str]) -> Compiled:
+    """Return BETWEEN. Raises Refused as :func:`comparison`."""
+    _refuse_char(value, [low, high])
+    return both(comparison(">=", value, low, timezone), comparison("<=", value, high, timezone))
+
+
+def _refuse_char(value: Compiled, values: Sequence[Compiled]) -> None:
+    """Raise Refused for a CHAR column within a list, or beside what is no literal: there Spark pads some only."""
+    columns = [v for v in (value, *values) if _is_char(v)]
+    if columns and not (_is_char(value) and all(v.constant for v in values)):
+        raise Refused("only Spark looks for CHAR columns in a list, or between them")
+
+
+def _is_char(value: Compiled) -> bool:
+    return value.column and value.type.name == "char"
+
+
+def _padded(values: Sequence[Compiled]) -> Sequence[Compiled]:
+    """Return texts that are compared, padded to one length where one of them is a CHAR column."""
+    columns = [v for v in values if _is_char(v)]
+    if not columns:
+        return values
+    others = [v for v in values if v not in columns and v.type.name != "void"]
+    if not all(v.constant and v.type == STRING for v in others):
+        raise Refused("only Spark compares a CHAR column with a text that is neither a literal nor CHAR")
+    texts = [v.value for v in others]
+    length = max([*(v.type.arguments[0] for v in columns), *(len(text) for text in texts if text is not None)])
+    return [v if v.type.name == "void" else _of_length(v, length) for v in values]
+
+
+def _of_length(value: Compiled, length: int) -> Compiled:
+    return replace(
+        value, type=STRING, column=False, run=lambda rows: pc.utf8_rpad(value.run(rows), width=length, padding=" ")
+    )
+
+
+def _null_safe(equal: _Kernel) -> _Kernel:
+    def kernel(left: Datum, right: Datum) -> Datum:
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.or_(pc.fill_null(equal(left, right), False), both_null)
+
+    return kernel
+
+
+def _not(kernel: _Kernel) -> _Kernel:
+    return lambda left, right: pc.invert(kernel(left, right))
+
+
+def _equal_floats(left: Datum, right: Datum) -> Datum:
+    return pc.or_(pc.equal(left, right), pc.and_(pc.is_nan(left), pc.is_nan(right)))
+
+
+def _less_float(left: Datum, right: Datum) -> Datum:
+    return pc.or_(pc.less(left, right), pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
+
+
+def _ordered(equal: _Kernel, less: _Kernel) -> dict[str, _Kernel]:
+    """Return the kernels of all operators, by two of them; none is true or false beside a NULL."""
+    safe = _null_safe(equal)
+    return {
+        "=": equal,
+        "<>": _not(equal),
+        "<": less,
+        "<=": _not(lambda left, right: less(right, left)),
+        ">": lambda left, right: less(right, left),
+        ">=": _not(less),
+        "<=>": safe,
+        "is distinct from": _not(safe),
+    }
+
+
+_KERNELS: Final = _ordered(pc.equal, pc.less)
+_OF_FLOATS: Final = _ordered(_equal_floats, _less_float)

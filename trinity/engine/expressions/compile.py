@@ -1,0 +1,172 @@
+"""Compiles expressions of Spark SQL: the list of what this process evaluates is the table of their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.expressions import comparisons, literals, logic
+from trinity.engine.expressions.families import BOOLEAN, VOID
+from trinity.engine.expressions.node import Compiled, Refused, Scope
+from trinity.engine.not_local import NotLocal
+from trinity.engine.writing.casts import cast_array
+from trinity.errors import TrinityError
+from trinity.syntax.parse import parse_tokens, tokenize
+
+__all__ = ["compile_expression", "compile_predicate", "expression_tree"]
+
+
+def expression_tree(text: str) -> exp.Expr | NotLocal:
+    """Parse an expression of Spark SQL, once, for all that asks about it."""
+    if "\\" in text:
+        return NotLocal("it has a backslash, which Spark reads by its own rules")
+    try:
+        return parse_tokens(exp.Condition, tokenize(text), text, "spark")
+    except TrinityError as error:
+        return NotLocal(f"it cannot be parsed here: {error.message}")
+
+
+@room()
+def compile_expression(
+    expression: str | exp.Expr, scope: Scope, timezone: Callable[[], str] = lambda: "UTC"
+) -> Compiled | NotLocal:
+    """Compile an expression.
+
+    Args:
+        expression: the text; or what :func:`expression_tree` made of it.
+        scope: the columns that it may name.
+        timezone: returns the zone of timestamps without zone; called only where it matters.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
+    """
+    tree = expression_tree(expression) if isinstance(expression, str) else expression
+    if isinstance(tree, NotLocal):
+        return tree
+    try:
+        return _Compiler(scope, timezone).compiled(tree)
+    except Refused as refused:
+        return NotLocal(str(refused))
+
+
+def compile_predicate(
+    expression: str | exp.Expr, scope: Scope, timezone: Callable[[], str] = lambda: "UTC"
+) -> Compiled | NotLocal:
+    """Compile a condition. Arguments and errors as for :func:`compile_expression`.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH for an expression of another type than BOOLEAN.
+    """
+    found = compile_expression(expression, scope, timezone)
+    if isinstance(found, NotLocal) or found.type == BOOLEAN:
+        return found
+    if found.type == VOID:
+        return logic.as_boolean(found)
+    text = expression if isinstance(expression, str) else expression.sql(dialect="spark")
+    raise TrinityError("TYPE_MISMATCH", f"The condition '{text}' is of type {found.type}, and is to be BOOLEAN.")
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    scope: Scope
+    timezone: Callable[[], str]
+
+    def compiled(self, tree: exp.Expr) -> Compiled:
+        tree = tree.unnest()
+        compile_kind = _KINDS.get(type(tree))
+        if compile_kind is None:
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        return compile_kind(self, tree)
+
+    def operand(self, tree: exp.Expr) -> Compiled:
+        """Compile an operand; of nested comparisons without parentheses Spark reads other ones."""
+        if isinstance(tree, _CONDITIONS):
+            raise Refused(f"'{tree.sql(dialect='spark')}' is an operand without parentheses")
+        return self.compiled(tree)
+
+    # -- the kinds ----------------------------------------------------------------------------------------
+
+    def column(self, tree: exp.Expr) -> Compiled:
+        if not isinstance(tree.this, exp.Identifier) or tree.args.get("db"):
+            raise Refused(f"'{tree.sql(dialect='spark')}' is no column of its own")
+        found = self.scope.find(tree.text("table"), tree.name)
+        kind = found.type.to_arrow()
+        where = f"column '{found.name}'"
+        return Compiled(
+            found.type,
+            lambda rows: cast_array(rows.column(found.field), kind, where, "UTC"),
+            frozenset({found.field}),
+            column=True,
+        )
+
+    def literal(self, tree: exp.Expr) -> Compiled:
+        return literals.literal(tree)
+
+    def cast(self, tree: exp.Expr) -> Compiled:
+        return literals.typed_literal(tree, self.timezone)
+
+    def comparison(self, tree: exp.Expr) -> Compiled:
+        left, right = self.operand(tree.this), self.operand(tree.expression)
+        return comparisons.comparison(comparisons.OPERATORS[type(tree)], left, right, self.timezone)
+
+    def between(self, tree: exp.Expr) -> Compiled:
+        if tree.args.get("symmetric"):
+            raise Refused("only Spark evaluates BETWEEN SYMMETRIC")
+        value, low, high = (self.operand(tree.args[part]) for part in ("this", "low", "high"))
+        return comparisons.between(value, low, high, self.timezone)
+
+    def among(self, tree: exp.Expr) -> Compiled:
+        if not tree.expressions or any(isinstance(e, exp.Query | exp.Subquery) for e in tree.expressions):
+            raise Refused("only Spark evaluates IN of a query")
+        values = [self.compiled(e) for e in tree.expressions]
+        return comparisons.among(self.operand(tree.this), values, self.timezone)
+
+    def is_(self, tree: exp.Expr) -> Compiled:
+        value, what = self.operand(tree.this), tree.expression
+        if isinstance(what, exp.Null):
+            return logic.is_null(value)
+        if isinstance(what, exp.Boolean):
+            return logic.is_true(value, wanted=bool(what.this))
+        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+
+    def and_(self, tree: exp.Expr) -> Compiled:
+        first, *others = [self.compiled(part) for part in tree.flatten()]
+        for other in others:
+            first = logic.both(first, other)
+        return first
+
+    def or_(self, tree: exp.Expr) -> Compiled:
+        first, *others = [self.compiled(part) for part in tree.flatten()]
+        for other in others:
+            first = logic.either(first, other)
+        return first
+
+    def not_(self, tree: exp.Expr) -> Compiled:
+        return logic.negated(self.compiled(tree.this))
+
+
+_CONDITIONS: Final = (*comparisons.OPERATORS, exp.Between, exp.In, exp.Is, exp.Not, exp.And, exp.Or)
+"""Kinds that need parentheses as operands."""
+
+_KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] = {
+    exp.Column: _Compiler.column,
+    exp.Literal: _Compiler.literal,
+    exp.Neg: _Compiler.literal,
+    exp.Boolean: _Compiler.literal,
+    exp.Null: _Compiler.literal,
+    exp.HexString: _Compiler.literal,
+    exp.Cast: _Compiler.cast,
+    exp.TryCast: _Compiler.cast,
+    **dict.fromkeys(comparisons.OPERATORS, _Compiler.comparison),
+    exp.Between: _Compiler.between,
+    exp.In: _Compiler.among,
+    exp.Is: _Compiler.is_,
+    exp.And: _Compiler.and_,
+    exp.Or: _Compiler.or_,
+    exp.Not: _Compiler.not_,
+}
+"""What this process evaluates."""

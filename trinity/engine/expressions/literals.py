@@ -1,0 +1,141 @@
+"""Literals with the types that Spark gives them, and texts as values of other types."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfoNotFoundError
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, VOID, WHOLE, fits
+from trinity.engine.expressions.node import Compiled, Refused
+from trinity.errors import TrinityError
+from trinity.spi import DataType, parse_type
+from trinity.syntax.literals import literal_value
+from trinity.syntax.types import type_text
+
+__all__ = ["constant", "literal", "typed_literal", "value_of_text"]
+
+_NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_MOST_DIGITS: Final = 38
+
+
+def constant(kind: DataType, value: Any) -> Compiled:
+    """Return an expression with one value."""
+    scalar = pa.scalar(value, pa.null() if kind == VOID else kind.to_arrow())
+    return Compiled(kind, lambda _: scalar)
+
+
+def literal(tree: exp.Expr) -> Compiled:
+    """Return a literal without a type written beside it. Raises Refused for what is none."""
+    if isinstance(tree, exp.Null):
+        return constant(VOID, None)
+    if isinstance(tree, exp.Boolean):
+        return constant(BOOLEAN, bool(tree.this))
+    if isinstance(tree, exp.HexString):
+        return constant(DataType("binary"), bytes.fromhex(tree.name.rjust(len(tree.name) + len(tree.name) % 2, "0")))
+    if isinstance(tree, exp.Literal) and tree.is_string:
+        return constant(STRING, tree.name)
+    return _number(_number_text(tree))
+
+
+def _number_text(tree: exp.Expr) -> str:
+    """Return the text of a number with its sign, which is part of it (-2147483648 is an INT)."""
+    negative = isinstance(tree, exp.Neg)
+    number = tree.this if negative else tree
+    if not isinstance(number, exp.Literal) or number.is_string or not _NUMBER.fullmatch(number.name):
+        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+    return f"-{number.name}" if negative else number.name
+
+
+def _number(text: str) -> Compiled:
+    if "e" in text.lower():
+        return constant(DataType("double"), float(text))
+    if "." not in text:
+        value = int(text)
+        for kind in (DataType("int"), DataType("bigint")):
+            if fits(value, kind):
+                return constant(kind, value)
+    exact = Decimal(text)
+    _, digits, exponent = exact.as_tuple()
+    scale = -int(exponent)
+    precision = max(len(str(int("".join(map(str, digits))))), scale)
+    if precision > _MOST_DIGITS:
+        raise Refused(f"{text} has more than {_MOST_DIGITS} digits")
+    return constant(DataType("decimal", (precision, scale)), exact)
+
+
+def typed_literal(tree: exp.Expr, timezone: Callable[[], str]) -> Compiled:
+    """Return a literal with its type, as ``DATE '2024-01-31'``, ``1L`` or ``CAST(1 AS SMALLINT)``.
+
+    Raises:
+        Refused: for what is none, and for values that Spark changes to fit the type.
+    """
+    value, text = tree.this.unnest(), tree.sql(dialect="spark")
+    try:
+        kind = parse_type(type_text(tree.args["to"], "spark"))
+    except TrinityError as error:
+        raise Refused(error.message) from error
+    if kind.limited:
+        raise Refused(f"only Spark evaluates '{text}'")
+    if isinstance(value, exp.Null):
+        return constant(kind, None)
+    if isinstance(value, exp.Literal) and value.is_string:
+        return value_of_text(value.name, kind, timezone)
+    number = _number_text(value)
+    if kind.name in WHOLE and number.lstrip("-").isdigit() and fits(int(number), kind):
+        return constant(kind, int(number))
+    if kind.name in FLOATS:
+        return _floating(number, kind)
+    if kind.name == "decimal" and "e" not in number.lower():
+        return _decimal(number, kind)
+    raise Refused(f"only Spark evaluates '{text}'")
+
+
+def value_of_text(text: str, kind: DataType, timezone: Callable[[], str]) -> Compiled:
+    """Return a text as a value of a type, where it is written in the usual way. Raises Refused elsewhere."""
+    if kind == STRING:
+        return constant(kind, text)
+    if kind.name == "binary":
+        return constant(kind, text.encode())
+    if kind == BOOLEAN and text in ("true", "false"):
+        return constant(kind, text == "true")
+    if kind.name in FLOATS and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text):
+        return _floating(text, kind)
+    if kind.name == "decimal" and re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return _decimal(text, kind)
+    if kind.name == "time" and re.fullmatch(r"\d\d:\d\d:\d\d(\.\d{6})?", text):
+        return constant(kind, _parsed(dt.time.fromisoformat, text))
+    value = literal_value(exp.Literal.string(text), str(kind), timezone) if kind.name in _TEXTS else None
+    if value is None or (kind.name in WHOLE and not fits(value, kind)):
+        raise Refused(f"'{text}' is no plain text of a value of type {kind}")
+    return constant(kind, value)
+
+
+_TEXTS: Final = frozenset({*WHOLE, "date", "timestamp", "timestamp_ntz"})
+
+
+def _floating(text: str, kind: DataType) -> Compiled:
+    """Return the nearest number, found of the text itself: by way of a DOUBLE a FLOAT is rounded twice."""
+    return constant(kind, pa.scalar(text).cast(kind.to_arrow()).as_py())
+
+
+def _decimal(text: str, kind: DataType) -> Compiled:
+    precision, scale = kind.arguments
+    value = Decimal(text)
+    _, digits, exponent = value.as_tuple()
+    if -int(exponent) > scale or len(digits) + int(exponent) > precision - scale:
+        raise Refused(f"{text} is rounded, or does not fit, as {kind}")
+    return constant(kind, value)
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except (ValueError, ZoneInfoNotFoundError) as error:
+        raise Refused(str(error)) from error

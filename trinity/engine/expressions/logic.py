@@ -1,0 +1,76 @@
+"""AND, OR, NOT and IS, with three values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.expressions.families import BOOLEAN, VOID
+from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+
+__all__ = ["as_boolean", "both", "either", "is_null", "is_true", "negated"]
+
+
+def as_boolean(value: Compiled) -> Compiled:
+    """Return a condition, of a NULL too. Raises Refused for a value of another type."""
+    if value.type == VOID:
+        return Compiled(BOOLEAN, lambda _: pa.scalar(None, pa.bool_()))
+    if value.type != BOOLEAN:
+        raise Refused(f"{value.type} is no condition")
+    return value
+
+
+def both(left: Compiled, right: Compiled) -> Compiled:
+    """Return AND."""
+    return _joined(pc.and_kleene, left, right, decides=False)
+
+
+def either(left: Compiled, right: Compiled) -> Compiled:
+    """Return OR."""
+    return _joined(pc.or_kleene, left, right, decides=True)
+
+
+def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, decides: bool) -> Compiled:
+    """Join two conditions; the right one, if it may raise, is asked only for rows that the left one does not decide."""
+    left, right = as_boolean(left), as_boolean(right)
+
+    def run(rows: pa.RecordBatch) -> Datum:
+        first = left.run(rows)
+        if not right.may_fail:
+            return kernel(first, right.run(rows))
+        first = as_array(first, len(rows))
+        open_ = pc.fill_null(pc.not_equal(first, decides), True)
+        return kernel(first, on_some_rows(right, rows, open_))
+
+    return Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=left.may_fail or right.may_fail)
+
+
+def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Array:
+    """Evaluate an expression on some rows alone; NULL for the others."""
+    asked = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
+    return pc.replace_with_mask(pa.nulls(len(rows), value.arrow_type), some, asked)
+
+
+def negated(value: Compiled) -> Compiled:
+    """Return NOT."""
+    value = as_boolean(value)
+    return Compiled(BOOLEAN, lambda rows: pc.invert(value.run(rows)), value.fields, may_fail=value.may_fail)
+
+
+def is_null(value: Compiled) -> Compiled:
+    """Return IS NULL."""
+    return Compiled(BOOLEAN, lambda rows: pc.is_null(value.run(rows)), value.fields, may_fail=value.may_fail)
+
+
+def is_true(value: Compiled, *, wanted: bool) -> Compiled:
+    """Return IS TRUE, or IS FALSE."""
+    value = as_boolean(value)
+    return Compiled(
+        BOOLEAN,
+        lambda rows: pc.fill_null(pc.equal(value.run(rows), wanted), False),
+        value.fields,
+        may_fail=value.may_fail,
+    )

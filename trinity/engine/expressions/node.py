@@ -1,0 +1,130 @@
+"""A compiled expression, and the columns that it may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from trinity.engine.expressions.families import VOID
+from trinity.errors import TrinityError, nearest
+from trinity.spi import Column, DataType, parse_type
+
+__all__ = ["Compiled", "Datum", "Refused", "Scope", "ScopeColumn", "as_array"]
+
+Datum: TypeAlias = "pa.Array | pa.Scalar"
+"""Values of the rows; or one value for all of them."""
+_NO_ROWS: Final = pa.RecordBatch.from_arrays([], names=[])
+
+
+class Refused(Exception):
+    """An expression that this process does not evaluate; its text is the reason."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An expression that this process evaluates.
+
+    Attributes:
+        type: the type of its values in Spark; ``void`` of a NULL without type.
+        run: returns the values of the rows of a batch; one value where it names no column.
+        fields: the columns of the batch that it reads.
+        column: True for a column alone, whose CHAR type makes Spark pad what it is compared with (K2).
+        may_fail: True when it may raise for some values.
+    """
+
+    type: DataType
+    run: Callable[[pa.RecordBatch], Datum]
+    fields: frozenset[str] = frozenset()
+    column: bool = False
+    may_fail: bool = False
+
+    @property
+    def constant(self) -> bool:
+        """True when it has the same value for all rows."""
+        return not self.fields
+
+    @property
+    def value(self) -> Any:
+        """The one value of a constant."""
+        return self.run(_NO_ROWS).as_py()
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return pa.null() if self.type == VOID else self.type.to_arrow()
+
+    def evaluate(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the value of each row.
+
+        Args:
+            rows: has the columns of ``fields`` in their logical types.
+
+        Raises:
+            TrinityError: the error that Spark raises for a value, with its code.
+        """
+        return as_array(self.run(rows), len(rows))
+
+
+def as_array(found: Datum, rows: int) -> pa.Array:
+    """Return the values of some rows."""
+    return found if isinstance(found, pa.Array) else pa.repeat(found, rows)
+
+
+@dataclass(frozen=True)
+class ScopeColumn:
+    """A column that an expression may name.
+
+    Attributes:
+        name: its name.
+        field: the column of the batch that has its values.
+        type: its type.
+        qualifier: the table's alias; empty without one.
+    """
+
+    name: str
+    field: str
+    type: DataType
+    qualifier: str = ""
+
+
+_OF_SPARK: Final = frozenset({
+    "_metadata", "current_catalog", "current_database", "current_schema", "current_user", "current_time", "localtime",
+    "session_user", "user",
+})  # fmt: skip
+"""Names without parentheses that Spark may find, though no column has them."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that an expression may name, in any case."""
+
+    columns: Sequence[ScopeColumn]
+
+    @classmethod
+    def of(cls, columns: Iterable[Column], qualifier: str = "") -> Scope:
+        """Return the scope of a table's columns, whose values have their names in the batch."""
+        return cls([ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns])
+
+    def find(self, qualifier: str, name: str) -> ScopeColumn:
+        """Return the column of a name.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
+            Refused: for what may be something else than a column.
+        """
+        found = [c for c in self.columns if c.name.lower() == name.lower()]
+        if qualifier:
+            if qualifier.lower() not in {c.qualifier.lower() for c in self.columns}:
+                raise Refused(f"'{qualifier}.{name}' is no column of its own")
+            found = [c for c in found if c.qualifier.lower() == qualifier.lower()]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise TrinityError("INVALID_ARGUMENTS", f"Column '{name}' is ambiguous; write the table before it.")
+        if name.lower() in _OF_SPARK:
+            raise Refused(f"'{name}' is a value that Spark knows")
+        known = [c.name for c in self.columns]
+        raise TrinityError("COLUMN_NOT_FOUND", f"There is no column '{name}'.{nearest(name, known)}")
