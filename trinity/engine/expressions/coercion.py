@@ -92,6 +92,6 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
 
     def run(rows: pa.RecordBatch) -> Datum:
         found = value.run(rows)
-        return cast(found) if isinstance(found, pa.Array) else cast(pa.array([found.as_py()], found.type))[0]
+        return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
     return Compiled(kind, run, value.fields, may_fail=value.may_fail)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING
 from trinity.engine.expressions.logic import both, either
-from trinity.engine.expressions.node import Compiled, Datum, Refused
+from trinity.engine.expressions.node import ONE_ROW, Compiled, Datum, Refused
 
 __all__ = ["OPERATORS", "among", "between", "comparison"]
 
@@ -53,7 +53,7 @@ def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], st
         raise Refused(f"only Spark looks for a number among more than {_FEW_FLOATS} of type {value.type}")
     if floating or not all(v.constant for v in values):
         return reduce(either, [comparison("=", value, v, timezone) for v in values])
-    listed = pa.array([v.value for v in values], value.arrow_type)
+    listed = pa.concat_arrays([v.evaluate(ONE_ROW) for v in values])
     known = listed.drop_null()
     absent = pa.scalar(None if listed.null_count else False, pa.bool_())
 

@@ -12,11 +12,12 @@ from trinity.engine.expressions.families import VOID
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = ["Compiled", "Datum", "Refused", "Scope", "ScopeColumn", "as_array"]
+__all__ = ["ONE_ROW", "Compiled", "Datum", "Refused", "Scope", "ScopeColumn", "as_array"]
 
 Datum: TypeAlias = "pa.Array | pa.Scalar"
 """Values of the rows; or one value for all of them."""
-_NO_ROWS: Final = pa.RecordBatch.from_arrays([], names=[])
+ONE_ROW: Final = pa.RecordBatch.from_pydict({"": pa.nulls(1)})
+"""A row for constants."""
 
 
 class Refused(Exception):
@@ -49,7 +50,7 @@ class Compiled:
     @property
     def value(self) -> Any:
         """The one value of a constant."""
-        return self.run(_NO_ROWS).as_py()
+        return self.run(ONE_ROW).as_py()
 
     @property
     def arrow_type(self) -> pa.DataType:
