@@ -30,6 +30,8 @@ _FEW_FLOATS: Final = 10
 
 def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callable[[], str]) -> Compiled:
     """Return a comparison. Raises Refused for types that only Spark compares."""
+    if left.constant and right.constant and left.type != right.type and (left.is_null or right.is_null):
+        raise Refused("only Spark compares a typed NULL with a literal")  # CAST(NULL AS INT) > 1e10 is FALSE there
     left, right = together(_padded([left, right]), timezone)
     if left.type.nested:
         raise Refused(f"only Spark compares values of type {left.type}")

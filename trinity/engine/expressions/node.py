@@ -53,6 +53,11 @@ class Compiled:
         return self.run(ONE_ROW).as_py()
 
     @property
+    def is_null(self) -> bool:
+        """True of a constant that is NULL, and has a type."""
+        return self.type != VOID and not self.run(ONE_ROW).is_valid
+
+    @property
     def arrow_type(self) -> pa.DataType:
         """The Arrow type of the values."""
         return pa.null() if self.type == VOID else self.type.to_arrow()
