@@ -34,6 +34,6 @@ class FeedBench(CatalogBench):
             if budget < 0.3:
                 keep(table, table.connector.metadata.history(table.handle), [after])
             ours, reference = in_turns(
-                self.runs, lambda: scan(table.changes(before, after)), lambda: scan(table.to_df())
+                self.runs, lambda: scan(table.changes(before, after).to_df()), lambda: scan(table.to_df())
             )
             yield Result(case, self.catalog, ours, reference, budget)

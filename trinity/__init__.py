@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from trinity.engine.program import Counts, Expression
     from trinity.errors import ErrorCode, TrinityError
     from trinity.names import TableName
+    from trinity.result import Result
     from trinity.session import Session
     from trinity.spi import Check, Column, CommitResult, LostCommit, RepairResult, TransactionId, VacuumResult
     from trinity.table import Table
 
 __all__ = [
     "connect", "apply_changes", "create_changes_target",
-    "Session", "Table", "MergeBuilder", "TableName",
+    "Session", "Table", "MergeBuilder", "Result", "TableName",
     "Check", "Column",
     "CommitResult", "Counts", "Health", "LostCommit", "RepairResult", "TierSize", "Upkeep", "VacuumResult",
     "ErrorCode", "Expression", "TransactionId", "TrinityError",
@@ -38,6 +39,7 @@ _PLACES: Final = {
     "engine.compacting.upkeep": ("Upkeep",),
     "errors": ("ErrorCode", "TrinityError"),
     "names": ("TableName",),
+    "result": ("Result",),
     "session": ("Session",),
     "spi": ("Check", "Column", "CommitResult", "LostCommit", "RepairResult", "TransactionId", "VacuumResult"),
     "table": ("Table",),

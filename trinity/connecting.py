@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
+from trinity.engine.target import Engine
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties, property_text
 from trinity.session import Session, Statements
@@ -34,6 +35,8 @@ def connect(
     spark_settings: Properties | None = None,
     storage_options: Mapping[str, Any] | None = None,
     allow_code: bool = False,
+    engine: Engine = "auto",
+    local_bytes: int | None = None,
 ) -> Session:
     """Open a session.
 
@@ -53,12 +56,20 @@ def connect(
             :class:`~trinity.storage.S3Options`, :class:`~trinity.storage.GcsOptions` or
             :class:`~trinity.storage.AzureOptions`. Missing ones come from the environment. A catalog may have its own.
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
+        engine: who executes. ``auto``: this process where it can, unless ``spark`` is given or the work is large;
+            Spark starts when it is needed. ``local``: this process alone; what needs Spark is an error.
+            ``spark``: Spark, but for writes of Arrow data and whole reads as Arrow data (docs/local.md).
+        local_bytes: bytes of the files that one statement reads, up to which this process executes it; by default an
+            eighth of its memory.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
-            catalogs need; NOT_SUPPORTED for a warehouse in a store that Trinity does not know, or that a catalog's
-            format cannot use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached, read or made.
+        TrinityError: CONFIGURATION_INVALID for an unknown connector or option, for a Spark that lacks what the
+            catalogs need, and for one beside ``engine="local"``; NOT_SUPPORTED for a warehouse in a store that Trinity
+            does not know, or that a catalog's format cannot use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot
+            be reached, read or made.
     """
+    if spark is not None and engine == "local":
+        raise TrinityError("CONFIGURATION_INVALID", "A session with engine='local' takes no Spark; leave spark= out.")
     settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
@@ -73,8 +84,9 @@ def connect(
     current = (catalog or next(iter(wanted))).lower()
     given = None if warehouse is None else str(warehouse)
     return Session(
-        wanted, current, schema.lower(), spark, settings, given, allow_code, storage_options, statements=_statements
-    )
+        wanted, current, schema.lower(), spark, settings, given, allow_code, storage_options,
+        statements=_statements, engine=engine, local_bytes=local_bytes,
+    )  # fmt: skip
 
 
 def _statements() -> Statements:

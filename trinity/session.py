@@ -13,17 +13,21 @@ from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of
 from trinity.definition.define import define_table
+from trinity.engine.executes import default_local_bytes, not_supported
+from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.running import running_session, spark_runs
+from trinity.engine.target import Engine
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError, nearest
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
+from trinity.result import Result
 from trinity.secrets import keep
 from trinity.spi import Connector, ConnectorContext, RepairResult, TransactionId
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from trinity.engine.compacting.upkeep import Upkeep
     from trinity.table import Table
@@ -41,8 +45,8 @@ class Statements(Protocol):
         dialect: str = "spark",
         params: Any = None,
         txn: TransactionId | None = None,
-    ) -> DataFrame:
-        """Run one statement."""
+    ) -> Any:
+        """Run one statement; return its rows as :class:`~trinity.Result` takes them."""
         ...
 
     def split(self, text: str, dialect: str = "spark") -> list[str]:
@@ -57,6 +61,8 @@ class Session:
     Attributes:
         external: the registered tables.
         allow_code: whether SQL may run code and read files by path.
+        engine: who executes, as of :func:`trinity.connect`.
+        local_bytes: bytes of the files of one statement up to which this process executes it.
     """
 
     def __init__(
@@ -71,8 +77,12 @@ class Session:
         storage_options: Mapping[str, Any] | None = None,
         *,
         statements: Callable[[], Statements],
+        engine: Engine = "auto",
+        local_bytes: int | None = None,
     ) -> None:
         self.allow_code = allow_code
+        self.engine: Engine = engine
+        self.local_bytes = default_local_bytes() if local_bytes is None else local_bytes
         self._statements = statements
         self._spark = spark
         self._spark_is_given = spark is not None
@@ -110,8 +120,10 @@ class Session:
 
         Raises:
             TrinityError: CONFIGURATION_INVALID when Spark cannot be started, or was given to :func:`trinity.connect`
-                and was stopped since.
+                and was stopped since; NOT_SUPPORTED in a session with ``engine="local"``.
         """
+        if self.engine == "local":
+            raise not_supported("This", NotLocal("it is not yet done in this process alone"))
         found = self._running
         if found is not None:
             return found
@@ -125,6 +137,11 @@ class Session:
         self._spark = found = self._catalogs.prepare(local_spark(self._catalogs.requirements(), self._settings))
         offer(self)
         return found
+
+    @property
+    def spark_is_given(self) -> bool:
+        """True where the caller gave the session its Spark."""
+        return self._spark_is_given
 
     @property
     def _running(self) -> SparkSession | None:
@@ -389,7 +406,7 @@ class Session:
         *,
         dialect: str = "spark",
         txn: TransactionId | None = None,
-    ) -> DataFrame:
+    ) -> Result:
         """Run one statement.
 
         Args:
@@ -400,15 +417,16 @@ class Session:
                 lower version does nothing (L4).
 
         Returns:
-            for a query a lazy DataFrame of merged rows; for DML one row of counts ``num_affected_rows``,
-            ``num_updated_rows``, ``num_deleted_rows``, ``num_inserted_rows``; for SHOW and DESCRIBE their rows.
+            for a query merged rows, which are computed when they are asked for; for DML one row of counts
+            ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows``, ``num_inserted_rows``; for SHOW and
+            DESCRIBE their rows.
 
         Raises:
             TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and the errors of the statement.
         """
-        return self._statements().run(self, text, dialect, params, txn)
+        return Result(self, self._statements().run(self, text, dialect, params, txn))
 
-    def script(self, text: str, *, dialect: str = "spark") -> list[DataFrame]:
+    def script(self, text: str, *, dialect: str = "spark") -> list[Result]:
         """Run several statements in order; stop at the first error."""
         return [self.sql(statement, dialect=dialect) for statement in self._statements().split(text, dialect)]
 

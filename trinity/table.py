@@ -18,6 +18,7 @@ from trinity.engine.values import altering
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties
 from trinity.names import TableName
+from trinity.result import Result
 from trinity.spi import (
     Check,
     Column,
@@ -155,14 +156,14 @@ class Table:
 
         return arrow_rows(self.session, splits_at(self, version, timestamp), columns, where, limit)
 
-    def log(self, version: int | None = None) -> DataFrame:
+    def log(self, version: int | None = None) -> Result:
         """Return the stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
 
         ``_tier`` is ``base`` (compacted), ``log``, or ``sidecar`` (a tombstone that compaction moved there).
         """
         from trinity.engine.reading.row_versions import row_versions
 
-        return row_versions(self.session.spark, self.splits(version))
+        return Result(self.session, row_versions(self.session.spark, self.splits(version)))
 
     def changes(
         self,
@@ -174,7 +175,7 @@ class Table:
         deduplication_mode: str = "dropCarryovers",
         compute_updates: bool = True,
         preimages: bool = True,
-    ) -> DataFrame:
+    ) -> Result:
         """Return the change feed: what changed in the merged rows after a version, up to another one (C1-C5). Lazy.
 
         Applied to the read of ``start``, it gives the read of ``end``. Its columns are those of the last version, with
@@ -202,7 +203,7 @@ class Table:
 
         form = Form.of(deduplication_mode, compute_updates=compute_updates, preimages=preimages)
         until = None if end is None else Bound(end, end_inclusive)
-        return change_feed(self, Bound(start, start_inclusive), until, form)
+        return Result(self.session, change_feed(self, Bound(start, start_inclusive), until, form))
 
     def merge_view_sql(self, dialect: str) -> str:
         """Return one SELECT of the newest version's merged rows, for an engine without Trinity.
@@ -221,14 +222,14 @@ class Table:
 
         return merge_view_sql(self.splits(), dialect)
 
-    def history(self) -> DataFrame:
+    def history(self) -> Result:
         """Return the readable commits, newest first (L10).
 
         Columns: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING, ``details`` MAP<STRING,STRING>.
         """
         from trinity.engine.reading.history import commits
 
-        return commits(self.session.spark, self.connector.metadata.history(self.handle))
+        return Result(self.session, commits(self.connector.metadata.history(self.handle)))
 
     # -- writes -----------------------------------------------------------------------------------------
 

@@ -218,7 +218,7 @@ def test_deltas_own_reader_and_writer_go_on(spark: SparkSession, s3: Session, ri
     rich.upsert(pa.table({"k": [202], "ts": [1], "text": ["e"], "p q": [0]}))
     changed = s3.sql("SELECT k, text FROM rich WHERE text <> 'a' ORDER BY k").collect()
     assert [tuple(row) for row in changed] == [(10, "b"), (11, "c"), (12, "d"), (200, "b"), (202, "e")]
-    assert s3.sql("SELECT count(*) FROM rich WHERE `p q` = 1").first()[0] == 46  # type: ignore[index]
+    assert s3.sql("SELECT count(*) FROM rich WHERE `p q` = 1").first()[0] == 46
     numbered = spark.read.format("delta").load(place).select("_metadata.row_id").collect()
     assert len({row.row_id for row in numbered}) == len(numbered) == 95
 

@@ -348,7 +348,7 @@ def test_rows_are_merged(spark: SparkSession, theirs: Table, s3: Session, object
     write(object_server, theirs.location, SECOND, "two")
     assert rows() == [(1, "a", "x y"), (2, "b2", "x y"), (3, "c", "z%")]
     assert theirs.log().count() == 5
-    assert s3.sql("SELECT k FROM theirs WHERE p = 'z%'").first()["k"] == 3  # type: ignore[index]
+    assert s3.sql("SELECT k FROM theirs WHERE p = 'z%'").first()["k"] == 3
     assert sorted((row["k"], row["v"]) for row in theirs.to_arrow().to_pylist()) == merged(theirs)
     refusal("NOT_SUPPORTED", lambda: s3.sql("DELETE FROM theirs WHERE k = 1"))  # nothing could mark the row (U6)
     copied = s3.sql("CREATE TABLE copied AS SELECT * FROM theirs")

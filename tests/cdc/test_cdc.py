@@ -298,10 +298,10 @@ def test_changes_of_a_table_of_trinitys_rebuild_it(session: Session) -> None:
     source.upsert(pa.table({"id": pa.array([1, 3], pa.int32()), "name": ["a2", "c"]}))
     source.delete([2])
     with refused("INVALID_ARGUMENTS", "target", "rowkind.field"):
-        cdc.delta_changes(source.changes("2020-01-01"), target)
+        cdc.delta_changes(source.changes("2020-01-01").to_df(), target)
     table = people(session)
     for form in (True, False):
-        table.upsert(cdc.delta_changes(source.changes("2020-01-01", compute_updates=form), table))
+        table.upsert(cdc.delta_changes(source.changes("2020-01-01", compute_updates=form).to_df(), table))
         assert rows(table) == [(1, "a2"), (3, "c")]
 
 

@@ -185,6 +185,7 @@ class Subjects:
         """An instance of a public class; KeyError for one that nobody has thought of."""
         return {
             "Session": lambda: self.session,
+            "Result": lambda: trinity.Result(self.session, ROW),
             "Table": lambda: self.table,
             "MergeBuilder": lambda: trinity.MergeBuilder(self.table, self.rows, "t.k = s.k"),
             "TableName": lambda: self.table.name,

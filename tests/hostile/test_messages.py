@@ -199,10 +199,10 @@ def test_a_check_that_ends_in_a_comment_comes_back(session: Session, tiered_fmt:
     for name in ("t", "u"):
         texts = []
         for old, new in ((name, f"{name}2"), (f"{name}2", f"{name}3")):
-            text = session.sql(f"SHOW CREATE TABLE {old}").head()[0]  # type: ignore[index]
+            text = session.sql(f"SHOW CREATE TABLE {old}").head()[0]
             texts.append(text.replace(f".{old} ", ".x "))
             session.sql(text.replace(f".{old} ", f".{new} "))
-        last = session.sql(f"SHOW CREATE TABLE {name}3").head()[0]  # type: ignore[index]
+        last = session.sql(f"SHOW CREATE TABLE {name}3").head()[0]
         assert last.replace(f".{name}3 ", ".x ") == texts[1]
         with pytest.raises(TrinityError, match="CONSTRAINT_VIOLATION"):
             session.sql(f"INSERT INTO {name}3 VALUES (-1)")

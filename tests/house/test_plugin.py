@@ -107,7 +107,7 @@ def test_sql_upsert_merge_compaction_time_travel(lake: Session) -> None:
     )
     orders = lake.table("lake.default.orders")
     orders.upsert(pa.table({"id": [1, 2], "ts": [1, 1], "v": ["a", "a"]}), txn=("app", 1))
-    first = orders.history().first().version  # type: ignore[union-attr]
+    first = orders.history().first().version
     assert orders.upsert(pa.table({"id": [1], "ts": [9], "v": ["again"]}), txn=("app", 1)).skipped
     lake.sql(
         "MERGE INTO orders t USING (VALUES (1, 'b'), (3, 'c')) s (id, v) ON t.id = s.id "

@@ -120,7 +120,7 @@ def test_beginnings_and_limits(reader: Reader, table: Table, tmp_path: Path) -> 
     versions += [put(table, (9, n, "z")) for n in (11, 12, 13)]
     assert reader.run(startingVersion=99, maxVersionsPerTrigger=1) == [feed(table, versions[7], versions[10])]
     since = Reader(reader.spark, table, tmp_path / "since")
-    at = str(table.history().where(f"version = {versions[4]}").first().timestamp)  # type: ignore[union-attr]
+    at = str(table.history().where(f"version = {versions[4]}").first().timestamp)
     assert since.run(startingTimestamp=at) == [feed(table, versions[3], versions[10])]
     newest = Reader(reader.spark, table, tmp_path / "newest")
     assert newest.run(startingVersion="latest") == [Counter()]

@@ -90,7 +90,7 @@ def test_numbers_of_too_many_digits(value: Any) -> None:
 def test_parameters_of_statements(session: Session) -> None:
     session.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
     hostile = "it's \\ \" ${env:HOME} :k ? -- /* ž\n"
-    assert session.sql("INSERT INTO t VALUES (?, ?), (:2, ?)".replace(":2", "2"), [1, "a", hostile]).head()[0] == 2  # type: ignore[index]
+    assert session.sql("INSERT INTO t VALUES (?, ?), (:2, ?)".replace(":2", "2"), [1, "a", hostile]).head()[0] == 2
     session.sql("UPDATE t SET v = :v WHERE k = :k", {"k": np.int64(1), "v": hostile})
     found = session.sql("SELECT k, v = :v FROM t ORDER BY k", {"v": hostile}).collect()
     assert [tuple(row) for row in found] == [(1, True), (2, True)]

@@ -138,7 +138,7 @@ def test_commits_of_deltas_classes_whose_answer_is_lost_are_made_once(
     before = table.splits().version
     answers_of_classes(monkeypatch, _Lost("Answer from Java side is empty"))
     assert table.append(some(9)).version == before + 1
-    assert session.sql(f"UPDATE {table.name} SET v = v + 10").first()[0] == 3  # type: ignore[index]
+    assert session.sql(f"UPDATE {table.name} SET v = v + 10").first()[0] == 3
     session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('comment' = 'b')")
     assert values(table) == [11, 12, 19]
     assert table.splits().version == before + 3
@@ -152,7 +152,7 @@ def test_an_update_whose_answer_is_lost_applies_once(
     table = made(session, fmt)
     with monkeypatch.context() as patch:
         answers(table, fmt, patch, LOST[fmt][0])
-        assert session.sql(f"UPDATE {table.name} SET v = v + 10").first()[0] == 2  # type: ignore[index]
+        assert session.sql(f"UPDATE {table.name} SET v = v + 10").first()[0] == 2
     assert values(table) == [11, 12]
 
 

@@ -222,7 +222,7 @@ def test_first_row_keeps_what_came_first(session: Session, tiered_fmt: str) -> N
         f"MERGE INTO {table.name} t USING (VALUES (3, 'x'), (4, 'y')) AS s(k, v) ON t.k = s.k "
         "WHEN NOT MATCHED THEN INSERT *"
     )
-    assert merged.first()["num_inserted_rows"] == 1  # type: ignore[index]
+    assert merged.first()["num_inserted_rows"] == 1
     for statement in (
         f"UPDATE {table.name} SET v = 'x'",
         f"DELETE FROM {table.name}",

@@ -94,7 +94,7 @@ def test_a_statement_that_selects_nothing_is_recorded(session: Session, table: T
 @pytest.mark.tiered
 def test_a_truncation_is_recorded(session: Session, table: Table) -> None:
     def truncated(version: int) -> int:
-        return int(session.sql(f"TRUNCATE TABLE {table.name}", txn=("app", version)).head()[2])  # type: ignore[index]
+        return int(session.sql(f"TRUNCATE TABLE {table.name}", txn=("app", version)).head()[2])
 
     assert truncated(1) == 2
     assert truncated(2) == 0  # of an empty table

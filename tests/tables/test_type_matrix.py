@@ -341,7 +341,7 @@ def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
         },
     )
     assert place.table.to_df().where(f"c_date = {day}").count() == 1
-    assert place.session.sql(f"UPDATE {place.name} SET c_int = 1 WHERE c_date = {day}").first()[0] == 1  # type: ignore[index]
+    assert place.session.sql(f"UPDATE {place.name} SET c_int = 1 WHERE c_date = {day}").first()[0] == 1
 
 
 @pytest.mark.full

@@ -15,7 +15,7 @@ from trinity.applying.upserts import apply_as_upserts
 from trinity.applying.words import Given, Words
 from trinity.calls import public
 from trinity.definition.columns import columns_of
-from trinity.engine.appending.append import arrow_reader, is_spark_frame, source_frame
+from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_frame, source_frame
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties
@@ -131,6 +131,7 @@ def create_changes_target(
         keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
         track_history_column_list, track_history_except_column_list,
     )  # fmt: skip
+    source = given_rows(source)
     schema = source.schema if is_spark_frame(source) else source
     columns = columns_of(schema) if _is_schema(schema) else _Source.of(source).columns
     shape = shape_of(given.words([column.name for column in columns]), columns)
@@ -147,7 +148,7 @@ class _Source:
 
     @classmethod
     def of(cls, source: Any) -> _Source:
-        if is_spark_frame(source):
+        if is_spark_frame(source := given_rows(source)):
             return cls(source, columns_of(source.schema, collated=True))
         rows = arrow_reader(source).read_all()
         return cls(rows, columns_of(rows.schema))

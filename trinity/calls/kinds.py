@@ -34,10 +34,12 @@ class _OtherKind(Unfit):
 
 
 class _ByName(type):
-    """A class of Spark that need not be loaded: instances are recognised by class name, those of Spark Connect too."""
+    """A class that need not be loaded: instances are recognised by class name and package."""
+
+    package = "pyspark."
 
     def __instancecheck__(cls, value: object) -> bool:
-        return any(c.__name__ == cls.__name__ and c.__module__.startswith("pyspark.") for c in type(value).__mro__)
+        return any(c.__name__ == cls.__name__ and c.__module__.startswith(cls.package) for c in type(value).__mro__)
 
 
 _SPARK: Final = {
@@ -47,6 +49,9 @@ _SPARK: Final = {
     "StructType": _ByName("StructType", (), {}),
 }
 """Spark's classes in annotations, by name, since importing Trinity must not import Spark."""
+
+_RESULT: Final[Any] = _ByName("Result", (), {"package": "trinity.result"})
+"""Trinity's own result, which is taken where a DataFrame is."""
 
 _RUNNING: Final = (_SPARK["DataFrame"], _SPARK["SparkSession"])
 """Those whose instances work only while their Spark runs."""
@@ -189,6 +194,8 @@ _PLAIN: Final[dict[Any, tuple[Check, str]]] = {
 
 def _of_spark(kind: _ByName, words: str) -> tuple[Check, str]:
     def check(value: Any) -> Any:
+        if kind is _SPARK["DataFrame"] and isinstance(value, _RESULT):
+            value = value.to_df()
         if not isinstance(value, kind):
             _refuse(words, value)
         if is_stopped(value):

@@ -16,8 +16,7 @@ from trinity.calls import as_trinity
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from trinity.result import Result
     from trinity.session import Session
 
 __all__ = ["app"]
@@ -196,7 +195,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-def _print(rows: DataFrame, limit: int) -> None:
+def _print(rows: Result, limit: int) -> None:
     from rich.table import Table
     from rich.text import Text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from trinity.names import TableName
 from trinity.spi import Connector, SplitSource, TableDefinition, TableHandle
@@ -11,7 +11,10 @@ from trinity.spi import Connector, SplitSource, TableDefinition, TableHandle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Host", "Target"]
+__all__ = ["Engine", "Host", "Target"]
+
+Engine: TypeAlias = Literal["auto", "local", "spark"]
+"""Who executes for a session, as of :func:`trinity.connect`."""
 
 
 class Host(Protocol):
@@ -21,6 +24,9 @@ class Host(Protocol):
         spark: its Spark.
         timezone: the zone of timestamps without zone that a TIMESTAMP column takes.
         allow_code: whether SQL may reach code and files (N2).
+        engine: who executes.
+        spark_is_given: whether the caller gave the session its Spark.
+        local_bytes: bytes of files up to which this process executes by itself.
     """
 
     @property
@@ -31,6 +37,15 @@ class Host(Protocol):
 
     @property
     def allow_code(self) -> bool: ...
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def spark_is_given(self) -> bool: ...
+
+    @property
+    def local_bytes(self) -> int: ...
 
 
 class Target(Protocol):

@@ -9,25 +9,24 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
-from trinity.engine.spark.frames import local_frame
+from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
 from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name, schema_name
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
+from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.session import Session
     from trinity.table import Table
 
 __all__ = ["create_statement", "describe", "show"]
 
 
-def show(session: Session, statement: Statement) -> DataFrame:
+def show(session: Session, statement: Statement) -> Rows:
     """Run SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, TBLPROPERTIES and CREATE TABLE; Spark runs any other SHOW.
 
     Raises:
@@ -36,7 +35,7 @@ def show(session: Session, statement: Statement) -> DataFrame:
     words = statement.words(3)[1:]
     what, arguments = (words[0] if words else ""), _Arguments(statement, 2)
     if what == "CATALOGS":
-        return _names(session, "catalog", arguments.matching(sorted(session.catalogs)))
+        return _names("catalog", arguments.matching(sorted(session.catalogs)))
     if what in ("SCHEMAS", "DATABASES", "NAMESPACES"):
         return _schemas(session, arguments)
     if what == "TABLES":
@@ -47,7 +46,7 @@ def show(session: Session, statement: Statement) -> DataFrame:
         return _tblproperties(session, arguments)
     if words == ("CREATE", "TABLE"):
         table = _table(session, _Arguments(statement, 3).name())
-        return _names(session, "createtab_stmt", [create_statement(session, table)])
+        return _names("createtab_stmt", [create_statement(session, table)])
     return run_text(session, statement.text)
 
 
@@ -87,38 +86,38 @@ def _pattern(like: str, sql_like: bool) -> re.Pattern[str]:
     return re.compile("|".join(["".join(meaning.get(c, re.escape(c)) for c in like)]), re.IGNORECASE | re.DOTALL)
 
 
-def _names(session: Session, column: str, names: Iterable[str]) -> DataFrame:
-    return local_frame(session.spark, {column: "string"}, [(n,) for n in names])
+def _names(column: str, names: Iterable[str]) -> Rows:
+    return small_table({column: "string"}, [(n,) for n in names])
 
 
-def _schemas(session: Session, arguments: _Arguments) -> DataFrame:
+def _schemas(session: Session, arguments: _Arguments) -> Rows:
     catalog = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog]
     connector = session.connector(catalog_name(catalog))
-    return _names(session, "namespace", arguments.matching(connector.metadata.list_schemas()))
+    return _names("namespace", arguments.matching(connector.metadata.list_schemas()))
 
 
-def _tables(session: Session, arguments: _Arguments) -> DataFrame:
+def _tables(session: Session, arguments: _Arguments) -> Rows:
     given = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog, session.current_schema]
     catalog, schema = schema_name(session, given)
     metadata = session.catalogs[catalog].metadata
     if schema not in metadata.list_schemas():
         raise session.table_missing(session.table_name([catalog, schema, "_"]))
     rows = [(schema, name, False) for name in arguments.matching(session.list_tables(catalog, schema))]
-    return local_frame(session.spark, {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
+    return small_table({"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
 
 
-def _columns(session: Session, arguments: _Arguments) -> DataFrame:
+def _columns(session: Session, arguments: _Arguments) -> Rows:
     if not arguments.word("IN", "FROM"):
         raise TrinityError("SYNTAX_ERROR", "SHOW COLUMNS names its table: SHOW COLUMNS IN t.")
     name = arguments.name()
     if arguments.word("IN", "FROM"):
         name = [*arguments.name(), name[-1]]
-    return _names(session, "col_name", [c.name for c in _table(session, name).definition.visible])
+    return _names("col_name", [c.name for c in _table(session, name).definition.visible])
 
 
-def _tblproperties(session: Session, arguments: _Arguments) -> DataFrame:
+def _tblproperties(session: Session, arguments: _Arguments) -> Rows:
     table = _table(session, arguments.name())
-    return local_frame(session.spark, {"key": "string", "value": "string"}, sorted(_shown(table.definition).items()))
+    return small_table({"key": "string", "value": "string"}, sorted(_shown(table.definition).items()))
 
 
 def _table(session: Session, name: list[str]) -> Table:
@@ -195,7 +194,7 @@ def _string(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def describe(session: Session, statement: Statement) -> DataFrame:
+def describe(session: Session, statement: Statement) -> Rows:
     """Run DESCRIBE [TABLE] [EXTENDED | FORMATTED] t: col_name, data_type and comment, as in Spark.
 
     Spark describes what is no Trinity table: a query, temp view or Spark table.
@@ -213,7 +212,7 @@ def describe(session: Session, statement: Statement) -> DataFrame:
     rows += _partition_rows(definition)
     if str(node.args.get("style")).upper() in ("EXTENDED", "FORMATTED"):
         rows += _detail_rows(session, table, definition)
-    return local_frame(session.spark, {"col_name": "string", "data_type": "string", "comment": "string"}, rows)
+    return small_table({"col_name": "string", "data_type": "string", "comment": "string"}, rows)
 
 
 def _partition_rows(definition: TableDefinition) -> list[tuple[str, str, str | None]]:

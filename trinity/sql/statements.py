@@ -16,13 +16,12 @@ from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create
 from trinity.sql.defining import schemas as ddl
 from trinity.sql.queries import query
+from trinity.sql.queries.results import Rows
 from trinity.syntax.parameters import with_values
 from trinity.syntax.parse import MISSING, Statement, only_one, parse, split
 from trinity.syntax.words import check_first_word
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.session import Session
     from trinity.spi import TransactionId
 
@@ -32,7 +31,7 @@ __all__ = ["run", "split"]
 @room()
 def run(
     session: Session, text: str, dialect: str = "spark", params: Any = None, txn: TransactionId | None = None
-) -> DataFrame:
+) -> Rows:
     """Run exactly one statement.
 
     Args:
@@ -43,7 +42,7 @@ def run(
         txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE, DELETE and TRUNCATE.
 
     Returns:
-        a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else no rows.
+        the rows of a query, lazy; one row of counts for DML, the rows of SHOW and DESCRIBE, else no rows.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and the errors of the kind of statement.
@@ -88,10 +87,10 @@ def _is_one_query(text: str) -> bool:
 _QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
 
 
-_Handler = Callable[["Session", Statement], "DataFrame"]
+_Handler = Callable[["Session", Statement], Rows]
 
 
-def _create(session: Session, statement: Statement) -> DataFrame:
+def _create(session: Session, statement: Statement) -> Rows:
     kind = str(statement.tree.args.get("kind"))
     handlers: dict[str, _Handler] = {
         "TABLE": create.create_table,
@@ -104,7 +103,7 @@ def _create(session: Session, statement: Statement) -> DataFrame:
     return handlers[kind](session, statement)
 
 
-def _explain(session: Session, statement: Statement) -> DataFrame:
+def _explain(session: Session, statement: Statement) -> Rows:
     changing = dml.row_change(statement.text, statement.dialect, query.explained(statement))
     return dml.explain(session, changing) if changing is not None else query.explain(session, statement)
 

@@ -22,6 +22,7 @@ from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.messages import value_text
+from trinity.result import Result
 from trinity.spi import (
     STAMP,
     CommitResult,
@@ -73,7 +74,7 @@ def append_rows(
     Raises:
         TrinityError: INVALID_ARGUMENTS for a table of the other kind; the errors of ingest.
     """
-    metadata = table.connector.metadata
+    data, metadata = given_rows(data), table.connector.metadata
     if txn is not None:
         txn = checked_txn(txn)
         if is_recorded(table, txn):
@@ -238,6 +239,11 @@ def is_spark_frame(data: Any) -> bool:
     return True
 
 
+def given_rows(data: Any) -> Any:
+    """Return the DataFrame of a result that Spark computes, and any other data as it is."""
+    return data.frame if isinstance(data, Result) and data.frame is not None else data
+
+
 def source_frame(spark: SparkSession, data: Any) -> DataFrame:
     """Return data of any kind as a Spark DataFrame; Arrow's finer types become those that a table has.
 
@@ -245,7 +251,7 @@ def source_frame(spark: SparkSession, data: Any) -> DataFrame:
         TrinityError: INVALID_ARGUMENTS as :func:`arrow_reader`; TYPE_MISMATCH for a type without a counterpart,
             NUMERIC_VALUE_OUT_OF_RANGE for a value that does not fit.
     """
-    if is_spark_frame(data):
+    if is_spark_frame(data := given_rows(data)):
         frame: DataFrame = data
         return frame
     rows = arrow_reader(data).read_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trinity.engine.appending.append import is_spark_frame
+from trinity.engine.appending.append import given_rows, is_spark_frame
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 
@@ -24,7 +24,7 @@ def transformed(table: Target, rows: DataFrame, transform: Callable[[DataFrame],
     """
     if transform is None:
         return rows
-    found = transform(rows)
+    found = given_rows(transform(rows))
     if is_spark_frame(found) and not found.isStreaming:
         frame: DataFrame = found
         return frame

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trinity.engine.appending.append import arrow_reader, is_spark_frame
+from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_frame
 from trinity.engine.changing import statement as dml
 from trinity.engine.changing.equalities import in_type
 from trinity.engine.guard import guard_program
@@ -31,6 +31,7 @@ __all__ = ["delete_rows", "update_rows"]
 
 def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None = None) -> CommitResult:
     """Delete the rows that a condition or keys select; None selects all."""
+    condition_or_keys = given_rows(condition_or_keys)
     if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
         case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table)

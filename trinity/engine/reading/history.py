@@ -1,21 +1,19 @@
-"""A table's commits as a DataFrame."""
+"""A table's commits as rows."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from trinity.engine.spark.frames import local_frame
+import pyarrow as pa
+
+from trinity.engine.spark.frames import small_table
 from trinity.spi import HistoryEntry
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["commits"]
 
 
-def commits(spark: SparkSession, entries: Sequence[HistoryEntry]) -> DataFrame:
+def commits(entries: Sequence[HistoryEntry]) -> pa.Table:
     """Return the commits, newest first, as of :meth:`trinity.Table.history`."""
     rows = [
         (
@@ -27,4 +25,4 @@ def commits(spark: SparkSession, entries: Sequence[HistoryEntry]) -> DataFrame:
         for e in reversed(entries)
     ]
     columns = {"version": "bigint", "timestamp": "timestamp", "operation": "string", "details": "map<string,string>"}
-    return local_frame(spark, columns, rows)
+    return small_table(columns, rows)

@@ -1,4 +1,4 @@
-"""Small local results as DataFrames."""
+"""A few rows of the driver's: as Arrow data, and as DataFrames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trinity.spi import Column, arrow_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["local_frame"]
+__all__ = ["local_frame", "small_table"]
 
 
 def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> DataFrame:
@@ -25,11 +25,21 @@ def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[
 
     Args:
         spark: the session.
+        columns: as of :func:`small_table`.
+        rows: as of :func:`small_table`.
+    """
+    found = arrow_frame(spark, small_table(columns, rows))
+    return with_char(found, [Column(name, kind) for name, kind in columns.items()])
+
+
+def small_table(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Return a few rows as Arrow data.
+
+    Args:
         columns: name -> type, as that of a column.
         rows: one tuple of Python values per row; a map as its items.
     """
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
     values = zip(*rows, strict=True) if rows else ([] for _ in columns)
     arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
-    found = arrow_frame(spark, pa.Table.from_arrays(arrays, schema=schema))
-    return with_char(found, [Column(name, kind) for name, kind in columns.items()])
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -18,12 +18,10 @@ from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_word
 from trinity.sql.parsing.update import read_delete, read_truncate, read_update
-from trinity.sql.queries.results import counts
+from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.engine.program import Counts, Program
     from trinity.session import Session
     from trinity.spi import SplitSource, TableHandle, TransactionId
@@ -40,7 +38,7 @@ def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None
     return piece if row_change_word(piece) is not None else None
 
 
-def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> DataFrame:
+def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Rows:
     """Run a row-changing statement.
 
     Args:
@@ -58,7 +56,7 @@ def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Dat
     if row_change_word(piece) == "TRUNCATE":
         return _truncate(session, piece, txn)
     done = changed(session, piece, txn=txn)
-    return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
+    return counts(updated=done.updated, deleted=done.deleted, inserted=done.inserted)
 
 
 def changed(
@@ -97,17 +95,17 @@ def changed(
     return run_program(table, prepared, txn)
 
 
-def explain(session: Session, piece: Piece) -> DataFrame:
+def explain(session: Session, piece: Piece) -> Rows:
     """Return the plan of a row-changing statement, as one row of text. Errors as of :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
-    from trinity.engine.spark.frames import local_frame
+    from trinity.engine.spark.frames import small_table
 
     if row_change_word(piece) == "TRUNCATE":
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
     text = explain_program(table, partial(program, session, table, change))
-    return local_frame(session.spark, {"plan": "string"}, [(text,)])
+    return small_table({"plan": "string"}, [(text,)])
 
 
 def read(piece: Piece) -> RowChange:
@@ -123,14 +121,14 @@ def read(piece: Piece) -> RowChange:
     return read_update(reader, tables) if reader.words("UPDATE") else read_delete(reader, tables)
 
 
-def _truncate(session: Session, piece: Piece, txn: TransactionId | None) -> DataFrame:
+def _truncate(session: Session, piece: Piece, txn: TransactionId | None) -> Rows:
     """Run TRUNCATE TABLE t (M12)."""
     reader = Reader(piece)
     if common_tables(reader):
         raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
     from trinity.engine.changing.truncate import truncate
 
-    return counts(session, deleted=truncate(target_table(session, read_truncate(reader)), txn).rows)
+    return counts(deleted=truncate(target_table(session, read_truncate(reader)), txn).rows)
 
 
 def target_table(session: Session, parts: Sequence[str]) -> Table:

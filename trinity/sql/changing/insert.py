@@ -18,7 +18,7 @@ from trinity.sql.parsing.names import existing_table
 from trinity.sql.queries.query import run_query_of
 from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Edit, apply_edits
-from trinity.sql.queries.results import counts
+from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.parse import Statement, parse
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _REFUSED: Final = {
 }
 
 
-def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> DataFrame:
+def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> Rows:
     """Run INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert by its merge engine (M4).
 
     Args:
@@ -76,7 +76,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
             rows = rows.coalesce(1)  # a handful of rows: one file, in their order
         return _write(table, rows, reads, txn)
 
-    return counts(session, inserted=rerun(table, attempt).rows)
+    return counts(inserted=rerun(table, attempt).rows)
 
 
 def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> None:

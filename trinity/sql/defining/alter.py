@@ -14,21 +14,19 @@ from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
 from trinity.sql.parsing.names import existing_table, read_name, target_name
 from trinity.sql.parsing.properties import table_properties
-from trinity.sql.queries.results import nothing
+from trinity.sql.queries.results import Rows, nothing
 from trinity.syntax.collations import not_collated
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.types import type_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.session import Session
     from trinity.table import Table
 
 __all__ = ["alter_as_text", "alter_table"]
 
 
-def alter_table(session: Session, statement: Statement) -> DataFrame:
+def alter_table(session: Session, statement: Statement) -> Rows:
     """Run ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
 
     All changes of columns by one statement are one commit.
@@ -42,16 +40,16 @@ def alter_table(session: Session, statement: Statement) -> DataFrame:
     if str(alter.args.get("kind")) != "TABLE":
         raise _unsupported(statement)
     if alter.args.get("exists") and session.find_table(target_name(session, alter.this)) is None:
-        return nothing(session)
+        return nothing()
     return _alter(session, existing_table(session, alter.this), statement)
 
 
-def _alter(session: Session, table: Table, statement: Statement) -> DataFrame:
+def _alter(session: Session, table: Table, statement: Statement) -> Rows:
     """Apply the changes of a statement to a table, whatever table the statement names."""
     alter = statement.tree
     actions = list(_flat(alter.args.get("actions") or []))
     if len(actions) == 1 and _constraint(table, actions[0], statement):
-        return nothing(session)
+        return nothing()
     changes = [change for action in actions for change in _changes(action, statement)]
     not_null = [a for a in actions if isinstance(a, exp.AlterColumn) and "allow_null" in a.args]
     settings = [a for a in actions if isinstance(a, exp.AlterSet)]
@@ -65,7 +63,7 @@ def _alter(session: Session, table: Table, statement: Statement) -> DataFrame:
         table.set_not_null(action.name, not action.args["allow_null"])
     for setting in settings:
         _set_properties(table, setting, statement)
-    return nothing(session)
+    return nothing()
 
 
 def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
@@ -184,7 +182,7 @@ def _unsupported(statement: Statement) -> TrinityError:
 _PLACES: Final = ("FIRST", "AFTER")
 
 
-def alter_as_text(session: Session, statement: Statement) -> DataFrame:
+def alter_as_text(session: Session, statement: Statement) -> Rows:
     """Run ALTER TABLE in the spellings that sqlglot leaves as text.
 
     SET PROPERTIES a = 'b', ADD COLUMN (a INT), ALTER COLUMN a FIRST | AFTER b, CHANGE a b BIGINT.
@@ -200,7 +198,7 @@ def alter_as_text(session: Session, statement: Statement) -> DataFrame:
         listed = listed[1:-1] if words[2] == "(" else listed
         source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
         table.set_properties(table_properties(source.args["properties"].expressions))
-        return nothing(session)
+        return nothing()
     if words == ["ADD", "COLUMN", "("]:
         rest = statement.text[tokens[at + 2].start :]
         return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
@@ -212,7 +210,7 @@ def alter_as_text(session: Session, statement: Statement) -> DataFrame:
     raise _unsupported(statement)
 
 
-def _move(session: Session, table: Table, statement: Statement, at: int) -> DataFrame:
+def _move(session: Session, table: Table, statement: Statement, at: int) -> Rows:
     column, at = read_name(statement.tokens, at)
     rest = statement.tokens[at:]
     place = rest[0].text.upper() if rest else ""
@@ -220,4 +218,4 @@ def _move(session: Session, table: Table, statement: Statement, at: int) -> Data
         raise _unsupported(statement)
     behind = rest[1].text if place == "AFTER" else evolve.FIRST
     table.alter(partial(evolve.moved, name=column[0], place=behind))
-    return nothing(session)
+    return nothing()

@@ -18,7 +18,7 @@ from trinity.sql.parsing.names import parts, target_name
 from trinity.sql.parsing.properties import Options, read_options
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
-from trinity.sql.queries.results import counts, nothing
+from trinity.sql.queries.results import Rows, counts, nothing
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.quoting import quoted
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["cache", "create_table", "create_view"]
 
 
-def create_table(session: Session, statement: Statement) -> DataFrame:
+def create_table(session: Session, statement: Statement) -> Rows:
     """Run CREATE TABLE [IF NOT EXISTS], with or without AS SELECT, in Spark's, Trino's and Flink's spelling.
 
     Returns:
@@ -54,7 +54,7 @@ def create_table(session: Session, statement: Statement) -> DataFrame:
     if _is_external(create, options):
         _refuse_checks(name, given, "is another writer's, who would not see them")
         register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
-        return nothing(session)
+        return nothing()
     _check_format(session, name, options)
     if create.expression is None:
         if given.names:
@@ -69,7 +69,7 @@ def create_table(session: Session, statement: Statement) -> DataFrame:
             if_not_exists=exists,
             checks=checks,
         )
-        return nothing(session)
+        return nothing()
     if columns:
         raise TrinityError(
             "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
@@ -151,9 +151,9 @@ def _create_as(
     key: list[str],
     options: Options,
     exists: bool,
-) -> DataFrame:
+) -> Rows:
     if exists and session.find_table(name) is not None:
-        return counts(session)
+        return counts()
     rows = _renamed(run_query(session, query_after_as(statement)), names, f"TABLE '{name}'")
     columns = [Column(c.name, c.type) for c in columns_of(rows.schema)]
     try:
@@ -162,7 +162,7 @@ def _create_as(
         )
     except TrinityError as error:
         if exists and error.code == "TABLE_ALREADY_EXISTS":  # another process has created it meanwhile
-            return counts(session)
+            return counts()
         raise
     try:
         written = _write(table, rows) if options.with_data else 0
@@ -170,7 +170,7 @@ def _create_as(
         if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):  # its rows may be there
             session.drop_table(name)
         raise
-    return counts(session, inserted=written)
+    return counts(inserted=written)
 
 
 def _write(table: Table, rows: DataFrame) -> int:
@@ -187,7 +187,7 @@ def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:
     return rows.toDF(*names) if names else rows
 
 
-def create_view(session: Session, statement: Statement) -> DataFrame:
+def create_view(session: Session, statement: Statement) -> Rows:
     """Run CREATE [OR REPLACE] TEMPORARY VIEW, over the present versions of Trinity's tables.
 
     Raises:
@@ -205,10 +205,10 @@ def create_view(session: Session, statement: Statement) -> DataFrame:
     is_global = "GLOBAL" in statement.words(4)
     full = f"global_temp.{quoted(view.name)}" if is_global else quoted(view.name)
     if create.args.get("exists") and session.spark.catalog.tableExists(full):
-        return nothing(session)
+        return nothing()
     with spark_errors():
         _register(rows, view.name, is_global, bool(create.args.get("replace")))
-    return nothing(session)
+    return nothing()
 
 
 def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> None:
@@ -219,7 +219,7 @@ def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> Non
         rows.createOrReplaceTempView(name) if replace else rows.createTempView(name)
 
 
-def cache(session: Session, statement: Statement) -> DataFrame:
+def cache(session: Session, statement: Statement) -> Rows:
     """Run CACHE [LAZY] TABLE name [AS query]: of a query over the present versions of tables, or of a temp view.
 
     Raises:

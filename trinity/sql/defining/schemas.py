@@ -10,12 +10,10 @@ from trinity.errors import TrinityError
 from trinity.names import TableName
 from trinity.sql.parsing.names import catalog_name, read_name, schema_name, target_name
 from trinity.sql.queries.query import run_text
-from trinity.sql.queries.results import nothing
+from trinity.sql.queries.results import Rows, nothing
 from trinity.syntax.parse import Statement
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.session import Session
 
 __all__ = ["create_schema", "drop", "use"]
@@ -26,7 +24,7 @@ def _schema_of(session: Session, node: exp.Expr) -> tuple[str, str]:
     return schema_name(session, [p.name for p in given if p is not None])
 
 
-def create_schema(session: Session, statement: Statement) -> DataFrame:
+def create_schema(session: Session, statement: Statement) -> Rows:
     """Run CREATE SCHEMA [IF NOT EXISTS] [catalog.]schema. Raise SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND."""
     create = statement.tree
     assert isinstance(create, exp.Create)
@@ -38,10 +36,10 @@ def create_schema(session: Session, statement: Statement) -> DataFrame:
     except TrinityError as error:
         if error.code != "SCHEMA_ALREADY_EXISTS" or not create.args.get("exists"):
             raise
-    return nothing(session)
+    return nothing()
 
 
-def use(session: Session, statement: Statement) -> DataFrame:
+def use(session: Session, statement: Statement) -> Rows:
     """Run USE [SCHEMA | DATABASE | NAMESPACE | CATALOG] name; a catalog alone means its schema ``default``.
 
     Raises:
@@ -59,10 +57,10 @@ def use(session: Session, statement: Statement) -> DataFrame:
         session.use(catalog_name(given), "default")
     else:
         session.use(*schema_name(session, given))
-    return nothing(session)
+    return nothing()
 
 
-def drop(session: Session, statement: Statement) -> DataFrame:
+def drop(session: Session, statement: Statement) -> Rows:
     """Run DROP TABLE and DROP SCHEMA; Spark runs DROP VIEW.
 
     Raises:
@@ -81,7 +79,7 @@ def drop(session: Session, statement: Statement) -> DataFrame:
         return run_text(session, statement.to_spark().text)
     else:
         raise TrinityError("NOT_SUPPORTED", f"DROP {kind} is not supported; Trinity has tables and schemas.")
-    return nothing(session)
+    return nothing()
 
 
 def _drop_named(session: Session, name: TableName, *, if_exists: bool) -> None:

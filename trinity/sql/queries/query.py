@@ -16,6 +16,7 @@ from trinity.names import split_name
 from trinity.sql.queries.fallback import names_by_spark
 from trinity.sql.queries.reads import Read, Reads
 from trinity.sql.queries.references import Edit, apply_edits, resolve
+from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.quoting import quoted
 
@@ -53,9 +54,9 @@ def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tup
         reads.drop()
 
 
-def explain(session: Session, statement: Statement) -> DataFrame:
+def explain(session: Session, statement: Statement) -> Rows:
     """Run EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] query: the plans of Trinity's reads, then Spark's plan."""
-    from trinity.engine.spark.frames import local_frame
+    from trinity.engine.spark.frames import small_table
 
     first = explained(statement)[0]
     query = parse(statement.text[first.start :], statement.dialect).to_spark()
@@ -67,7 +68,7 @@ def explain(session: Session, statement: Statement) -> DataFrame:
         if not words:
             return plan
         found = "\n\n".join([*words, *(row[0] for row in plan.collect())])
-        return local_frame(session.spark, {"plan": "string"}, [(found,)])
+        return small_table({"plan": "string"}, [(found,)])
     finally:
         reads.drop()
 

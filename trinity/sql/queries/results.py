@@ -1,27 +1,30 @@
-"""The DataFrames of statements that are no queries."""
+"""The rows of statements that are no queries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
-from trinity.engine.spark.frames import local_frame
+import pyarrow as pa
+
+from trinity.engine.spark.frames import small_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from trinity.session import Session
+__all__ = ["Rows", "counts", "nothing"]
 
-__all__ = ["counts", "nothing"]
+Rows: TypeAlias = Union["DataFrame", pa.Table]
+"""The rows of a statement: by Spark, or of this process."""
 
 _COUNTS: Final = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
 
-def counts(session: Session, *, updated: int = 0, deleted: int = 0, inserted: int = 0) -> DataFrame:
+def counts(*, updated: int = 0, deleted: int = 0, inserted: int = 0) -> pa.Table:
     """Return one row of counts, all BIGINT, none NULL (M5)."""
     row = (updated + deleted + inserted, updated, deleted, inserted)
-    return local_frame(session.spark, dict.fromkeys(_COUNTS, "bigint"), [row])
+    return small_table(dict.fromkeys(_COUNTS, "bigint"), [row])
 
 
-def nothing(session: Session) -> DataFrame:
+def nothing() -> pa.Table:
     """Return no rows and no columns, as Spark does for DDL."""
-    return session.spark.range(0).drop("id")
+    return pa.table({})

@@ -192,7 +192,7 @@ class WarehouseBackend:
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Return (name, type) of a table's columns. Raise TABLE_NOT_FOUND."""
         found = self.session.sql(self._rewrite(f"SELECT * FROM {table}").sql)
-        return [(f.name, f.dataType.simpleString()) for f in found.schema.fields]
+        return [(f.name, f.dataType.simpleString()) for f in found.to_df().schema.fields]
 
     # -- transactions -----------------------------------------------------------------------------------
 

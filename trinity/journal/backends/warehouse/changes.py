@@ -23,6 +23,7 @@ from trinity.syntax.parse import only_one
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trinity.result import Result as Answer
     from trinity.table import Table
 
 __all__ = ["described", "run_change"]
@@ -32,13 +33,13 @@ _INSTANT: Final = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp
 """The type TIMESTAMP in the JSON of a schema."""
 
 
-def described(rows: DataFrame) -> Result:
+def described(rows: Answer) -> Result:
     """Return the rows of a query, or the count of a change."""
     if not rows.columns:
         return Result(None, iter(()), -1)
     if rows.columns[0] == _COUNT:
         return Result(None, iter(()), rows.collect()[0][0])
-    return _fetched(rows)
+    return _fetched(rows.to_df())
 
 
 def _fetched(rows: DataFrame) -> Result:
@@ -109,6 +110,6 @@ def _returned(returning: Returning, table: JournalTable, stored: Table, splits: 
     with pinned(spark):
         row_versions(spark, splits).where(returning.rows).createOrReplaceTempView(table.returned_view)
     try:
-        return stored.session.sql(returning.query)
+        return stored.session.sql(returning.query).to_df()
     finally:
         spark.catalog.dropTempView(table.returned_view)

@@ -1,0 +1,45 @@
+"""Streams of Arrow data as what other libraries work with; each library is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+__all__ = ["as_duckdb", "as_pandas", "as_polars", "library"]
+
+
+def library(name: str, package: str) -> Any:
+    """Return an optional library's module. Raise CONFIGURATION_INVALID with the package to install where it lacks."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        message = f"The Python package '{name}' is not installed: pip install '{package}'."
+        raise TrinityError("CONFIGURATION_INVALID", message) from error
+
+
+def as_pandas(rows: pa.RecordBatchReader) -> pd.DataFrame:
+    """Return the rows as a pandas DataFrame, in the types that Arrow's ``to_pandas`` gives."""
+    library("pandas", "pandas")
+    found: pd.DataFrame = rows.read_all().to_pandas()
+    return found
+
+
+def as_polars(rows: pa.RecordBatchReader) -> pl.DataFrame:
+    """Return the rows as a Polars DataFrame."""
+    found: pl.DataFrame = library("polars", "polars").from_arrow(rows.read_all())
+    return found
+
+
+def as_duckdb(rows: pa.RecordBatchReader, connection: Any) -> duckdb.DuckDBPyRelation:
+    """Return the rows as a relation of DuckDB's: of a connection, by default of its default one."""
+    found = library("duckdb", "trinity-merge[local]")
+    relation: duckdb.DuckDBPyRelation = (connection or found).from_arrow(rows.read_all())
+    return relation

@@ -1,0 +1,93 @@
+"""Who executes: this process alone, or Spark. One function decides it, and says so in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from trinity.engine.not_local import NotLocal
+from trinity.engine.process_memory import memory_bytes
+from trinity.engine.target import Host
+from trinity.errors import TrinityError
+from trinity.secrets import logger
+from trinity.spi import DataFile
+
+__all__ = ["default_local_bytes", "executed", "left_to_spark", "not_supported", "size_of"]
+
+T = TypeVar("T")
+
+_log: Final = logger(__name__)
+_SHARE: Final = 8
+"""The part of the memory that the files of one statement may have: their rows take a few times as much."""
+
+
+def executed(
+    session: Host,
+    what: str,
+    local: Callable[[], T | NotLocal],
+    by_spark: Callable[[], T],
+    *,
+    size: int = 0,
+    arrow: bool = False,
+) -> T:
+    """Execute work in this process where it may be, else by Spark.
+
+    Args:
+        session: the session.
+        what: the work, as the beginning of a sentence: ``"DELETE of 'parquet.default.t'"``.
+        local: executes it in this process, or returns why it cannot. It must have changed nothing by then.
+        by_spark: executes it by Spark.
+        size: bytes of the files that it reads.
+        arrow: whether it is Arrow data by name, as :meth:`trinity.Table.to_arrow`: a Spark that was given, and the
+            size, then do not matter.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED with the reason, for a session that executes in this process alone.
+    """
+    reason = left_to_spark(session, size, arrow=arrow)
+    if reason is None:
+        found = local()
+        if not isinstance(found, NotLocal):
+            _log.debug("%s: executed in this process", what)
+            return found
+        reason = found
+    if session.engine == "local":
+        raise not_supported(what, reason)
+    _log.debug("%s: executed by Spark, since %s", what, reason.reason)
+    return by_spark()
+
+
+def left_to_spark(session: Host, size: int = 0, *, arrow: bool = False) -> NotLocal | None:
+    """Return why work is Spark's, whatever its plan is; None where this process executes what it can.
+
+    Arguments are those of :func:`executed`.
+    """
+    if session.engine == "local":
+        return None
+    if session.engine == "spark":
+        return NotLocal("the session has engine='spark'")
+    if arrow:
+        return None
+    if session.spark_is_given:
+        return NotLocal("a Spark session was given to connect()")
+    if size > session.local_bytes:
+        return NotLocal(f"it reads {size:,} bytes, more than local_bytes={session.local_bytes:,}")
+    return None
+
+
+def not_supported(what: str, reason: NotLocal) -> TrinityError:
+    """Return the error for work that needs Spark, in a session that must not start it."""
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"{what} needs Spark: {reason.reason}. This session has engine='local'; connect with engine='auto'.",
+    )
+
+
+def size_of(files: Iterable[DataFile]) -> int:
+    """Return the bytes of some files."""
+    return sum(file.size for file in files)
+
+
+def default_local_bytes() -> int:
+    """Return the bytes of files up to which this process executes, by its memory."""
+    return memory_bytes() // _SHARE

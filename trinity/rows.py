@@ -1,0 +1,109 @@
+"""Rows as Python objects: Arrow data in the values that pyspark would collect."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, ClassVar, SupportsIndex
+
+import pyarrow as pa
+
+__all__ = ["Row", "rows_of"]
+
+
+class Row(tuple[Any, ...]):
+    """One row: a tuple whose values also have names. ``row[0]``, ``row["k"]`` and ``row.k`` are the same value."""
+
+    __slots__ = ()
+    __fields__: ClassVar[tuple[str, ...]] = ()
+
+    def __getitem__(self, item: SupportsIndex | slice | str) -> Any:
+        return super().__getitem__(self._place(item) if isinstance(item, str) else item)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__fields__:
+            return self[name]
+        raise AttributeError(f"the row has no column '{name}'; it has {', '.join(self.__fields__)}")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.__fields__
+
+    def __repr__(self) -> str:
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self.__fields__, self, strict=True))})"
+
+    def __reduce__(self) -> tuple[Callable[..., Row], tuple[Any, ...]]:
+        return _row, (self.__fields__, tuple(self))
+
+    def _place(self, name: str) -> int:
+        if name not in self.__fields__:
+            raise KeyError(name)
+        return self.__fields__.index(name)
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """Return the values under their names.
+
+        Args:
+            recursive: True for dicts in place of the rows within.
+        """
+        values = map(_plain, self) if recursive else self
+        return dict(zip(self.__fields__, values, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.asDict(recursive=True)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+@lru_cache(maxsize=1024)
+def _kind(fields: tuple[str, ...]) -> type[Row]:
+    """Return the class of the rows with some columns."""
+    return type("Row", (Row,), {"__slots__": (), "__fields__": fields})
+
+
+def _row(fields: tuple[str, ...], values: tuple[Any, ...]) -> Row:
+    return _kind(fields)(values)
+
+
+def rows_of(page: pa.RecordBatch) -> Iterator[Row]:
+    """Yield the rows of a page. A TIMESTAMP is a datetime without zone, in the zone of this process, as in pyspark."""
+    return _rows(page.schema.names, page.columns, page.num_rows)
+
+
+def _rows(names: Sequence[str], columns: Sequence[pa.Array], count: int) -> Iterator[Row]:
+    kind = _kind(tuple(names))
+    return map(kind, zip(*map(_values, columns), strict=True)) if columns else iter([kind(())] * count)
+
+
+def _values(array: pa.Array) -> list[Any]:
+    types = pa.types
+    if types.is_timestamp(array.type) and array.type.tz is not None:
+        micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64()).to_pylist()
+        return [None if value is None else _local(value) for value in micros]
+    if types.is_struct(array.type):
+        rows = _rows([field.name for field in array.type], array.flatten(), len(array))
+        return _where_valid(array, list(rows))
+    if types.is_map(array.type):
+        keys, items, at = _values(array.keys), _values(array.items), array.offsets.to_pylist()
+        found = [dict(zip(keys[a:b], items[a:b], strict=True)) for a, b in pairwise(at)]
+        return _where_valid(array, found)
+    if types.is_list(array.type):
+        items, at = _values(array.values), array.offsets.to_pylist()
+        return _where_valid(array, [items[a:b] for a, b in pairwise(at)])
+    found_values: list[Any] = array.to_pylist()
+    return found_values
+
+
+def _where_valid(array: pa.Array, values: list[Any]) -> list[Any]:
+    if not array.null_count:
+        return values
+    return [value if valid else None for value, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
+
+
+def _local(micros: int) -> dt.datetime:
+    seconds, rest = divmod(micros, 1_000_000)
+    return dt.datetime.fromtimestamp(seconds).replace(microsecond=rest)
