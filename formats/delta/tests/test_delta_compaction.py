@@ -71,12 +71,17 @@ def test_a_rewrite_that_comes_second_is_tried_again(
     assert sorted((f.tier.value, f.commit) for f in lake.metadata.get_splits(table).files) == [("base", 1), ("log", 2)]
 
 
-def test_a_change_of_settings_that_delta_calls_raced_is_tried_again(
-    lake: DeltaConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("committed_by", "setting"),
+    [(OwnTransaction, "comment"), (DeltaTransaction, "delta.randomPrefixLength")],
+    ids=["by Trinity", "by Delta, which alone knows the setting"],
+)
+def test_a_change_of_settings_that_comes_second_is_tried_again(
+    lake: DeltaConnector, table: TableHandle, committed_by: type, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before_the_first(DeltaTransaction, "alter", prepare(lake, table, (2, "b")), monkeypatch)
-    set_properties(lake, table, {"comment": "x"})
-    assert lake.metadata.get_table_definition(table).properties["comment"] == "x"
+    before_the_first(committed_by, "alter", prepare(lake, table, (2, "b")), monkeypatch)
+    set_properties(lake, table, {setting: "3"})
+    assert lake.metadata.get_table_definition(table).properties[setting] == "3"
     assert ids(lake, table) == [2]
     assert lake.metadata.get_splits(table).version == 2
 

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare_merge, resolve
 from tests.support.alter import set_properties
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
-from trinity.spi import SplitSource, TableHandle
+from trinity.definition.evolve import Change, added, dropped, rename_column, with_type
+from trinity.spi import Check, Column, SplitSource, TableHandle
 from trinity_delta import DeltaConnector
 from trinity_delta.jvm import DeltaJvm
 
@@ -162,7 +163,7 @@ def test_a_checkpoint_of_deltas_own_is_gone_on_from(
 ) -> None:
     append(lake, frequent, (1, "a"))
     compact(lake, frequent, [{"id": 1}], [{"id": 9}])()
-    set_properties(lake, frequent, {"comment": "by Delta, with its checkpoint"})
+    spark.sql(f"ALTER TABLE delta.`{frequent.location}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     assert "stats_parsed" in str(pq.read_schema(Path(frequent.location, "_delta_log", f"{3:020d}.checkpoint.parquet")))
     append(lake, frequent, (2, "b"))
     compact(lake, frequent, [{"id": 1}, {"id": 2}], [{"id": 9}])()
@@ -172,6 +173,33 @@ def test_a_checkpoint_of_deltas_own_is_gone_on_from(
     assert len(said) == 3
     assert splits(open_catalog(tmp_path / "w", spark), frequent) == splits(lake, frequent)
     assert json.loads(by_hadoop(spark, f"{frequent.location}/_delta_log/_last_checkpoint"))["version"] == 6
+
+
+def test_columns_and_settings_of_trinitys_own_table_are_committed_without_spark(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake = open_catalog(tmp_path / "w", None)
+    table = lake.metadata.create_table(KEYED)
+    append(lake, table, (1, "a"))
+    changes: list[Change] = [
+        lambda d: added(d, Column("n", "int")),
+        lambda d: added(d, Column("at", "timestamp_ntz")),
+        lambda d: with_type(d, "n", "bigint"),
+        lambda d: rename_column(d, "v", "text"),
+        lambda d: dropped(d, "at"),
+        lambda d: d.with_properties({**d.properties, "delta.dataSkippingNumIndexedCols": "3"}),
+        lambda d: dataclasses.replace(d, checks=(Check("short", "length(text) < 9"),)),
+    ]
+    for change in changes:
+        lake.metadata.alter_table(table, change)
+        assert last_action(table, "commitInfo")["engineInfo"].startswith("Trinity/")
+    shown = spark.read.format("delta").load(table.location)
+    assert [(f.name, f.dataType.simpleString()) for f in shown.schema if not f.name.startswith("_")] == [
+        ("id", "bigint"), ("text", "string"), ("n", "bigint"),
+    ]  # fmt: skip
+    assert [(r.id, r.text, r.n) for r in shown.collect()] == [(1, "a", None)]
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{table.location}`").collect()[0]
+    assert {"columnMapping", "timestampNtz", "typeWidening"} <= {*detail.tableFeatures}
 
 
 @pytest.mark.parametrize("feature", ["vacuumProtocolCheck", "v2Checkpoint"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, MergeTableHandle, TableDefinition, TableHandle
@@ -58,14 +59,12 @@ class DeltaAttempt(Attempt):
         logs: their logs.
         table: the handle, pinned to the table.
         state: its newest version.
-        described: whether columns or settings change: on a disk Delta's own classes write such commits.
     """
 
     snapshots: Snapshots
     logs: Logs
     table: TableHandle
     state: State
-    described: bool = False
 
     @property
     def version(self) -> int:
@@ -166,29 +165,43 @@ class DeltaAttempt(Attempt):
 
     # -- changes of columns and settings ----------------------------------------------------------------
 
-    def start(self) -> Transaction:
-        """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support."""
-        if self._by_delta:
+    def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> Transaction:
+        """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support.
+
+        Args:
+            settings: those that the commit is to give to the table, where it changes them.
+        """
+        if self._by_delta(settings):
             return self._of_delta()
         if self.definition.external:
             _warn_of_others(self.table.location)
         return OwnTransaction(self.table, self.state, self.snapshots, in_force(self.table, self.state))
 
+    def alter(self, settings: Mapping[str, str], change: Mapping[str, Any]) -> None:
+        """Commit other values of fields of the ``metaData`` action.
+
+        Args:
+            settings: as for :meth:`start`.
+            change: name of a field -> its value.
+        """
+        started = self.start(settings)
+        started.read_whole_table()  # the change may depend on the rows
+        started.alter(change)
+        self.catch_up(settings)
+
     def record_definition(self) -> None:
         """Record the definition that other engines changed."""
         if self.state.changed:
             settings = {**self.state.metadata["configuration"], **recorded(self.state.definition)}
-            self.start().alter({"configuration": settings})
-            self.catch_up()
+            self.alter(settings, {"configuration": settings})
 
-    def catch_up(self) -> None:
-        """Write the checkpoint that is due after commits of Delta's own classes."""
-        if self._by_delta:
+    def catch_up(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Write the checkpoint that is due after commits of Delta's own classes. Arguments as for :meth:`start`."""
+        if self._by_delta(settings):
             after_commit(f"Version {self.version} has no checkpoint", lambda: catch_up(self.table, self.state))
 
-    @property
-    def _by_delta(self) -> bool:
-        return Location.of(self.table.location).on_disk and (self.described or not _keeps_to(self.state))
+    def _by_delta(self, settings: Mapping[str, str]) -> bool:
+        return Location.of(self.table.location).on_disk and not (_keeps_to(self.state) and are_kept(settings))
 
     def _of_delta(self) -> DeltaTransaction:
         """Start a transaction of Delta's own on the version.

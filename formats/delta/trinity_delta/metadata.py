@@ -104,26 +104,24 @@ class DeltaMetadata(FolderMetadata):
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: DeltaAttempt) -> bool:
-            state, started = attempt.state, attempt.start()
-            started.read_whole_table()  # the change may depend on the rows
+            state = attempt.state
             changed = change(state.definition)
             if changed == state.definition:
                 return True
             wanted, present = needs(state.definition, changed), state.metadata["configuration"]
             if wanted.mapping and not state.mapped:
                 # Delta requires two commits for column mapping and a change of columns; this first one changes nothing
-                started.alter({"configuration": {**present, **MAPPED}})
+                attempt.alter(present, {"configuration": {**present, **MAPPED}})
                 return False
             check_dropped(table, changed, state.clustering)
             schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
             settings = self._logs.settings(table.location, present, changed, wanted.settings)
             check_tracking(table, state.protocol, settings)
             named = {"partitionColumns": list(changed.partition_columns)}
-            started.alter({"schemaString": schema, "configuration": settings, **named})
-            attempt.catch_up()
+            attempt.alter(settings, {"schemaString": schema, "configuration": settings, **named})
             return True
 
-        while not self._commit(table, alter, described=True):
+        while not self._commit(table, alter):
             pass
 
     # -- versions ---------------------------------------------------------------------------------------
@@ -212,7 +210,7 @@ class DeltaMetadata(FolderMetadata):
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)
         if state.changed:
-            self._commit(newest, DeltaAttempt.record_definition, described=True)
+            self._commit(newest, DeltaAttempt.record_definition)
         if state.changed or table.version is not None:
             state = self._snapshots.load(table)
         state.check_writable(table)
@@ -227,8 +225,6 @@ class DeltaMetadata(FolderMetadata):
         table: TableHandle,
         use: Callable[[DeltaAttempt], _T],
         known: TableDefinition | None = None,
-        *,
-        described: bool = False,
     ) -> _T:
         """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`.
 
@@ -236,7 +232,6 @@ class DeltaMetadata(FolderMetadata):
             table: the table.
             use: makes one attempt.
             known: the table's definition; loaded when left out.
-            described: see :class:`DeltaAttempt`.
         """
         seen: list[State] = []
         if known is None:
@@ -249,6 +244,6 @@ class DeltaMetadata(FolderMetadata):
             state = seen.pop() if seen else None
             if state is None or self._snapshots.is_behind(newest, state):
                 state = self._snapshots.load(newest)
-            return use(DeltaAttempt(self._snapshots, self._logs, newest, state, described))
+            return use(DeltaAttempt(self._snapshots, self._logs, newest, state))
 
         return on_newest(table, known, attempt)
