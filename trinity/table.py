@@ -360,9 +360,11 @@ class Table:
             TrinityError: INVALID_ARGUMENTS for data of another kind.
         """
         from trinity.builder import MergeBuilder
-        from trinity.engine.appending.append import source_frame
+        from trinity.engine.appending.append import given_rows, is_spark_frame, source_rows
 
-        return MergeBuilder(self, source_frame(self.session.spark, source), on)
+        source = given_rows(source)
+        rows = source if is_spark_frame(source) else source_rows(source, self.session.timezone)
+        return MergeBuilder(self, rows, on)
 
     # -- columns and constraints ------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ CASES: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("Table.widen_column", {"name": "k", "type": "bigint;"}, "TYPE_MISMATCH"),
     ("Table.alter", {"changes": len}, "INVALID_ARGUMENTS"),
     ("Table.add_check", {"name": "c", "condition": None}, "INVALID_ARGUMENTS"),
-    ("Table.merge", {"source": None, "on": "t.k = s.k"}, "CONFIGURATION_INVALID"),
+    ("Table.merge", {"source": None, "on": "t.k = s.k"}, "INVALID_ARGUMENTS"),
     ("Table.delete", {"condition_or_keys": "\ud800"}, "INVALID_ARGUMENTS"),
     ("Table.upsert", {"data": pa.table({"k": [1]}).to_pandas()["k"]}, "INVALID_ARGUMENTS"),
     ("Table.upsert", {"data": pa.table({"k": [1]}), "txn": ("a\ud800", 1)}, "INVALID_ARGUMENTS"),

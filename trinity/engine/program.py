@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 
+import pyarrow as pa
+
 from trinity.calls import public
 from trinity.spi import Operation, TableHandle
 
@@ -57,22 +59,32 @@ class Program:
     Attributes:
         statement: its name, for messages.
         cases: the WHEN clauses in order; the first that holds wins (M1).
-        source: rows to join with, or None: the one case then applies to every row of the target.
+        source: rows to join with, of Spark's or in this process, or None: the one case then applies to every row of
+            the target.
         on: the join's condition; None without a source.
         target_alias: the target's name in expressions.
         source_alias: the source's name in expressions.
         reads: handles, pinned, of the Trinity tables that source and subqueries read.
         unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
+        unguarded: True for texts as a user gave them, which may be no expressions, or reach beyond rows (N2).
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE"]
     cases: tuple[Case, ...]
-    source: DataFrame | None = None
+    source: DataFrame | pa.Table | None = None
     on: Expression | None = None
     target_alias: str = "t"
     source_alias: str = "s"
     reads: tuple[TableHandle, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
+    unguarded: bool = False
+
+    @property
+    def source_columns(self) -> list[str]:
+        """Names of the source's columns; none without one."""
+        if self.source is None:
+            return []
+        return self.source.column_names if isinstance(self.source, pa.Table) else self.source.columns
 
 
 @public

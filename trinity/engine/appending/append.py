@@ -47,9 +47,12 @@ __all__ = [
     "check_rows",
     "checked_txn",
     "followed",
+    "given_rows",
     "is_recorded",
+    "is_spark_column",
     "is_spark_frame",
     "source_frame",
+    "source_rows",
     "write_rows",
 ]
 
@@ -244,6 +247,11 @@ def given_rows(data: Any) -> Any:
     return data.frame if isinstance(data, Result) and data.frame is not None else data
 
 
+def is_spark_column(value: Any) -> bool:
+    """Return True for an expression of Spark's, without importing Spark."""
+    return any(c.__module__.startswith("pyspark.sql") and c.__name__ == "Column" for c in type(value).__mro__)
+
+
 def source_frame(spark: SparkSession, data: Any) -> DataFrame:
     """Return data of any kind as a Spark DataFrame; Arrow's finer types become those that a table has.
 
@@ -254,13 +262,27 @@ def source_frame(spark: SparkSession, data: Any) -> DataFrame:
     if is_spark_frame(data := given_rows(data)):
         frame: DataFrame = data
         return frame
+    return arrow_frame(spark, source_rows(data, str(spark.conf.get("spark.sql.session.timeZone"))))
+
+
+def source_rows(data: Any, timezone: str) -> pa.Table:
+    """Return Arrow data or a pandas DataFrame in the types that a table has.
+
+    Args:
+        data: the rows.
+        timezone: the zone of their timestamps without zone.
+
+    Raises:
+        TrinityError: as :func:`source_frame`.
+    """
     rows = arrow_reader(data).read_all()
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
     arrays = [
-        values.combine_chunks() if pa.types.is_null(values.type) else _of_a_table(name, values.combine_chunks(), zone)
+        values.combine_chunks()
+        if pa.types.is_null(values.type)
+        else _of_a_table(name, values.combine_chunks(), timezone)
         for name, values in zip(rows.column_names, rows.columns, strict=True)
     ]
-    return arrow_frame(spark, pa.Table.from_arrays(arrays, names=rows.column_names))
+    return pa.Table.from_arrays(arrays, names=rows.column_names)
 
 
 def _of_a_table(name: str, values: pa.Array, timezone: str) -> pa.Array:

@@ -59,13 +59,20 @@ class ConditionFacts:
         comparisons: target column -> Spark SQL over it alone (bare name) that must hold.
         bounds: target column -> bounds of its values.
         equalities: target column -> expression over the source that it must equal.
-        only_equalities: True when the condition consists of ``equalities`` alone.
+        others: the parts that AND joins, but for ``equalities``.
+        understood: True when the condition is text that could be parsed, so that ``equalities`` and ``others`` are it.
     """
 
     comparisons: tuple[tuple[str, str], ...] = ()
     bounds: dict[str, Bound] = field(default_factory=dict)
     equalities: dict[str, str] = field(default_factory=dict)
-    only_equalities: bool = False
+    others: tuple[exp.Expr, ...] = ()
+    understood: bool = False
+
+    @property
+    def only_equalities(self) -> bool:
+        """True when the condition consists of ``equalities`` alone."""
+        return self.understood and not self.others
 
     def where(self, columns: Sequence[str]) -> str | None:
         """Return the comparisons of some columns as one Spark SQL text; None without any."""
@@ -81,11 +88,9 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     if tree is None:
         return ConditionFacts()
     found = _Collector(definition, names)
-    parts = list(conjuncts(tree))
-    for part in parts:
+    for part in conjuncts(tree):
         found.take(part)
-    only = len(found.equalities) == len(parts)
-    return ConditionFacts(tuple(found.comparisons), found.bounds, found.equalities, only)
+    return ConditionFacts(tuple(found.comparisons), found.bounds, found.equalities, tuple(found.others), True)
 
 
 @room()
@@ -111,12 +116,14 @@ class _Collector:
         self.comparisons: list[tuple[str, str]] = []
         self.bounds: dict[str, Bound] = {}
         self.equalities: dict[str, str] = {}
+        self.others: list[exp.Expr] = []
 
     def take(self, part: exp.Expr) -> None:
         if isinstance(part, exp.EQ) and self._equality(part.left, part.right):
             return
         if isinstance(part, exp.EQ) and self._equality(part.right, part.left):
             return
+        self.others.append(part)
         found = self._comparison(part)
         if found is not None:
             name, bound = found

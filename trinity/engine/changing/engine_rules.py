@@ -6,21 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from trinity.definition.checks import naming_checks
-from trinity.engine.program import Case, Expression, Program, When
+from trinity.engine.program import Program, When
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine, SequenceGroup
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
-from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
-from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_mark", "check_program", "omitted_value", "refusing_groups", "touched_groups"]
+__all__ = ["check_mark", "check_program", "omitted_value", "touched_groups", "without_effect"]
 
 _UPDATABLE: Final = "last_non_null_value"
 
@@ -96,14 +94,14 @@ def _check_updatable(column: str, program: Program, definition: TableDefinition,
         )
 
 
-def omitted_value(definition: TableDefinition, column: TableColumn, spark: SparkSession) -> str:
+def omitted_value(definition: TableDefinition, column: TableColumn, spark: Callable[[], SparkSession]) -> str:
     """Return Spark SQL of a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
 
     Raises:
         TrinityError: as :func:`~trinity.engine.values.defaults.default_text`.
     """
     partial = definition.keyed and merge_spec(definition).engine is MergeEngine.PARTIAL_UPDATE
-    return "NULL" if partial else default_text(column, lambda: spark)
+    return "NULL" if partial else default_text(column, spark)
 
 
 def touched_groups(spec: MergeSpec, columns: Mapping[str, object]) -> list[SequenceGroup]:
@@ -111,49 +109,8 @@ def touched_groups(spec: MergeSpec, columns: Mapping[str, object]) -> list[Seque
     return [g for g in spec.groups if any(c in columns for c in g.columns)]
 
 
-def refusing_groups(
-    changes: DataFrame,
-    program: Program,
-    spec: MergeSpec,
-    names: tuple[str, str, str],
-    given: Callable[[Expression], bool],
-) -> DataFrame:
-    """Return the changes, in which updates of a group that would not take effect are refused (M9, M11).
-
-    Args:
-        changes: rows of the plan.
-        program: the statement.
-        spec: the table's options.
-        names: columns of the plan: row id (with the old sequences), merge row, refusal.
-        given: tells whether a value is a bare column of a MERGE's source: late rows then lose silently.
-    """
-    row_id, merge_row, refusal = names
-    found = F.col(refusal)
-    for number, case in enumerate(program.cases):
-        if case.operation is not Operation.UPDATE:
-            continue
-        for group in touched_groups(spec, case.values or {}):
-            bad = _without_effect(case, group, row_id, merge_row, given)
-            if bad is not None:
-                is_case = F.col(merge_row)["_trinity_case_number"] == number
-                error = F.lit(_losing(program, spec, group).to_json())
-                found = F.when(is_case & bad, error).otherwise(found)
-    return changes.withColumn(refusal, found)
-
-
-def _without_effect(
-    case: Case, group: SequenceGroup, row_id: str, merge_row: str, given: Callable[[Expression], bool]
-) -> Column | None:
-    values = [value for name, value in (case.values or {}).items() if name in group.sequence]
-    if values and all(map(given, values)):
-        return None
-    new = [f"{merge_row}.{quoted(c)}" for c in group.sequence]
-    never_written = " AND ".join(f"{part} IS NULL" for part in new)
-    old = ", ".join(f"{row_id}.{quoted(c)}" for c in group.sequence)
-    return F.expr(f"({never_written}) OR struct({', '.join(new)}) < struct({old})")
-
-
-def _losing(program: Program, spec: MergeSpec, group: SequenceGroup) -> TrinityError:
+def without_effect(program: Program, group: SequenceGroup) -> TrinityError:
+    """Return the error for an update of a sequence group that changes nothing (M9, M11)."""
     sequence = ", ".join(group.sequence)
     return TrinityError(
         "INVALID_ARGUMENTS",

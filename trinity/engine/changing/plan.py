@@ -1,32 +1,24 @@
-"""The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
+"""The meaning of a row-changing statement, by its text alone: what its cases may do to keys, ordering and columns.
 
-Its rows are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the
-row id, and the merge row of the first WHEN that holds.
+What executes it is Spark (:mod:`trinity.engine.changing.spark`), or this process without Spark
+(:mod:`trinity.engine.changing.local`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from trinity.engine.changing.conditions import same_expression
-from trinity.engine.changing.engine_rules import omitted_value, refusing_groups
-from trinity.engine.changing.equalities import Equality
-from trinity.engine.program import Case, Expression, Program, When
-from trinity.engine.spark.texts import as_stored
-from trinity.engine.spark.types import spark_type
-from trinity.engine.values.assignment import assigned, check_boolean, types_of
-from trinity.engine.values.check_constraints import checked_changes
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.changing.engine_rules import omitted_value
+from trinity.engine.program import Case, Expression, Program
 from trinity.errors import TrinityError, nearest
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
-from trinity.merge.sql.fold import beats
-from trinity.spark_names import Column, DataFrame, F
-from trinity.spi import Column as TableColumn
+from trinity.messages import shown_row
 from trinity.spi import Operation, TableDefinition
 from trinity.syntax.operands import compared_alone
 from trinity.syntax.quoting import quoted
@@ -34,22 +26,11 @@ from trinity.syntax.three_valued import Use, three_valued_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType as SparkType
 
-__all__ = ["MERGE_ROW", "MergePlan", "clauses", "expanded", "update_case_columns"]
-
-MERGE_ROW: Final = "_trinity_merge_row"
-PRESENT: Final = "_trinity_present"
-_SOURCE: Final = "_trinity_source"
-_CASE: Final = "_trinity_case"
-
-_JOINS: Final[Mapping[tuple[bool, bool], str]] = {
-    (False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full",
-}  # fmt: skip
-"""(has NOT MATCHED, has NOT MATCHED BY SOURCE) -> the part of the RIGHT JOIN (or FULL) that some WHEN can select."""
+__all__ = ["Equality", "StatementPlan", "clauses", "concerned", "expanded", "update_case_columns"]
 
 
-def expanded(program: Program, definition: TableDefinition, spark: SparkSession) -> Program:
+def expanded(program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Program:
     """Return the program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
 
     Predicates on subqueries are spelled out where Spark would lose their NULL.
@@ -66,7 +47,7 @@ def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
     return compared_alone(three_valued_text(expression, use)) if isinstance(expression, str) else expression
 
 
-def _expanded(case: Case, program: Program, definition: TableDefinition, spark: SparkSession) -> Case:
+def _expanded(case: Case, program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Case:
     case = replace(case, condition=_spelled_out(case.condition, Use.FILTER))
     if case.operation not in (Operation.UPDATE, Operation.INSERT):
         return case
@@ -98,7 +79,7 @@ def _column_named(given: str, definition: TableDefinition) -> str:
 
 def _star(program: Program, definition: TableDefinition) -> dict[str, Expression]:
     assert program.source is not None
-    given = {name.lower(): name for name in program.source.columns}
+    given = {name.lower(): name for name in program.source_columns}
     missing = [c.name for c in definition.visible if c.name.lower() not in given]
     if missing:
         raise TrinityError(
@@ -120,8 +101,23 @@ def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class MergePlan:
-    """The plan of a statement over the rows of its target.
+class Equality:
+    """The value that ON says a target column equals.
+
+    Attributes:
+        expression: over the source.
+        stored: True when assigning the expression to the column stores the very value that ON compares.
+        same: True when both have one type, so that nothing is converted.
+    """
+
+    expression: str
+    stored: bool
+    same: bool
+
+
+@dataclass(frozen=True)
+class StatementPlan:
+    """A statement over the rows of its target.
 
     Attributes:
         table: full name, for messages.
@@ -157,9 +153,10 @@ class MergePlan:
         )
 
     def _moves(self, case: Case) -> bool:
-        return any(k in (case.values or {}) and not self._unmoved(case, k) for k in self.definition.primary_key)
+        return any(k in (case.values or {}) and not self.leaves_key(case, k) for k in self.definition.primary_key)
 
-    def _unmoved(self, case: Case, key: str) -> bool:
+    def leaves_key(self, case: Case, key: str) -> bool:
+        """Return True when the value that an UPDATE case sets a key column to is the one that it has."""
         value = (case.values or {})[key]
         own = f"{quoted(self.program.target_alias)}.{quoted(key)}"
         equal = self.equalities.get(key)
@@ -172,169 +169,31 @@ class MergePlan:
         )
         return bool(key) and not found
 
-    def changes(self, target: DataFrame) -> DataFrame:
-        """Return the plan's rows: layout columns, row id, merge row, refusal. Not run yet.
+    @cached_property
+    def dying(self) -> tuple[int, ...]:
+        """Numbers of the cases that may leave a key without a row: its tombstone keeps the other columns (U5)."""
+        return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE) + self.moving
 
-        Args:
-            target: the target's rows in logical columns, for a plain table with the row id.
+    @cached_property
+    def row_id_columns(self) -> tuple[list[str], list[str]]:
+        """Columns that the row id of a keyed target has of every row, and those that it has of dying ones only."""
+        spec = self.spec
+        assert spec is not None
+        sequences = [c for g in spec.groups for c in g.sequence]
+        ordered = list(dict.fromkeys((*spec.key, *spec.ordering, *sequences)))
+        if not self.dying:
+            return ordered, []
+        # a hard delete keeps nothing but what its columns must have
+        kept = [c for c in self.definition.visible if not (spec.by_column and c.nullable)]
+        return ordered, [c.name for c in kept if c.name not in ordered]
 
-        Raises:
-            TrinityError: TYPE_MISMATCH; Spark's errors in the expressions are raised as they are.
-        """
-        joined = self._joined(target)
-        selected = self._selected(joined)
-        changes = self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
-        if self.definition.checks:
-            changes = checked_changes(changes, MERGE_ROW, self.definition, self.table)
-        return changes
-
-    def upserted(self, number: int) -> DataFrame:
-        """Return an INSERT case's rows, one per row of the source: the table's columns, and refusal. Not run yet."""
-        assert self.program.source is not None
-        source = self.program.source.alias(self.program.source_alias)
-        row, errors = self._row_of(number, self.program.cases[number], source)
-        refusal = F.coalesce(*errors) if errors else F.lit(None).cast("string")
-        rows = source.select(row.alias(MERGE_ROW), refusal.alias(REFUSAL))
-        if self.definition.checks:
-            rows = checked_changes(rows, MERGE_ROW, self.definition, self.table)
-        return rows.select(*[F.col(f"{MERGE_ROW}.{quoted(c.name)}") for c in self.definition.columns], REFUSAL)
-
-    # -- the join -----------------------------------------------------------------------------------------
-
-    def _joined(self, target: DataFrame) -> DataFrame:
-        program = self.program
-        left = target.withColumn(PRESENT, F.lit(True)).alias(program.target_alias)
-        if program.source is None:
-            return left
-        right = program.source.withColumn(_SOURCE, F.lit(True)).alias(program.source_alias)
-        kinds = {case.when for case in program.cases}
-        how = _JOINS[When.NOT_MATCHED in kinds, When.NOT_MATCHED_BY_SOURCE in kinds]
-        assert program.on is not None
-        return left.join(right, _column(program.on), how)
-
-    def _selected(self, joined: DataFrame) -> DataFrame:
-        """Return the rows that some WHEN selects, with the number of the first that does."""
-        conditions = [self._holds(case) for case in self.program.cases]
-        given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
-        for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
-            check_boolean(kind, f"The condition of {self._clause(place)}")
-        if self.program.source is None:  # one case: its condition is the WHERE
-            return joined.where(conditions[0]).withColumn(_CASE, F.lit(0))
-        number: Column | None = None
-        for place, (case, holds) in enumerate(zip(self.program.cases, conditions, strict=True)):
-            found = F.lit(place if case.operation is not None else None).cast("int")
-            number = F.when(holds, found) if number is None else number.when(holds, found)
-        assert number is not None
-        return joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
-
-    def _holds(self, case: Case) -> Column:
-        target, source = F.col(PRESENT).isNotNull(), F.col(_SOURCE).isNotNull()
-        if self.program.source is None:
-            return _column(case.condition) if case.condition is not None else F.lit(True)
-        which = {
-            When.MATCHED: target & source,
-            When.NOT_MATCHED: ~target,
-            When.NOT_MATCHED_BY_SOURCE: ~source,
-        }[case.when]
-        return which if case.condition is None else which & _column(case.condition)
-
-    def _clause(self, number: int) -> str:
+    def clause(self, number: int) -> str:
+        """Return a case's name, for messages."""
         if self.program.statement != "MERGE":
             return f"the {self.program.statement}"
         return f"case {number} (WHEN {self.program.cases[number].when.value})"
 
-    # -- what the join's rows become ----------------------------------------------------------------------
-
-    def _target(self, name: str) -> Column:
-        return F.col(f"{quoted(self.program.target_alias)}.{quoted(name)}")
-
-    def _layout(self) -> list[Column]:
-        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.layout)]
-
-    def _row_id(self) -> Column:
-        spec = self.spec
-        if spec is None:
-            return F.col(self.row_id)
-        sequences = [c for g in spec.groups for c in g.sequence]
-        ordered = dict.fromkeys((*spec.key, *spec.ordering, *sequences))
-        fields = [self._target(name).alias(name) for name in ordered]
-        dying = [n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE] + list(self.moving)
-        if dying:  # their tombstones keep the other columns too (U5)
-            dies = F.col(_CASE).isin(dying)
-            # a hard delete keeps nothing but what its columns must have
-            kept = [c for c in self.definition.visible if not (spec.by_column and c.nullable)]
-            others = [c.name for c in kept if c.name not in ordered]
-            fields += [F.when(dies, self._target(name)).alias(name) for name in others]
-        return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
-
-    def _merge_row(self, joined: DataFrame) -> tuple[Column, Column]:
-        """Return the searched CASE, and why the row is refused: the error as JSON, or NULL."""
-        row = F.lit(None).cast(self._row_type())
-        refusal = F.lit(None).cast("string")
-        for number, case in enumerate(self.program.cases):
-            if case.operation is None:
-                continue
-            made, errors = self._row_of(number, case, joined)
-            is_case = F.col(_CASE) == number
-            row = F.when(is_case, made).otherwise(row)
-            if errors:
-                refusal = F.when(is_case, F.coalesce(*errors)).otherwise(refusal)
-        return row.alias(MERGE_ROW), refusal.alias(REFUSAL)
-
-    def _row_of(self, number: int, case: Case, joined: DataFrame) -> tuple[Column, list[Column]]:
-        given = {name: _column(value) for name, value in (case.values or {}).items()}
-        kinds = dict(zip(given, types_of(joined, list(given.values())), strict=True)) if given else {}
-        data, errors = [], []
-        for column in self.definition.columns:
-            value, error = self._value(number, column, given, kinds)
-            data.append(value.alias(column.name))
-            errors += [error] if error is not None else []
-        assert case.operation is not None
-        present = F.lit(None if case.when is When.NOT_MATCHED else True).cast("boolean")
-        facts = [
-            present.alias(PRESENT),
-            F.lit(int(case.operation)).cast("tinyint").alias("_trinity_operation"),
-            F.lit(number).cast("int").alias("_trinity_case_number"),
-        ]
-        return F.struct(*data, *facts), errors
-
-    def _value(
-        self, number: int, column: TableColumn, given: Mapping[str, Column], kinds: Mapping[str, SparkType]
-    ) -> tuple[Column, Column | None]:
-        case = self.program.cases[number]
-        update = case.operation is Operation.UPDATE
-        key = update and column.name in self.definition.primary_key
-        if column.name in given and not (key and self._unmoved(case, column.name)):
-            where = f"{self._clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
-            value, error = assigned(given[column.name], kinds[column.name], column, self.table, where)
-            # keys are compared, and CHECKs evaluated, before rows reach a sink
-            return as_stored(value, column), error
-        if update and not column.hidden:
-            return self._target(column.name), None
-        return F.lit(None).cast(spark_type(column.type)), None
-
-    def _row_type(self) -> str:
-        columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.definition.columns]
-        facts = [f"{PRESENT}: boolean", "_trinity_operation: tinyint", "_trinity_case_number: int"]
-        return f"struct<{', '.join([*columns, *facts])}>"
-
-    # -- what the stored winner forbids -------------------------------------------------------------------
-
-    def _refusing(self, changes: DataFrame) -> DataFrame:
-        """Return the changes, in which a row that keeps its key and would lose to the stored one is refused (M9)."""
-        numbers = [n for n, case in enumerate(self.program.cases) if self._may_lose(case)]
-        spec = self.spec
-        if spec is not None and spec.groups:
-            names = (self.row_id, MERGE_ROW, REFUSAL)
-            changes = refusing_groups(changes, self.program, spec, names, self.from_source)
-        if spec is None or not numbers:
-            return changes
-        case = F.col(MERGE_ROW)["_trinity_case_number"]
-        loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
-        refusal = F.when(loses, F.lit(self.losing().to_json())).otherwise(F.col(REFUSAL))
-        return changes.withColumn(REFUSAL, refusal)
-
-    def _may_lose(self, case: Case) -> bool:
+    def may_lose(self, case: Case) -> bool:
         """Return True when an UPDATE case sets the ordering, and not from the source of a MERGE, as an upsert does."""
         spec = self.spec
         if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
@@ -346,7 +205,7 @@ class MergePlan:
         """Return True when a value is a column of the source, and nothing else."""
         text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
         qualifier, _, name = text.replace("`", "").rpartition(".")
-        columns = [c.lower() for c in self.program.source.columns] if self.program.source is not None else []
+        columns = [c.lower() for c in self.program.source_columns]
         return name.lower() in columns and qualifier.lower() == self.program.source_alias.lower()
 
     def losing(self) -> TrinityError:
@@ -358,9 +217,29 @@ class MergePlan:
             f"its key, whose ({ordering}) is larger (M9). SET ({ordering}) to a larger value.",
         )
 
+    def live(self, key: Sequence[object]) -> TrinityError:
+        """Return the error for a row under a key that is live, and that the statement does not vacate (M4)."""
+        return TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"{self.program.statement} of table '{self.table}' would write a row under a primary key that is live "
+            f"already ({shown_row(self.definition.primary_key, key)}); update that row, or delete it in the same "
+            "statement (M4).",
+        )
 
-def _column(expression: Expression) -> Column:
-    return F.expr(expression) if isinstance(expression, str) else expression
+    def repeated(self, columns: Sequence[str], values: Sequence[object]) -> TrinityError:
+        """Return the error for two live rows with one value of a unique key."""
+        return TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"{self.program.statement} of table '{self.table}' would leave two rows with one value of the unique key "
+            f"({', '.join(columns)}): {shown_row(columns, values)}.",
+        )
+
+
+def concerned(program: Program) -> list[tuple[str, ...]]:
+    """Return the unique keys whose values a statement may write."""
+    inserts = any(case.operation is Operation.INSERT for case in program.cases)
+    assigned = {name.lower() for case in program.cases for name in case.values or ()}
+    return [columns for columns in program.unique if inserts or any(c.lower() in assigned for c in columns)]
 
 
 def clauses(program: Program) -> Sequence[str]:

@@ -25,6 +25,8 @@ __all__ = ["Prepare", "explain", "rerun", "run"]
 
 T = TypeVar("T")
 
+_Done = tuple[Counts, TableDefinition | None]
+"""The rows changed, and the definition under which they were; None instead of it when none was changed."""
 Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
 """A function that makes the statement's program for each attempt, with its tables pinned. Its argument is the version
 of the target that is changed and read."""
@@ -75,40 +77,49 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
                     raise
 
 
-def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None) -> tuple[Counts, TableDefinition | None]:
-    """Return the rows changed, and the definition under which they were; None instead of it when none was changed."""
-    metadata = table.connector.metadata
-    with _begun(table, prepare) as attempt:
-        fragments, counts = attempt.write()
-        if not fragments and txn is None:
-            return Counts(attempt.merge.table.version or 0), None
-        if not fragments:
-            done = metadata.finish_insert(attempt.merge.insert, [], txn)
-        else:
-            merge = replace(attempt.merge, scope=attempt.scope())
-            done = metadata.finish_merge(merge, list(attempt.program.reads), fragments, txn)
-        if done.skipped:
-            return Counts(done.version, skipped=True), None
-        changed = Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])
-        return changed, attempt.definition if fragments else None
+def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None) -> _Done:
+    return _executed(table, prepare, lambda attempt: _committed(attempt, txn))
+
+
+def _executed(table: Target, prepare: Prepare, use: Callable[[Attempt], T]) -> T:
+    """Begin an attempt and use it."""
+    with _in_spark(table, prepare) as attempt:
+        return use(attempt)
+
+
+def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done:
+    """Write and commit an attempt's changes."""
+    fragments, counts = attempt.written()
+    metadata = attempt.table.connector.metadata
+    if not fragments and txn is None:
+        return Counts(attempt.merge.table.version or 0), None
+    if not fragments:
+        done = metadata.finish_insert(attempt.merge.insert, [], txn)
+    else:
+        merge = replace(attempt.merge, scope=attempt.scope())
+        done = metadata.finish_merge(merge, list(attempt.program.reads), fragments, txn)
+    if done.skipped:
+        return Counts(done.version, skipped=True), None
+    changed = Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])
+    return changed, attempt.definition if fragments else None
 
 
 def explain(table: Target, prepare: Prepare) -> str:
-    """Describe what a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
-    with _begun(table, prepare) as attempt:
-        return attempt.described()
+    """Describe what a statement would do: paradigm, layouts, join, cases, and who executes it. Nothing is written."""
+    return _executed(table, prepare, lambda attempt: attempt.described())
 
 
 @contextmanager
-def _begun(table: Target, prepare: Prepare) -> Iterator[Attempt]:
-    """Begin one attempt; Spark's errors in it are raised as TrinityErrors."""
+def _in_spark(table: Target, prepare: Prepare) -> Iterator[Attempt]:
+    """Begin an attempt by Spark; Spark's errors in it are raised as TrinityErrors."""
     from trinity.calls.spark import spark_errors
+    from trinity.engine.changing.spark.attempt import SparkAttempt
 
     with pinned(table.session.spark), spark_errors(), without_call_sites():
         splits = table.splits()
         with (
             prepare(splits) as program,
-            Attempt.begun(table, splits, program) as attempt,
+            SparkAttempt.of(table, splits, program) as attempt,
             reporting_dropped_table(table.connector, attempt.merge.table),
             spark_errors(),
         ):

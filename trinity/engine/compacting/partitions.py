@@ -1,29 +1,23 @@
-"""Partitions as the engine sees them: how compaction keeps them apart, and which a DELETE covers."""
+"""Partitions as the engine sees them: how compaction keeps them apart."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import exp
-
-from trinity.depth import room
 from trinity.engine.compacting.sizes import by_partition_values
-from trinity.engine.program import Program
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.engine.spark.frames import local_frame
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource, TableDefinition
 from trinity.syntax.quoting import quoted, text_literal
-from trinity.syntax.spark_tree import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["by_partition", "grouped_scan", "whole_files"]
+__all__ = ["by_partition", "grouped_scan"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _MOST_TASKS: Final = 1024
@@ -68,43 +62,3 @@ def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], spli
     found = rows.selectExpr("*", f"_metadata.file_name AS {FILE}").join(F.broadcast(numbers), FILE)
     tasks = max(1, math.ceil(sum(f.size for f in files) / _TASK_BYTES))
     return found.repartition(min(tasks, len(groups)), FILE_NUMBER).select(*map(quoted, rows.columns))
-
-
-def whole_files(
-    spark: SparkSession, program: Program, definition: TableDefinition, files: Sequence[DataFile]
-) -> list[DataFile] | None:
-    """Return the files all of whose rows a DELETE selects, where these are all that it selects; else None (M12).
-
-    That is known without a read when there is no condition, or it is about partition columns alone.
-    """
-    condition = program.cases[0].condition
-    if condition is None:
-        return list(files)
-    names = {f.column for f in definition.partition_fields if f.identity}
-    if not isinstance(condition, str) or not _only_about(condition, names):
-        return None
-    columns = [definition.column(name) for name in sorted(names)]
-    if not all(file.partition.keys() >= names for file in files):
-        return None
-    types = {FILE_NUMBER: "int", **{c.name: c.type for c in columns}}
-    values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
-    rows = local_frame(spark, types, values).alias(program.target_alias)
-    return [files[row[0]] for row in rows.where(condition).select(FILE_NUMBER).collect()]
-
-
-_CONSTANT: Final = (
-    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
-    exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
-)  # fmt: skip
-"""Parts of a condition that say the same of equal values."""
-
-
-@room()
-def _only_about(condition: str, names: Collection[str]) -> bool:
-    tree = spark_tree(condition)
-    if tree is None:
-        return False
-    columns = [c.name.lower() for c in tree.find_all(exp.Column)]
-    known = {name.lower() for name in names}
-    # nothing that may give another value for every row, such as rand()
-    return bool(columns) and known.issuperset(columns) and all(isinstance(node, _CONSTANT) for node in tree.walk())

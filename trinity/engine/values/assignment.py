@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.spark.types import spark_type
-from trinity.engine.writing.casts import assignable, converts
+from trinity.engine.values.store_assignment import (
+    narrows,
+    refusal_around,
+    refuse_other_than_boolean,
+    refuse_unassignable,
+    too_large,
+)
+from trinity.engine.writing.casts import converts
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
 from trinity.spark_names import Column, DateType, F, NullType, NumericType, TimestampNTZType, TimestampType
@@ -21,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["assigned", "assigned_rows", "check_assignable", "check_boolean", "types_of"]
 
-_WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
-
 _VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
 
@@ -34,8 +39,7 @@ def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
 
 def check_boolean(kind: SparkType, where: str) -> None:
     """Refuse a condition that is no BOOLEAN (TYPE_MISMATCH); ``where`` names it."""
-    if kind.typeName() not in ("boolean", "void"):
-        raise TrinityError("TYPE_MISMATCH", f"{where} is of type {kind.simpleString()}; a condition must be boolean.")
+    refuse_other_than_boolean(kind.simpleString(), where)
 
 
 def assigned(
@@ -63,22 +67,15 @@ def assigned(
     source, wanted = _parsed(kind, where), parse_type(column.type)
     if not converts(source, wanted):
         check_assignable(kind, column, table, where)
-    if not _narrows(source, wanted):
+    if not narrows(source, wanted):
         return value.cast(target), None
-    message = f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
     fits = value.try_cast(target)
-    return fits, F.when(value.isNotNull() & fits.isNull(), _refusal(message, value))
+    return fits, F.when(value.isNotNull() & fits.isNull(), _refusal(too_large(column, table, where), value))
 
 
 def check_assignable(kind: SparkType, column: TableColumn, table: str, where: str) -> None:
     """Refuse an expression whose values may not be assigned to a column (TYPE_MISMATCH); ``where`` names it."""
-    source, wanted = _parsed(kind, where), parse_type(column.type)
-    if not assignable(source, wanted):
-        raise TrinityError(
-            "TYPE_MISMATCH",
-            f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
-            f"{source}; cast it first.",
-        )
+    refuse_unassignable(_parsed(kind, where), column, table, where)
 
 
 def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
@@ -113,8 +110,7 @@ def _is_primitive(kind: SparkType) -> bool:
 
 def _refusal(message: str, value: Column) -> Column:
     """Return the error's JSON with the value at the end of its message."""
-    error = TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message).to_json()
-    head, tail = error[: -len('"}')], '"}'
+    head, tail = refusal_around(message)
     return F.concat(F.lit(head), value.cast("string"), F.lit(tail))
 
 
@@ -123,15 +119,3 @@ def _parsed(kind: SparkType, where: str) -> DataType:
         return parse_given_type(kind.simpleString())
     except TrinityError as error:
         raise TrinityError("TYPE_MISMATCH", f"{where}: {error.message}") from error
-
-
-def _narrows(source: DataType, wanted: DataType) -> bool:
-    """Return True when a number may not fit."""
-    if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
-        return False
-    if source.name == wanted.name == "decimal":
-        (p, s), (q, t) = source.arguments, wanted.arguments
-        return bool(p - s > q - t or (p - s == q - t and s > t))  # rounding up may need one more digit
-    if source.name in _WIDTHS and wanted.name in _WIDTHS:
-        return _WIDTHS[source.name] > _WIDTHS[wanted.name]
-    return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
-from trinity.engine.changing.char_comparisons import padded_text
 from trinity.engine.changing.conditions import Names
+from trinity.engine.changing.spark.char_comparisons import padded_text
 from trinity.engine.guard import guard_expression
 from trinity.engine.program import Case, Program, When
 from trinity.engine.spark.types import spark_type

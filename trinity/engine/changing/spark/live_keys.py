@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trinity.engine.changing.plan import MERGE_ROW, MergePlan
+from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.reading.merged_read import stored_winners
-from trinity.errors import TrinityError
 from trinity.hidden import DELETED
 from trinity.merge.sql.fold import beats
-from trinity.messages import shown_row
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation, SplitSource
 from trinity.syntax.quoting import quoted
@@ -65,12 +63,7 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
     for row in bad.where("_trinity_live OR _trinity_loses").limit(1).collect():
         if not row["_trinity_live"]:
             raise plan.losing()
-        key = shown_row(spec.key, (row[k] for k in spec.key))
-        raise TrinityError(
-            "CONSTRAINT_VIOLATION",
-            f"{plan.program.statement} of table '{plan.table}' would write a row under a primary key that is live "
-            f"already ({key}); update that row, or delete it in the same statement (M4).",
-        )
+        raise plan.live([row[k] for k in spec.key])
 
 
 def _equal(one: str, other: str, key: tuple[str, ...]) -> Column:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trinity.engine.changing.plan import MERGE_ROW, MergePlan
-from trinity.engine.program import Program
+from trinity.engine.changing.plan import concerned
+from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.reading.merged_read import merged_read
-from trinity.errors import TrinityError
 from trinity.merge.sql.fold import is_deleted
-from trinity.messages import shown_row
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Operation, SplitSource
 from trinity.syntax.quoting import quoted
@@ -18,14 +16,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_unique", "concerned"]
-
-
-def concerned(program: Program) -> list[tuple[str, ...]]:
-    """Return the unique keys whose values a statement may write."""
-    inserts = any(case.operation is Operation.INSERT for case in program.cases)
-    assigned = {name.lower() for case in program.cases for name in case.values or ()}
-    return [columns for columns in program.unique if inserts or any(c.lower() in assigned for c in columns)]
+__all__ = ["check_unique"]
 
 
 def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
@@ -60,9 +51,4 @@ def _check(plan: MergePlan, columns: Sequence[str], brought: DataFrame, kept: Da
     same = kept.select(*names).join(values.distinct(), list(columns), "left_semi")
     twice = values.unionByName(same).groupBy(*names).count().where("count > 1").limit(1)
     for row in twice.collect():
-        found = shown_row(columns, (row[c] for c in columns))
-        raise TrinityError(
-            "CONSTRAINT_VIOLATION",
-            f"{plan.program.statement} of table '{plan.table}' would leave two rows with one value of the unique key "
-            f"({', '.join(columns)}): {found}.",
-        )
+        raise plan.repeated(columns, [row[c] for c in columns])

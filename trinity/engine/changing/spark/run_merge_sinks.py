@@ -7,20 +7,27 @@ instead: then both steps are one task, and rows go to Python once.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from trinity.engine.changing.guard import FILLING, MergeGuard
-from trinity.engine.changing.plan import MERGE_ROW
-from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
+from trinity.engine.changing.change_tasks import (
+    PREFIX,
+    ChangeTask,
+    SinkTask,
+    Written,
+    change_schema,
+    merge_page,
+    nullable,
+    written,
+)
+from trinity.engine.changing.guard import MergeGuard
+from trinity.engine.changing.processors import OPERATION, RowChangeProcessor
+from trinity.engine.changing.spark.plan import MERGE_ROW
 from trinity.engine.writing.ingest import PageConformer
 from trinity.engine.writing.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
-from trinity.errors import TrinityError
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 from trinity.storage import spark_schema
@@ -30,9 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["Distribution", "write_changes", "write_upserts"]
-
-_PREFIX: Final = "_trinity_"
-_ERROR: Final = "_trinity_error"
 
 
 @dataclass(frozen=True)
@@ -60,94 +64,9 @@ class Distribution:
         elif self.together:
             where = F.when(present, where).otherwise(F.hash(*[F.col(MERGE_ROW)[name] for name in self.insert]))
         else:
-            new = F.col(_PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
+            new = F.col(PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
             where = F.when(new, F.hash(*[F.col(quoted(name)) for name in self.insert])).otherwise(where)
         return rows.repartition(self.sinks, where) if self.sinks else rows.repartition(where)
-
-
-@dataclass(frozen=True)
-class _ChangeTask:
-    """First step: merge rows to changes in storage form.
-
-    An error travels on as a row, so that no task fails; the second step raises it.
-    """
-
-    processor: RowChangeProcessor
-    data: PageConformer
-    row_id: PageConformer | None
-    schema: pa.Schema
-
-    def __call__(self, pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            for page in pages:
-                raise_refusal(page.column(page.num_columns - 1))
-                changes = self.processor.transform_page(page)
-                new = pc.is_in(changes.column(len(self.processor.columns)), value_set=FILLING)
-                for part, is_new in ((changes.filter(new), True), (changes.filter(pc.invert(new)), False)):
-                    if part.num_rows:
-                        yield self._stored(part, is_new)
-        except TrinityError as error:
-            yield pa.RecordBatch.from_pylist([{_ERROR: error.to_json()}], schema=self.schema)
-
-    def _stored(self, page: pa.RecordBatch, new: bool) -> pa.RecordBatch:
-        width = len(self.processor.columns)
-        rows = pa.RecordBatch.from_arrays(page.columns[:width], names=list(self.processor.columns))
-        # deleted rows have no data but their layout columns, which were stored before
-        stored = self.data.conform(rows) if new else self.data.stored(rows)
-        row_id = page.column(width + 2)
-        if self.row_id is not None:
-            row_id = _as_stored(row_id, self.row_id)
-        columns = [*stored.columns, page.column(width), page.column(width + 1), row_id, page.column(width + 3)]
-        columns.append(pa.nulls(page.num_rows, pa.string()))
-        in_spark = [_as(column, field) for column, field in zip(columns, self.schema, strict=True)]
-        return pa.RecordBatch.from_arrays(in_spark, schema=self.schema)
-
-
-def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
-    """Return a keyed table's row id with its columns in storage form, as those of the new rows are."""
-    fields = pa.RecordBatch.from_arrays(row_id.flatten(), names=[f.name for f in row_id.type])
-    stored = conformer.stored(fields)
-    return pa.StructArray.from_arrays(stored.columns, fields=_nullable(conformer.storage), mask=pc.is_null(row_id))
-
-
-def _nullable(storage: pa.Schema) -> list[pa.Field]:
-    """Return the fields without NOT NULL: rows that do not die have only key and ordering in their row id."""
-    return [f.with_nullable(True) for f in storage]
-
-
-@dataclass(frozen=True)
-class _SinkTask:
-    """Second step: the guard, then the sink. Its first fragment is the counts."""
-
-    provider: PageSinkProvider
-    merge: MergeTableHandle
-    width: int
-    row_id: pa.Field
-    guard: MergeGuard
-
-    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        sink = self.provider.create_merge_sink(self.merge, SinkId(order))
-        watch = self.guard.watch()
-        try:
-            for page in pages:
-                if page.num_rows == 0:
-                    continue
-                raise_refusal(page.column(page.num_columns - 1))
-                watch.take(page, self.width)
-                sink.store_merged_rows(self._merge_page(page))
-            watch.finish()
-            fragments = sink.finish()
-        except BaseException:
-            sink.abort()
-            raise
-        return [json.dumps(watch.counts()).encode(), *fragments]
-
-    def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the page as the SPI has it (S1)."""
-        storage = self.merge.insert.target.storage
-        data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
-        operation, case_number, row_id = page.columns[self.width : self.width + 3]
-        return _merge_page(storage, [*data, operation, case_number, _as(row_id, self.row_id)], self.row_id.name)
 
 
 @dataclass(frozen=True)
@@ -177,15 +96,7 @@ class _UpsertTask:
         facts = [pa.scalar(int(Operation.INSERT), pa.int8()), pa.scalar(self.case_number, pa.int32())]
         repeated = [pa.repeat(fact, page.num_rows) for fact in facts]
         columns = [*stored.columns, *repeated, pa.nulls(page.num_rows, self.row_id.type)]
-        return _merge_page(stored.schema, columns, self.row_id.name)
-
-
-def _merge_page(storage: pa.Schema, columns: list[pa.Array], row_id: str) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(columns, names=[*(f.name for f in storage), OPERATION, CASE_NUMBER, row_id])
-
-
-def _as(column: pa.Array, field: pa.Field) -> pa.Array:
-    return column if column.type == field.type else column.cast(field.type)
+        return merge_page(stored.schema, columns, self.row_id.name)
 
 
 def _for_spark(kind: pa.DataType) -> pa.DataType:
@@ -209,7 +120,7 @@ def write_changes(
     conformers: tuple[PageConformer, PageConformer | None],
     distribution: Distribution,
     guard: MergeGuard,
-) -> tuple[list[bytes], dict[str, int]]:
+) -> Written:
     """Write the changes, and commit nothing.
 
     Args:
@@ -229,19 +140,11 @@ def write_changes(
     """
     storage = merge.insert.target.storage
     spark_row_id = changes.schema[processor.row_id].dataType
-    row_id = pa.struct(_nullable(conformers[1].storage)) if conformers[1] else to_arrow_type(spark_row_id)
-    arrow = pa.schema(
-        [
-            *(f.with_type(_for_spark(f.type)) for f in storage),
-            (_PREFIX + OPERATION, pa.int8()),
-            (_PREFIX + CASE_NUMBER, pa.int32()),
-            (processor.row_id, _for_spark(row_id)),
-            (_PREFIX + INSERT_FROM_UPDATE, pa.int8()),
-            (_ERROR, pa.string()),
-        ]
-    )
-    task = _ChangeTask(processor, conformers[0], conformers[1], arrow)
-    sink = _SinkTask(provider, merge, len(storage), pa.field(processor.row_id, row_id), guard)
+    row_id = pa.struct(nullable(conformers[1].storage)) if conformers[1] else to_arrow_type(spark_row_id)
+    fields = [f.with_type(_for_spark(f.type)) for f in storage]
+    arrow = change_schema(fields, pa.field(processor.row_id, _for_spark(row_id)))
+    task = ChangeTask(processor, conformers[0], conformers[1], arrow)
+    sink = SinkTask(provider, merge, len(storage), pa.field(processor.row_id, row_id), guard)
     if distribution.together:
         placed = distribution.placed(changes, processor.row_id)
         found = run_on_spark(lambda order, pages: sink(order, task(pages)), placed)
@@ -249,15 +152,7 @@ def write_changes(
         stored = spark_schema(arrow)
         prepared = map_in_arrow(changes, lambda pages: task(pages), stored)
         found = run_on_spark(sink, distribution.placed(prepared, processor.row_id))
-    counts = {"updated": 0, "deleted": 0, "inserted": 0}
-    fragments = []
-    for text in found:
-        fragment: dict[str, Any] = json.loads(text)
-        if "updated" not in fragment:
-            fragments.append(text)
-            continue
-        counts = {kind: counts[kind] + fragment[kind] for kind in counts}
-    return fragments, counts
+    return written(found)
 
 
 def write_upserts(
@@ -285,6 +180,6 @@ def write_upserts(
         TrinityError: the errors of conforming and the sink, and of the statement's expressions.
     """
     insert = merge.insert
-    held = [f for f in _nullable(insert.target.storage) if f.name in insert.definition.primary_key]
+    held = [f for f in nullable(insert.target.storage) if f.name in insert.definition.primary_key]
     task = _UpsertTask(provider, merge, case_number, conformer, pa.field(row_id, pa.struct(held)))
     return run_on_spark(task, rows)

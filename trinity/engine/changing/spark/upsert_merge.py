@@ -8,14 +8,14 @@ as those of an upsert do (M9). Only keys are joined, and no row leaves the task 
 from __future__ import annotations
 
 from trinity.engine.changing.conditions import same_expression
-from trinity.engine.changing.plan import MergePlan
+from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import When
 from trinity.spi import Operation
 
 __all__ = ["insert_case", "is_upsert"]
 
 
-def is_upsert(plan: MergePlan) -> bool:
+def is_upsert(plan: StatementPlan) -> bool:
     """Return True when every row of the source is written as it is, provided that no key occurs twice or is NULL.
 
     The join handles keys that ON would convert, or whose blanks are cut when they are stored.
@@ -36,6 +36,6 @@ def is_upsert(plan: MergePlan) -> bool:
     )
 
 
-def insert_case(plan: MergePlan) -> int:
+def insert_case(plan: StatementPlan) -> int:
     """Return the number of the INSERT case."""
     return next(n for n, case in enumerate(plan.program.cases) if case.operation is Operation.INSERT)

@@ -30,7 +30,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
     source = program.source
     if source is None or not _lengths(definition):
         return program
-    names = Names(program.target_alias, program.source_alias, source.columns)
+    names = Names(program.target_alias, program.source_alias, program.source_columns)
 
     def padded(text: Expression | None) -> Expression | None:
         return padded_text(text, definition, names, source) if isinstance(text, str) else text

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.engine.changing.plan import Equality
 from trinity.engine.program import Program
 from trinity.engine.spark.remote import is_remote
 from trinity.engine.spark.texts import as_stored
@@ -23,7 +24,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Equality", "compared", "in_type"]
+__all__ = ["SparkEquality", "compared", "in_type"]
 
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Integer type -> the decimal digits that hold all its values."""
@@ -32,25 +33,19 @@ _HELD: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallin
 
 
 @dataclass(frozen=True)
-class Equality:
+class SparkEquality(Equality):
     """The value that ON says a target column equals.
 
     Attributes:
-        expression: over the source.
         value: the expression in the column's type, NULL where no value of that type equals it.
-        stored: True when assigning the expression to the column stores the very value that ON compares.
-        same: True when both have one type, so that nothing is converted.
     """
 
-    expression: str
     value: Column
-    stored: bool
-    same: bool
 
 
 def compared(
     spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
-) -> dict[str, Equality]:
+) -> dict[str, SparkEquality]:
     """Return the equalities that tell which values a column may have, by column.
 
     Args:
@@ -77,7 +72,7 @@ def compared(
             cut = parse_type(column.type).name == "varchar"  # blanks beyond its length, which ON compares
             stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not cut
             same = in_type(value, kind, own)
-            found[column.name] = Equality(equalities[column.name], _padded(same, column), stored, kind == own)
+            found[column.name] = SparkEquality(equalities[column.name], stored, kind == own, _padded(same, column))
     return found
 
 

@@ -1,0 +1,164 @@
+"""The tasks that write changes: rows of the plan go through the processor, then the guard, to a merge sink (S1-S6).
+
+They take and give Arrow pages, in Spark's tasks and in this process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.changing.guard import FILLING, MergeGuard
+from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
+from trinity.engine.writing.ingest import PageConformer
+from trinity.engine.writing.run_sinks import raise_refusal
+from trinity.errors import TrinityError
+from trinity.spi import MergeTableHandle, PageSinkProvider, SinkId
+
+__all__ = [
+    "PREFIX",
+    "ChangeTask",
+    "SinkTask",
+    "Written",
+    "change_schema",
+    "merge_page",
+    "nullable",
+    "written",
+]
+
+PREFIX: Final = "_trinity_"
+"""Start of the names of the columns of changes that are none of the table's."""
+_ERROR: Final = "_trinity_error"
+Written = tuple[list[bytes], dict[str, int]]
+"""The sinks' fragments, and the number of rows updated, deleted and inserted."""
+
+
+def change_schema(storage: Iterable[pa.Field], row_id: pa.Field) -> pa.Schema:
+    """Return the schema of changes between the two tasks.
+
+    Args:
+        storage: the data columns.
+        row_id: the row id.
+    """
+    return pa.schema(
+        [
+            *storage,
+            (PREFIX + OPERATION, pa.int8()),
+            (PREFIX + CASE_NUMBER, pa.int32()),
+            row_id,
+            (PREFIX + INSERT_FROM_UPDATE, pa.int8()),
+            (_ERROR, pa.string()),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class ChangeTask:
+    """First step: merge rows to changes in storage form.
+
+    An error travels on as a row, so that no task fails; the second step raises it.
+    """
+
+    processor: RowChangeProcessor
+    data: PageConformer
+    row_id: PageConformer | None
+    schema: pa.Schema
+
+    def __call__(self, pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for page in pages:
+                raise_refusal(page.column(page.num_columns - 1))
+                changes = self.processor.transform_page(page)
+                new = pc.is_in(changes.column(len(self.processor.columns)), value_set=FILLING)
+                for part, is_new in ((changes.filter(new), True), (changes.filter(pc.invert(new)), False)):
+                    if part.num_rows:
+                        yield self._stored(part, is_new)
+        except TrinityError as error:
+            yield pa.RecordBatch.from_pylist([{_ERROR: error.to_json()}], schema=self.schema)
+
+    def _stored(self, page: pa.RecordBatch, new: bool) -> pa.RecordBatch:
+        width = len(self.processor.columns)
+        rows = pa.RecordBatch.from_arrays(page.columns[:width], names=list(self.processor.columns))
+        # deleted rows have no data but their layout columns, which were stored before
+        stored = self.data.conform(rows) if new else self.data.stored(rows)
+        row_id = page.column(width + 2)
+        if self.row_id is not None:
+            row_id = _as_stored(row_id, self.row_id)
+        columns = [*stored.columns, page.column(width), page.column(width + 1), row_id, page.column(width + 3)]
+        columns.append(pa.nulls(page.num_rows, pa.string()))
+        in_spark = [_as(column, field) for column, field in zip(columns, self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(in_spark, schema=self.schema)
+
+
+def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
+    """Return a keyed table's row id with its columns in storage form, as those of the new rows are."""
+    fields = pa.RecordBatch.from_arrays(row_id.flatten(), names=[f.name for f in row_id.type])
+    stored = conformer.stored(fields)
+    return pa.StructArray.from_arrays(stored.columns, fields=nullable(conformer.storage), mask=pc.is_null(row_id))
+
+
+def nullable(storage: pa.Schema) -> list[pa.Field]:
+    """Return the fields without NOT NULL: rows that do not die have only key and ordering in their row id."""
+    return [f.with_nullable(True) for f in storage]
+
+
+@dataclass(frozen=True)
+class SinkTask:
+    """Second step: the guard, then the sink. Its first fragment is the counts."""
+
+    provider: PageSinkProvider
+    merge: MergeTableHandle
+    width: int
+    row_id: pa.Field
+    guard: MergeGuard
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        sink = self.provider.create_merge_sink(self.merge, SinkId(order))
+        watch = self.guard.watch()
+        try:
+            for page in pages:
+                if page.num_rows == 0:
+                    continue
+                raise_refusal(page.column(page.num_columns - 1))
+                watch.take(page, self.width)
+                sink.store_merged_rows(self._merge_page(page))
+            watch.finish()
+            fragments = sink.finish()
+        except BaseException:
+            sink.abort()
+            raise
+        return [json.dumps(watch.counts()).encode(), *fragments]
+
+    def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the page as the SPI has it (S1)."""
+        storage = self.merge.insert.target.storage
+        data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
+        operation, case_number, row_id = page.columns[self.width : self.width + 3]
+        return merge_page(storage, [*data, operation, case_number, _as(row_id, self.row_id)], self.row_id.name)
+
+
+def merge_page(storage: pa.Schema, columns: list[pa.Array], row_id: str) -> pa.RecordBatch:
+    """Return a page as the SPI has it: data columns, operation, case number, row id (S1)."""
+    return pa.RecordBatch.from_arrays(columns, names=[*(f.name for f in storage), OPERATION, CASE_NUMBER, row_id])
+
+
+def _as(column: pa.Array, field: pa.Field) -> pa.Array:
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def written(found: Sequence[bytes]) -> Written:
+    """Return the fragments and the counts of what all sink tasks gave."""
+    counts = {"updated": 0, "deleted": 0, "inserted": 0}
+    fragments = []
+    for text in found:
+        fragment: dict[str, Any] = json.loads(text)
+        if "updated" not in fragment:
+            fragments.append(text)
+            continue
+        counts = {kind: counts[kind] + fragment[kind] for kind in counts}
+    return fragments, counts

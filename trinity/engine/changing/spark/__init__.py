@@ -1,0 +1,1 @@
+"""The executor of row changes that makes DataFrames of Spark."""

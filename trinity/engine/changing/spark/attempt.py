@@ -1,0 +1,216 @@
+"""Executes row changes as DataFrames of Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from trinity.engine.appending.append import source_frame
+from trinity.engine.changing.attempt import Attempt, Begun
+from trinity.engine.changing.change_tasks import Written
+from trinity.engine.changing.engine_rules import check_mark
+from trinity.engine.changing.plan import concerned
+from trinity.engine.changing.spark.char_comparisons import padded_program
+from trinity.engine.changing.spark.equalities import SparkEquality, compared
+from trinity.engine.changing.spark.live_keys import check_keys
+from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
+from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
+from trinity.engine.changing.spark.source import SparkSource, held_source
+from trinity.engine.changing.spark.unique_keys import check_unique
+from trinity.engine.changing.spark.upsert_merge import insert_case, is_upsert
+from trinity.engine.guard import guard_program
+from trinity.engine.program import Program, When
+from trinity.engine.reading.merged_read import merged_read
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import located_scan
+from trinity.engine.spark.frames import local_frame
+from trinity.engine.spark.remote import parallelism, plan_text
+from trinity.engine.spark.types import arrow_schema
+from trinity.engine.target import Target
+from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.errors import TrinityError
+from trinity.hidden import FILE_NUMBER
+from trinity.spark_names import DataFrame, F, StorageLevel
+from trinity.spi import Column as TableColumn
+from trinity.spi import DataFile, SplitSource, parse_type
+from trinity.syntax.quoting import quoted
+
+__all__ = ["SparkAttempt"]
+
+_ROWS_PER_TASK: Final = 100_000
+"""Rows of an upsert per task. They go to the sinks in the source's own tasks, of which small ones are coalesced."""
+
+
+@dataclass(frozen=True)
+class SparkAttempt(Attempt):
+    """One attempt at a statement.
+
+    Attributes:
+        source: facts about the source.
+        equalities: the equalities of ON that tell which values a target column may have.
+    """
+
+    source: SparkSource
+    equalities: Mapping[str, SparkEquality]
+
+    @classmethod
+    @contextmanager
+    def of(cls, table: Target, splits: SplitSource, program: Program) -> Iterator[SparkAttempt]:
+        """Begin an attempt: pin a version, and hold and examine the source.
+
+        Args:
+            table: the target.
+            splits: the version.
+            program: the statement.
+
+        Raises:
+            TrinityError: as :meth:`Begun.of`; the errors of the analysis.
+        """
+        spark = table.session.spark
+        if program.unguarded:
+            guard_program(table.session, program)
+        if isinstance(program.source, pa.Table):
+            program = replace(program, source=source_frame(spark, program.source))
+        begun = Begun.of(table, splits, program)
+        program = padded_program(begun.program, splits.definition)
+        equalities = compared(spark, begun.program, splits.definition, begun.facts.equalities)
+        with held_source(program, splits.definition, equalities, len(splits.files)) as source:
+            yield cls(begun, program, source, equalities)
+
+    @cached_property
+    def plan(self) -> MergePlan:
+        """The plan over the target."""
+        equalities = self.equalities if self.begun.facts.only_equalities else {}
+        return MergePlan(str(self.table.name), self.definition, self.program, self.row_id, self.layout, equalities)
+
+    def changes(self) -> DataFrame:
+        """Return the plan's rows. Not run yet."""
+        return self.plan.changes(self._target())
+
+    def _target(self) -> DataFrame:
+        spark = self.table.session.spark
+        if not self.definition.keyed:
+            rows = located_scan(spark, self.files, self.splits.storage, self.row_id)
+            rows = to_user_columns(rows, self.splits, (self.row_id,))
+            return self._narrowed(rows)
+        splits = replace(self.splits, files=tuple(self.files))
+        where = None if self.whole else self.begun.facts.where(self.definition.primary_key)
+        return merged_read(spark, splits, where, self._keys())
+
+    def _narrowed(self, rows: DataFrame) -> DataFrame:
+        """Return only the rows that some source row can match, before an outer join exchanges them."""
+        values = self.source.values
+        unmatched = any(case.when is When.NOT_MATCHED for case in self.program.cases)
+        if values is None or self.whole or not unmatched:
+            return rows
+        return rows.join(F.broadcast(values), values.columns, "left_semi").select(*map(quoted, rows.columns))
+
+    def _keys(self) -> DataFrame | None:
+        """Return the values that ON allows key columns to have, for the part below the fold."""
+        values = self.source.values
+        if values is None or self.whole:
+            return None
+        # below the fold a column has its stored name and type; that of TIME differs from the users' type
+        key = [k for k in self.definition.primary_key if k in values.columns and k in self.splits.storage.names]
+        key = [k for k in key if parse_type(self.definition.column(k).type).name != "time"]
+        return values.select(*map(quoted, key)) if key else None
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def written(self) -> Written:
+        """Write the changes; return the sinks' fragments, and the number of rows changed by kind."""
+        if (found := self.whole_files()) is not None:
+            return found
+        if (found := self._upserted()) is not None:
+            return found
+        if self.plan.moving and self.definition.keyed:
+            check_mark(self.program, self.definition)
+        changes = self.changes()
+        fills = self.definition.keyed and (self.plan.inserting or self.plan.moving)
+        if not fills and not concerned(self.program):
+            return self._written(changes)
+        held = changes.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            if fills:
+                check_keys(self.table.session.spark, self.plan, self.splits, held)
+            if concerned(self.program):
+                check_unique(self.table.session.spark, self.plan, self.splits, held)
+            return self._written(held)
+        finally:
+            held.unpersist()
+
+    def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
+        """Return the files for whose partition values a condition on partition columns is true."""
+        types = {FILE_NUMBER: "int", **{c.name: c.type for c in columns}}
+        values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
+        rows = local_frame(self.table.session.spark, types, values).alias(self.program.target_alias)
+        return [files[row[0]] for row in rows.where(condition).select(FILE_NUMBER).collect()]
+
+    def _upserted(self) -> Written | None:
+        """Return fragments and counts of an upsert MERGE; None for another one, or to let the join find an error."""
+        keys = self._upsert_keys()
+        if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
+            return None
+        matched = self._target().count()
+        rows = self._upserted_rows()
+        conformer = self.conformer(arrow_schema(rows.drop(REFUSAL).schema))
+        number, sinks = insert_case(self.plan), self.table.connector.sinks
+        try:
+            fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
+        except TrinityError:  # a row cannot be stored; only the join knows which clause would store it
+            return None
+        return fragments, {"updated": matched, "deleted": 0, "inserted": (self.source.rows or 0) - matched}
+
+    def _upsert_keys(self) -> DataFrame | None:
+        """Return the keys of the source of an upsert, or None for another statement."""
+        if not self.definition.keyed or concerned(self.program) or not is_upsert(self.plan):
+            return None
+        keys = self._keys()
+        return keys if keys is not None and len(keys.columns) == len(self.definition.primary_key) else None
+
+    def _upserted_rows(self) -> DataFrame:
+        tasks = max(1, math.ceil((self.source.rows or 0) / _ROWS_PER_TASK))
+        return self.plan.upserted(insert_case(self.plan)).coalesce(tasks)
+
+    def _written(self, changes: DataFrame) -> Written:
+        given = arrow_schema(changes.schema)
+        data = pa.schema(list(given.field(MERGE_ROW).type)[: len(self.definition.columns)])
+        return write_changes(
+            changes,
+            self.table.connector.sinks,
+            self.merge,
+            self.processor,
+            self.conformers(data, given.field(self.row_id).type),
+            self._distribution(),
+            self.guard,
+        )
+
+    def _distribution(self) -> Distribution:
+        metadata, target = self.table.connector.metadata, self.merge.table
+        sinks = None
+        if not self.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
+            sinks = max(1, parallelism(self.table.session.spark))
+        return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
+
+    def _together(self) -> bool:
+        """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
+        if not self.definition.keyed:
+            return not self.layout
+        texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]
+        return not self.plan.moving and not texts
+
+    # -- EXPLAIN ------------------------------------------------------------------------------------------
+
+    def described(self) -> str:
+        """Return paradigm, layouts, join, cases and Spark's plan, as text."""
+        lines = [super().described()]
+        upsert = self._upsert_keys() is not None
+        if upsert:
+            lines.append("upsert: unless the source has a key twice, the target is read for the counts alone")
+        return "\n".join([*lines, "", plan_text(self._upserted_rows() if upsert else self.changes())])

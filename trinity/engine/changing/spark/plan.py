@@ -1,0 +1,199 @@
+"""The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
+
+Its rows are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the
+row id, and the merge row of the first WHEN that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trinity.engine.changing.plan import StatementPlan
+from trinity.engine.changing.spark.refusing_groups import refusing_groups
+from trinity.engine.program import Case, Expression, When
+from trinity.engine.spark.texts import as_stored
+from trinity.engine.spark.types import spark_type
+from trinity.engine.values.assignment import assigned, check_boolean, types_of
+from trinity.engine.values.check_constraints import checked_changes
+from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.merge.sql.fold import beats
+from trinity.spark_names import Column, DataFrame, F
+from trinity.spi import Column as TableColumn
+from trinity.spi import Operation
+from trinity.syntax.quoting import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType as SparkType
+
+__all__ = ["MERGE_ROW", "MergePlan"]
+
+MERGE_ROW: Final = "_trinity_merge_row"
+PRESENT: Final = "_trinity_present"
+_SOURCE: Final = "_trinity_source"
+_CASE: Final = "_trinity_case"
+
+_JOINS: Final[Mapping[tuple[bool, bool], str]] = {
+    (False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full",
+}  # fmt: skip
+"""(has NOT MATCHED, has NOT MATCHED BY SOURCE) -> the part of the RIGHT JOIN (or FULL) that some WHEN can select."""
+
+
+@dataclass(frozen=True)
+class MergePlan(StatementPlan):
+    """The plan of a statement over the rows of its target."""
+
+    def changes(self, target: DataFrame) -> DataFrame:
+        """Return the plan's rows: layout columns, row id, merge row, refusal. Not run yet.
+
+        Args:
+            target: the target's rows in logical columns, for a plain table with the row id.
+
+        Raises:
+            TrinityError: TYPE_MISMATCH; Spark's errors in the expressions are raised as they are.
+        """
+        joined = self._joined(target)
+        selected = self._selected(joined)
+        changes = self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
+        if self.definition.checks:
+            changes = checked_changes(changes, MERGE_ROW, self.definition, self.table)
+        return changes
+
+    def upserted(self, number: int) -> DataFrame:
+        """Return an INSERT case's rows, one per row of the source: the table's columns, and refusal. Not run yet."""
+        assert self.program.source is not None
+        source = self.program.source.alias(self.program.source_alias)
+        row, errors = self._row_of(number, self.program.cases[number], source)
+        refusal = F.coalesce(*errors) if errors else F.lit(None).cast("string")
+        rows = source.select(row.alias(MERGE_ROW), refusal.alias(REFUSAL))
+        if self.definition.checks:
+            rows = checked_changes(rows, MERGE_ROW, self.definition, self.table)
+        return rows.select(*[F.col(f"{MERGE_ROW}.{quoted(c.name)}") for c in self.definition.columns], REFUSAL)
+
+    # -- the join -----------------------------------------------------------------------------------------
+
+    def _joined(self, target: DataFrame) -> DataFrame:
+        program = self.program
+        left = target.withColumn(PRESENT, F.lit(True)).alias(program.target_alias)
+        if program.source is None:
+            return left
+        right = program.source.withColumn(_SOURCE, F.lit(True)).alias(program.source_alias)
+        kinds = {case.when for case in program.cases}
+        how = _JOINS[When.NOT_MATCHED in kinds, When.NOT_MATCHED_BY_SOURCE in kinds]
+        assert program.on is not None
+        return left.join(right, _column(program.on), how)
+
+    def _selected(self, joined: DataFrame) -> DataFrame:
+        """Return the rows that some WHEN selects, with the number of the first that does."""
+        conditions = [self._holds(case) for case in self.program.cases]
+        given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
+        for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
+            check_boolean(kind, f"The condition of {self.clause(place)}")
+        if self.program.source is None:  # one case: its condition is the WHERE
+            return joined.where(conditions[0]).withColumn(_CASE, F.lit(0))
+        number: Column | None = None
+        for place, (case, holds) in enumerate(zip(self.program.cases, conditions, strict=True)):
+            found = F.lit(place if case.operation is not None else None).cast("int")
+            number = F.when(holds, found) if number is None else number.when(holds, found)
+        assert number is not None
+        return joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
+
+    def _holds(self, case: Case) -> Column:
+        target, source = F.col(PRESENT).isNotNull(), F.col(_SOURCE).isNotNull()
+        if self.program.source is None:
+            return _column(case.condition) if case.condition is not None else F.lit(True)
+        which = {
+            When.MATCHED: target & source,
+            When.NOT_MATCHED: ~target,
+            When.NOT_MATCHED_BY_SOURCE: ~source,
+        }[case.when]
+        return which if case.condition is None else which & _column(case.condition)
+
+    # -- what the join's rows become ----------------------------------------------------------------------
+
+    def _target(self, name: str) -> Column:
+        return F.col(f"{quoted(self.program.target_alias)}.{quoted(name)}")
+
+    def _layout(self) -> list[Column]:
+        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.layout)]
+
+    def _row_id(self) -> Column:
+        if self.spec is None:
+            return F.col(self.row_id)
+        ordered, others = self.row_id_columns
+        fields = [self._target(name).alias(name) for name in ordered]
+        dies = F.col(_CASE).isin(list(self.dying))
+        fields += [F.when(dies, self._target(name)).alias(name) for name in others]
+        return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
+
+    def _merge_row(self, joined: DataFrame) -> tuple[Column, Column]:
+        """Return the searched CASE, and why the row is refused: the error as JSON, or NULL."""
+        row = F.lit(None).cast(self._row_type())
+        refusal = F.lit(None).cast("string")
+        for number, case in enumerate(self.program.cases):
+            if case.operation is None:
+                continue
+            made, errors = self._row_of(number, case, joined)
+            is_case = F.col(_CASE) == number
+            row = F.when(is_case, made).otherwise(row)
+            if errors:
+                refusal = F.when(is_case, F.coalesce(*errors)).otherwise(refusal)
+        return row.alias(MERGE_ROW), refusal.alias(REFUSAL)
+
+    def _row_of(self, number: int, case: Case, joined: DataFrame) -> tuple[Column, list[Column]]:
+        given = {name: _column(value) for name, value in (case.values or {}).items()}
+        kinds = dict(zip(given, types_of(joined, list(given.values())), strict=True)) if given else {}
+        data, errors = [], []
+        for column in self.definition.columns:
+            value, error = self._value(number, column, given, kinds)
+            data.append(value.alias(column.name))
+            errors += [error] if error is not None else []
+        assert case.operation is not None
+        present = F.lit(None if case.when is When.NOT_MATCHED else True).cast("boolean")
+        facts = [
+            present.alias(PRESENT),
+            F.lit(int(case.operation)).cast("tinyint").alias("_trinity_operation"),
+            F.lit(number).cast("int").alias("_trinity_case_number"),
+        ]
+        return F.struct(*data, *facts), errors
+
+    def _value(
+        self, number: int, column: TableColumn, given: Mapping[str, Column], kinds: Mapping[str, SparkType]
+    ) -> tuple[Column, Column | None]:
+        case = self.program.cases[number]
+        update = case.operation is Operation.UPDATE
+        key = update and column.name in self.definition.primary_key
+        if column.name in given and not (key and self.leaves_key(case, column.name)):
+            where = f"{self.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
+            value, error = assigned(given[column.name], kinds[column.name], column, self.table, where)
+            # keys are compared, and CHECKs evaluated, before rows reach a sink
+            return as_stored(value, column), error
+        if update and not column.hidden:
+            return self._target(column.name), None
+        return F.lit(None).cast(spark_type(column.type)), None
+
+    def _row_type(self) -> str:
+        columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.definition.columns]
+        facts = [f"{PRESENT}: boolean", "_trinity_operation: tinyint", "_trinity_case_number: int"]
+        return f"struct<{', '.join([*columns, *facts])}>"
+
+    # -- what the stored winner forbids -------------------------------------------------------------------
+
+    def _refusing(self, changes: DataFrame) -> DataFrame:
+        """Return the changes, in which a row that keeps its key and would lose to the stored one is refused (M9)."""
+        numbers = [n for n, case in enumerate(self.program.cases) if self.may_lose(case)]
+        spec = self.spec
+        if spec is not None and spec.groups:
+            names = (self.row_id, MERGE_ROW, REFUSAL)
+            changes = refusing_groups(changes, self.program, spec, names, self.from_source)
+        if spec is None or not numbers:
+            return changes
+        case = F.col(MERGE_ROW)["_trinity_case_number"]
+        loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
+        refusal = F.when(loses, F.lit(self.losing().to_json())).otherwise(F.col(REFUSAL))
+        return changes.withColumn(REFUSAL, refusal)
+
+
+def _column(expression: Expression) -> Column:
+    return F.expr(expression) if isinstance(expression, str) else expression

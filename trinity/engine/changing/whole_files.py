@@ -1,0 +1,48 @@
+"""Conditions on partition columns alone, which tell whole files that a DELETE removes unread (M12)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.program import Expression
+from trinity.spi import Column, DataFile, TableDefinition
+from trinity.syntax.spark_tree import spark_tree
+
+__all__ = ["partition_columns"]
+
+
+def partition_columns(
+    condition: Expression, definition: TableDefinition, files: Sequence[DataFile]
+) -> list[Column] | None:
+    """Return the partition columns of a table where a condition is about some of them alone, and every file has them.
+
+    None for another condition, which has to be evaluated row by row.
+    """
+    names = {f.column for f in definition.partition_fields if f.identity}
+    if not isinstance(condition, str) or not _only_about(condition, names):
+        return None
+    if not all(file.partition.keys() >= names for file in files):
+        return None
+    return [definition.column(name) for name in sorted(names)]
+
+
+_CONSTANT: Final = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
+    exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
+)  # fmt: skip
+"""Parts of a condition that say the same of equal values."""
+
+
+@room()
+def _only_about(condition: str, names: Collection[str]) -> bool:
+    tree = spark_tree(condition)
+    if tree is None:
+        return False
+    columns = [c.name.lower() for c in tree.find_all(exp.Column)]
+    known = {name.lower() for name in names}
+    # nothing that may give another value for every row, such as rand()
+    return bool(columns) and known.issuperset(columns) and all(isinstance(node, _CONSTANT) for node in tree.walk())

@@ -1,0 +1,54 @@
+"""The rules by which values of one type are stored in a column of another, whoever evaluates them (M6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trinity.engine.writing.casts import assignable
+from trinity.errors import TrinityError
+from trinity.spi import Column, DataType, parse_type
+
+__all__ = ["narrows", "refusal_around", "refuse_other_than_boolean", "refuse_unassignable", "too_large"]
+
+_WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
+
+
+def refuse_other_than_boolean(kind: str, where: str) -> None:
+    """Refuse a condition that is no BOOLEAN (TYPE_MISMATCH); ``where`` names it."""
+    if kind not in ("boolean", "void"):
+        raise TrinityError("TYPE_MISMATCH", f"{where} is of type {kind}; a condition must be boolean.")
+
+
+def refuse_unassignable(source: DataType, column: Column, table: str, where: str) -> None:
+    """Refuse an expression whose values may not be assigned to a column (TYPE_MISMATCH); ``where`` names it."""
+    wanted = parse_type(column.type)
+    if not assignable(source, wanted):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
+            f"{source}; cast it first.",
+        )
+
+
+def too_large(column: Column, table: str, where: str) -> str:
+    """Return the message for a value that does not fit into a column; the value follows it."""
+    wanted = parse_type(column.type)
+    return f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
+
+
+def refusal_around(message: str) -> tuple[str, str]:
+    """Return the JSON of a NUMERIC_VALUE_OUT_OF_RANGE around a value at the end of its message."""
+    error, tail = TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message).to_json(), '"}'
+    return error[: -len(tail)], tail
+
+
+def narrows(source: DataType, wanted: DataType) -> bool:
+    """Return True when a number may not fit."""
+    if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
+        return False
+    if source.name == wanted.name == "decimal":
+        (p, s), (q, t) = source.arguments, wanted.arguments
+        return bool(p - s > q - t or (p - s == q - t and s > t))  # rounding up may need one more digit
+    if source.name in _WIDTHS and wanted.name in _WIDTHS:
+        return _WIDTHS[source.name] > _WIDTHS[wanted.name]
+    return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")
