@@ -15,11 +15,14 @@ from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import trinity
 from tests.support.iceberg import pyiceberg
+from tests.support.refusals import refused
+from tests.support.restored_others import OTHERS, Others
 from trinity import Session, TrinityError, cdc
+from trinity.calls.spark import spark_errors
 from trinity.table import Table
 
 __all__ = ["History", "Restored", "Step", "drawn"]
@@ -28,14 +31,15 @@ Step = tuple[str, int, int]
 History = list[Step]
 
 WEIGHTS: Final = {
-    "upsert": 10, "delete": 3, "compact": 5, "checkpoint": 1, "reopen": 1, "follow": 4,
-    "put_back": 2, "restore": 5, "copy": 1,
+    "upsert": 10, "delete": 3, "compact": 5, "checkpoint": 1, "reopen": 1, "follow": 4, "stream": 1,
+    "put_back": 2, "restore": 5, "copy": 1, "append": 4, "require": 2, "remake": 2, "clone": 1, "drop_feature": 1,
 }  # fmt: skip
 KEYS: Final = 5
 COLUMNS: Final = "id INT PRIMARY KEY, ts BIGINT, gone BOOLEAN, v STRING"
 OPTIONS: Final = "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
 TARGET: Final = "id INT PRIMARY KEY, ts BIGINT, gone BOOLEAN, v STRING, at BIGINT, kind STRING"
 TARGET_OPTIONS: Final = "TBLPROPERTIES ('watermark-key' = 'at', 'rowkind.field' = 'kind')"
+GONE: Final = ("delete", "update_preimage")
 REFUSALS: Final = frozenset({"NOT_SUPPORTED", "BAD_DATA"})
 """How a table says that it cannot be read or written as it was left."""
 
@@ -55,7 +59,7 @@ class Version:
 
     ts: int
     gone: bool
-    v: str
+    v: str | None
 
 
 State = dict[int, Version]
@@ -84,11 +88,21 @@ class Restored:
         self.session.sql(f"CREATE TABLE t ({COLUMNS}) {OPTIONS}").collect()
         self.state: State = {}
         self.states: dict[Any, State] = {}
+        self.required = False
+        """Whether others forbid NULL in ``v``."""
+        self.requireds: dict[Any, bool] = {}
+        self.has_nulls = False
+        """Whether NULL was ever stored in ``v``."""
+        self.streamed: dict[int, tuple[Any, ...]] | None = None
+        """The rows that a stream has told of; None before its first batch."""
         self.written = 0
         self.followed: tuple[str, Any] | None = None
         self.targets = 0
         self.lost = False
         """Whether the table went back since it was followed."""
+        self.streams = 0
+        self.stream_lost = False
+        """Likewise, since it was streamed."""
         self._committed()
 
     @property
@@ -115,21 +129,36 @@ class Restored:
     # -- Trinity's steps ------------------------------------------------------------------------------------
 
     def upsert(self, one: int, other: int) -> None:
-        self.state = self._upsert(self.table, self.state, one, other)
+        rows, state = self._drawn(self.state, one, other)
+        if self._forbidden(rows):
+            with refused("CONSTRAINT_VIOLATION", "v"):
+                self.table.upsert(rows)
+            self.seen["NULL refused"] += 1
+            return
+        self.table.upsert(rows)
+        self._stored(rows, state)
+
+    def _stored(self, rows: pa.Table, state: State) -> None:
+        self.has_nulls |= bool(rows["v"].null_count)
+        self.state = state
         self._committed()
 
-    def _upsert(self, table: Table, state: State, one: int, other: int) -> State:
+    def _forbidden(self, rows: pa.Table) -> bool:
+        return self.required and bool(rows["v"].null_count)
+
+    def _drawn(self, state: State, one: int, other: int) -> tuple[pa.Table, State]:
+        """Return row versions, and the state after them."""
         chance, found = Random(one), dict(state)
         rows = []
         for key in chance.sample(range(KEYS), 1 + other % 3):
             self.written += 1
-            version = Version(chance.randrange(8), chance.random() < 0.4, f"v{self.written}")
+            text = None if chance.random() < (0.3 if self.required else 0.05) else f"v{self.written}"
+            version = Version(chance.randrange(8), chance.random() < 0.4, text)
             rows.append({"id": key, **version.__dict__})
             if key not in found or version.ts >= found[key].ts:
                 found[key] = version
         schema = pa.schema({"id": pa.int32(), "ts": pa.int64(), "gone": pa.bool_(), "v": pa.string()})
-        table.upsert(pa.Table.from_pylist(rows, schema))
-        return found
+        return pa.Table.from_pylist(rows, schema), found
 
     def delete(self, one: int, other: int) -> None:
         key = one % KEYS
@@ -165,7 +194,85 @@ class Restored:
             assert sorted(map(tuple, rows)) == self._live(), "the follower"
         self.lost = False
 
+    def stream(self, one: int, other: int) -> None:
+        """Let a stream come up to date: what it tells makes the rows, or it says why it cannot go on."""
+        if self.streamed is None:
+            self.streams += 1
+            self.streamed = {}
+        changes = self.spark.readStream.format("trinity").option("table", str(self.table.name)).load()
+        checkpoint = self.folder / f"stream{self.streams}"
+        writer = changes.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint))
+        try:
+            with spark_errors():
+                writer.trigger(availableNow=True).start().awaitTermination()
+        except TrinityError as error:
+            if not self.stream_lost or error.code not in {"INVALID_ARGUMENTS", *REFUSALS}:
+                raise
+            self.seen["stream refused"] += 1
+            self.streamed = None
+        else:
+            assert sorted(self.streamed.values()) == self._live(), "the stream"
+        self.stream_lost = False
+
+    def _batch(self, rows: DataFrame, number: int) -> None:
+        assert self.streamed is not None
+        found = [row.asDict() for row in rows.collect()]
+        for row in sorted(found, key=lambda row: (row["_commit_version"], row["_change_type"] not in GONE)):
+            if row["_change_type"] in GONE:
+                self.streamed.pop(row["id"], None)
+            else:
+                self.streamed[row["id"]] = (row["id"], row["ts"], row["v"])
+
     # -- others' steps --------------------------------------------------------------------------------------
+
+    @property
+    def _others(self) -> Others | None:
+        return OTHERS[self.fmt](self.spark, self.table) if self.fmt in OTHERS else None
+
+    def append(self, one: int, other: int) -> None:
+        """Have another engine append row versions, with statistics or without, as a file of its own or by its path."""
+        rows, state = self._drawn(self.state, one, other)
+        if (others := self._others) is not None and not self._forbidden(rows):
+            others.append(rows, one)
+            self._stored(rows, state)
+
+    def require(self, one: int, other: int) -> None:
+        """Have another engine forbid NULL in a column, or allow it again."""
+        if (others := self._others) is not None and not self.has_nulls:
+            self.required = not self.required
+            others.require("v", self.required)
+            self._committed()
+
+    def remake(self, one: int, other: int) -> None:
+        """Have another engine change how metadata and statistics are kept: compressed, as structs, or not at all."""
+        if (others := self._others) is not None:
+            others.remake_metadata(one)
+            self._committed()
+
+    def clone(self, one: int, other: int) -> None:
+        """Clone the table by Delta's own means: the clone has the same rows, or is refused by name."""
+        if self.fmt != "delta":
+            return
+        place = self.folder / f"clone{self.written}" / "delta"
+        there = place / Path(self.table.location).relative_to(self.home)
+        self.spark.sql(f"CREATE TABLE delta.`{there}` SHALLOW CLONE delta.`{self.table.location}`").collect()
+        with self._connect(place) as session:
+            try:
+                assert self._rows(session.table("t")) == self._live(), "a clone"
+            except TrinityError as error:
+                if error.code not in REFUSALS:
+                    raise
+                self.seen["clone refused"] += 1
+
+    def drop_feature(self, one: int, other: int) -> None:
+        """Drop the feature by which Delta keeps what Trinity has beside the rows: refused, until it is repaired."""
+        if self.fmt != "delta":
+            return
+        self.spark.sql(f"ALTER TABLE delta.`{self.table.location}` DROP FEATURE domainMetadata").collect()
+        with refused("NOT_SUPPORTED", "repair"):
+            self._rows(self.table)
+        self.session.repair("t")
+        self._committed()
 
     def checkpoint(self, one: int, other: int) -> None:
         """Have Delta write a checkpoint, in which no commit says any more what it was."""
@@ -182,9 +289,15 @@ class Restored:
             self.spark.sql(f"RESTORE TABLE delta.`{self.table.location}` TO VERSION AS OF {version}").collect()
         else:
             self._roll_back(version)
-        self.state, self.lost = self.states[version], True
+        self._went_back(version)
+        if self.fmt == "delta":  # which takes the schema back, too
+            self.required = self.requireds[version]
         self._committed()
         return self._usable("restore")
+
+    def _went_back(self, version: Any) -> None:
+        self.state = self.states[version]
+        self.lost = self.stream_lost = True
 
     def _roll_back(self, version: int) -> None:
         found = self._iceberg()
@@ -200,7 +313,8 @@ class Restored:
         shutil.copytree(self.backups / str(version), self.home)
         self.session = self._connect(self.home)
         self.second = self._connect(self.home)
-        self.state, self.lost = self.states[version], True
+        self._went_back(version)
+        self.required = self.requireds[version]
         self.states = {v: s for v, s in self.states.items() if v <= version}
         for later in self.backups.iterdir():
             if int(later.name) > version:
@@ -218,7 +332,10 @@ class Restored:
             table = session.table("t")
             try:
                 assert self._rows(table) == self._live(), "a copy"
-                there = self._upsert(table, before, one, other)
+                rows, there = self._drawn(before, one, other)
+                if self._forbidden(rows):
+                    rows, there = rows.slice(0, 0), before
+                table.upsert(rows)
                 assert self._rows(table) == self._live(there), "a copy that was written"
             except TrinityError as error:
                 if error.code not in REFUSALS:
@@ -277,7 +394,7 @@ class Restored:
     def _committed(self) -> None:
         """Remember what the version holds that a step has made, with a backup of it."""
         version = self.table.splits().version
-        self.states[version] = dict(self.state)
+        self.states[version], self.requireds[version] = dict(self.state), self.required
         place = self.backups / str(version)
         if not place.exists():
             shutil.copytree(self.home, place)
