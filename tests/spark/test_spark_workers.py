@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import trinity
+from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError
+from trinity.calls.spark import spark_errors
 from trinity.engine.spark import workers
 from trinity.table import Table
 
@@ -147,3 +150,9 @@ def test_the_same_python_is_not_asked(warehouse: Path, spark: SparkSession, monk
     monkeypatch.setattr(workers, "ask_worker", asked)
     with trinity.connect(warehouse, spark=spark) as session:
         assert session.spark is spark
+
+
+def test_a_worker_that_does_not_start_in_time_has_a_remedy_of_its_own() -> None:
+    """As the planner of a Python source on a machine that is busy: Spark waits ten seconds for it."""
+    with refused("CONFIGURATION_INVALID", "did not report to Spark within its time", "too busy"), spark_errors():
+        raise PySparkException("[STREAM_FAILED] SparkException: Python worker failed to connect back.")

@@ -25,19 +25,25 @@ _REMEDY: Final = (
 )
 
 
-_CRASHED: Final = ("Python worker exited unexpectedly", "Python worker failed to connect back")
+_CRASHED: Final = {
+    "Python worker exited unexpectedly": (
+        "A Python worker of Spark's has ended without an error: the system has taken it, as for lack of memory, or "
+        "code that is not Python has crashed in a function of yours. spark.python.worker.faulthandler.enabled=true, "
+        "and spark.sql.execution.pyspark.udf.faulthandler.enabled=true, have Spark's log say where."
+    ),
+    "Python worker failed to connect back": (
+        "A Python process of Spark's did not report to Spark within its time: the machine is too busy to start it, or "
+        "its Python does not start; Spark's log has what it said. Run the statement again, or let fewer tasks run at "
+        f"once. {_REMEDY}"
+    ),
+}
+"""What Spark says of a worker that has gone -> what that means, and the remedy."""
 
 
 def worker_crashed(text: str) -> TrinityError | None:
-    """Return CONFIGURATION_INVALID for a message that a worker crashed; None for any other message."""
-    if not any(said in text for said in _CRASHED):
-        return None
-    return TrinityError(
-        "CONFIGURATION_INVALID",
-        "A Python worker of Spark's has ended without an error: the system has taken it, as for lack of memory, or "
-        "code that is not Python has crashed in a function of yours. spark.python.worker.faulthandler.enabled=true, "
-        "and spark.sql.execution.pyspark.udf.faulthandler.enabled=true, have Spark's log say where.",
-    )
+    """Return CONFIGURATION_INVALID for a message that a worker crashed or did not start; None for any other one."""
+    meaning = next((meaning for said, meaning in _CRASHED.items() if said in text), None)
+    return None if meaning is None else TrinityError("CONFIGURATION_INVALID", meaning)
 
 
 def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
