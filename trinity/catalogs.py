@@ -52,11 +52,13 @@ class Catalogs(Mapping[str, Connector]):
         self._formats = {name: _load(name, connector) for name, connector in self._names.items()}
         self._buckets = Buckets(self._options, self._formats, storage)
         self._open: dict[str, Connector] = {}
+        self._closed = False
         self._opening = threading.RLock()
 
     def __getitem__(self, name: str) -> Connector:
         """Return a catalog's connector; its first use opens it. Raises KeyError; CONFIGURATION_INVALID."""
         with self._opening:
+            self.check_open()
             if name not in self._open:
                 self._open[name] = self._create(name)
             return self._open[name]
@@ -78,6 +80,11 @@ class Catalogs(Mapping[str, Connector]):
                 "CATALOG_NOT_FOUND",
                 f"There is no catalog '{name}'.{nearest(name, known)} There are: {', '.join(known)}.",
             )
+
+    def check_open(self) -> None:
+        """Check that the session is not closed. Raises INVALID_ARGUMENTS."""
+        if self._closed:
+            raise TrinityError("INVALID_ARGUMENTS", "The session is closed; call trinity.connect() for a new one.")
 
     def format_name(self, catalog: str) -> str:
         """Return the name of a catalog's connector, such as ``delta``. Raises CATALOG_NOT_FOUND."""
@@ -140,9 +147,10 @@ class Catalogs(Mapping[str, Connector]):
         package = type(made_by).__module__.partition(".")[0]
         return RemoteCatalog(name, package, self.warehouse(name), made_by.spark.jvm and not in_bucket)
 
-    def close(self) -> None:
-        """Close the open connectors, and release the buckets."""
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the open connectors, and release the buckets. With ``for_good`` no connector is opened again."""
         with self._opening:
+            self._closed |= for_good
             while self._open:
                 self._open.popitem()[1].close()
             self._buckets.release()

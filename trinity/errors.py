@@ -100,3 +100,11 @@ def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
     """Return a hint for an error message, `` Did you mean 'x'?``; empty when no known name is close."""
     close = get_close_matches(name, known, n=1, cutoff=0.6) if len(name) <= _LONGEST_NAME else ()
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def not_pickled(what: str, remedy: str) -> TrinityError:
+    """Return NOT_SUPPORTED for a session or a table that is pickled, as to send it to another process."""
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"A {what} holds connections of this process and cannot be pickled; {remedy} in the process that needs it.",
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
@@ -18,7 +18,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.running import running_session, spark_runs
 from trinity.engine.target import Engine
 from trinity.engine.values.check_types import check_types
-from trinity.errors import TrinityError, nearest
+from trinity.errors import TrinityError, nearest, not_pickled
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
@@ -109,10 +109,20 @@ class Session:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise not_pickled("session", "call trinity.connect() with the same arguments")
+
     def close(self) -> None:
-        """Release the catalogs. Spark serves the whole process and keeps running; ``session.spark.stop()`` ends it."""
+        """Release the catalogs: every later use of the session and its tables is refused (INVALID_ARGUMENTS).
+
+        Spark serves the whole process and keeps running; ``session.spark.stop()`` ends it.
+        """
         withdraw(self)
-        self._catalogs.close()
+        self._catalogs.close(for_good=True)
+
+    def check_open(self) -> None:
+        """Check that the session is not closed. Raises INVALID_ARGUMENTS."""
+        self._catalogs.check_open()
 
     @property
     def spark(self) -> SparkSession:

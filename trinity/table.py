@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trinity.calls import public
 from trinity.definition import evolve
@@ -15,7 +15,7 @@ from trinity.definition.checks import without_check
 from trinity.engine.program import Counts, Expression
 from trinity.engine.travel import splits_at
 from trinity.engine.values import altering
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, not_pickled
 from trinity.merge.options import Properties
 from trinity.names import TableName
 from trinity.result import Result
@@ -51,17 +51,29 @@ class Table:
     Attributes:
         name: full name.
         handle: the connector's handle, unpinned.
-        connector: the connector of the table's catalog; for a registered table one of its own.
     """
 
     def __init__(self, session: Session, name: TableName, handle: TableHandle, connector: Connector) -> None:
         self.session = session
         self.name = name
         self.handle = handle
-        self.connector = connector
+        self._connector = connector
 
     def __repr__(self) -> str:
         return f"Table({self.name})"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_pickled("table", f"call session.table('{self.name}')")
+
+    @property
+    def connector(self) -> Connector:
+        """The connector of the table's catalog; for a registered table one of its own.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS in a closed session.
+        """
+        self.session.check_open()
+        return self._connector
 
     @property
     def location(self) -> str:
@@ -77,6 +89,28 @@ class Table:
     def definition(self) -> TableDefinition:
         """Columns, key and properties as they are now."""
         return replace(self.connector.metadata.get_table_definition(self.handle), catalog=self.name.catalog)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Visible columns with their logical types, as :meth:`to_arrow` returns them."""
+        import pyarrow as pa
+
+        return pa.schema([c.to_arrow() for c in self.definition.visible])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the visible columns."""
+        return [c.name for c in self.definition.visible]
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self.splits().version
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table of this name."""
+        return self.session.find_table(self.name) is not None
 
     @property
     def properties(self) -> dict[str, str]:
@@ -155,6 +189,24 @@ class Table:
         from trinity.engine.reading.arrow_read import arrow_rows
 
         return arrow_rows(self.session, splits_at(self, version, timestamp), columns, where, limit)
+
+    def head(self, n: int = 5) -> pa.Table:
+        """Return a few merged rows as Arrow data, whichever they are. Raises as :meth:`to_arrow`."""
+        return self.to_arrow(limit=n)
+
+    def count(self, version: int | None = None, timestamp: str | dt.datetime | None = None) -> int:
+        """Return the number of merged rows. It is found without a read of them, where the plan allows it.
+
+        Args:
+            version: as in :meth:`to_df`.
+            timestamp: as in :meth:`to_df`.
+
+        Raises:
+            TrinityError: as :meth:`to_df`.
+        """
+        from trinity.engine.reading.arrow_read import counted_rows
+
+        return counted_rows(self.session, splits_at(self, version, timestamp))
 
     def log(self, version: int | None = None) -> Result:
         """Return the stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
@@ -237,9 +289,10 @@ class Table:
         """Append row versions to a keyed table in one commit, without reading it (architecture.md, A write).
 
         Args:
-            data: a Spark DataFrame; or Arrow data (anything with ``__arrow_c_stream__``: pyarrow, Polars, DuckDB) or a
-                pandas DataFrame, which this process writes without a Spark job. Columns match by name; a missing column
-                takes its DEFAULT, else NULL.
+            data: a Spark DataFrame; or, written by this process without a Spark job, Arrow data (anything with
+                ``__arrow_c_stream__``: pyarrow, Polars, DuckDB), a pandas DataFrame, a lazy frame of Polars, a dict or
+                a dataclass for one row, or a list of them. Columns match by name; a missing column takes its DEFAULT,
+                else NULL.
             txn: (application, version): a retry with the same or a lower version does nothing (L4).
             evolve: True to add the data's new columns to the table, nullable and at the end, and to give columns the
                 data's wider types (docs/schema-evolution.md).
@@ -323,6 +376,22 @@ class Table:
         from trinity.engine.changing.writer_delete import delete_rows
 
         return delete_rows(self, condition_or_keys, txn)
+
+    def truncate(self, *, txn: TransactionId | None = None) -> CommitResult:
+        """Remove all rows in one commit, unread, and the tombstones of a keyed table (M12).
+
+        Args:
+            txn: as in :meth:`upsert`.
+
+        Returns:
+            the commit; ``rows`` counts the rows of the removed files.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED for an external table.
+        """
+        from trinity.engine.changing.truncate import truncate
+
+        return truncate(self, txn)
 
     def update(
         self,
@@ -456,10 +525,13 @@ class Table:
 
         return health_of(self.splits(), self.connector.metadata.since_checkpoint(self.handle))
 
-    def vacuum(self, retain: str = "7 days") -> VacuumResult:
+    def vacuum(self, retain: str | dt.timedelta = "7 days") -> VacuumResult:
         """Forget versions that were replaced longer ago than ``retain``, and remove files that nothing needs.
 
         Retain at least the time that the longest read or write takes.
+
+        Args:
+            retain: a text such as "7 days" or "12 hours", or a timedelta.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.

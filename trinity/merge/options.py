@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -148,16 +149,18 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-def duration_ms(text: str, what: str) -> int:
+def duration_ms(text: str | dt.timedelta, what: str) -> int:
     """Return the milliseconds of a duration such as ``7 days``, ``10 min`` or ``0 seconds``.
 
     Args:
-        text: a whole number and a unit.
+        text: a whole number and a unit; or a timedelta that is not negative.
         what: the option or argument, for the message.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for any other text.
     """
+    if isinstance(text, dt.timedelta) and text >= dt.timedelta():
+        return text // dt.timedelta(milliseconds=1)
     match = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]+)\s*", str(text))
     unit = match and (_UNITS.get(match[2].lower()) or _UNITS.get(match[2].lower().removesuffix("s")))
     if not match or not unit:

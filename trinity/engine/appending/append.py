@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trinity.calls import STOPPED, is_stopped
 from trinity.engine.appending.evolving import evolved, follow
+from trinity.engine.appending.python_rows import with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.spark.remote import check_mode, is_remote
 from trinity.engine.spark.settings import pinned
@@ -86,6 +87,7 @@ def append_rows(
     if keyed not in (None, insert.definition.keyed):
         remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
+    data = with_python_rows(data, insert.definition)
     if evolve:
         data = followed(table, data)
         insert = metadata.begin_insert(table.handle)
@@ -291,17 +293,18 @@ def _of_a_table(name: str, values: pa.Array, timezone: str) -> pa.Array:
 
 
 def arrow_reader(data: Any) -> pa.RecordBatchReader:
-    """Return Arrow data or a pandas DataFrame as a stream of record batches.
+    """Return Arrow data, a pandas DataFrame or rows of Python as a stream of record batches.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for anything else.
+        TrinityError: INVALID_ARGUMENTS for anything else; TYPE_MISMATCH as :func:`with_python_rows`.
     """
+    data = with_python_rows(data)
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if not hasattr(data, "__arrow_c_stream__"):
         raise TrinityError(
             "INVALID_ARGUMENTS",
-            f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, or "
-            "Arrow data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__).",
+            f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, "
+            "Arrow data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__), or a list of dicts.",
         )
     return pa.RecordBatchReader.from_stream(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from trinity.storage import not_ours
 __all__ = ["vacuum"]
 
 
-def vacuum(table: Target, retain: str) -> VacuumResult:
+def vacuum(table: Target, retain: str | dt.timedelta) -> VacuumResult:
     """Vacuum a table, and its changelog. Arguments and errors as for :meth:`Table.vacuum`."""
     if table.definition.external:
         raise not_ours(str(table.name), "vacuum")

@@ -18,7 +18,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource
 from trinity.syntax.quoting import quoted
 
-__all__ = ["arrow_rows"]
+__all__ = ["arrow_rows", "counted_rows"]
 
 
 def arrow_rows(
@@ -29,6 +29,18 @@ def arrow_rows(
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _wanted(splits, columns)
     return _at_most(_pages(session, splits, wanted, where, limit), pa.schema([c.to_arrow() for c in wanted]), limit)
+
+
+def counted_rows(session: Host, splits: SplitSource) -> int:
+    """Return the number of merged rows of a version; only keys and ordering columns are read for it, if anything."""
+    plan = plan_read(splits)
+    found = LocalExecutor().count(plan)
+    if not isinstance(found, NotLocal):
+        return found
+    from trinity.engine.reading.merged_read import planned_read
+
+    with spark_errors():
+        return planned_read(session, plan).count()
 
 
 def _pages(

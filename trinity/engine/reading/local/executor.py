@@ -45,6 +45,15 @@ class LocalExecutor:
         assert hidden is not None
         return self._pages(plan, hidden)
 
+    def count(self, plan: ReadPlan) -> int | NotLocal:
+        """Return the number of merged rows, which key and ordering columns tell. Raises as :meth:`rows`."""
+        if plan.not_local is not None:
+            return plan.not_local
+        hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
+        assert hidden is not None
+        left = [(file, rows_left(file, hidden)) for file in plan.files]
+        return sum(file.rows if shown is None else int(shown.sum()) for file, shown in left)
+
     def _pages(self, plan: ReadPlan, hidden: Mapping[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             files = sorted(plan.files, key=arrival_order)

@@ -1,0 +1,124 @@
+"""Rows as Python has them: dicts, dataclasses, lists of them; and Polars' lazy frames."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.messages import value_text
+from trinity.spi import TableDefinition, type_text
+
+__all__ = ["with_python_rows"]
+
+
+def with_python_rows(data: Any, definition: TableDefinition | None = None) -> Any:
+    """Return rows of Python, and lazy frames of Polars, as data with ``__arrow_c_stream__``; other data as it is.
+
+    Args:
+        data: a dict or a dataclass is one row, a list of them several; a row without a column has NULL there.
+        definition: the table that the rows are for, whose columns have its types; by default Arrow finds types.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a list with anything else; TYPE_MISMATCH naming column and value.
+    """
+    if type(data).__name__ == "LazyFrame" and type(data).__module__.startswith("polars"):
+        return data.collect()
+    if isinstance(data, Mapping) or _is_dataclass(data):
+        data = [data]
+    if not isinstance(data, list | tuple) or hasattr(data, "__arrow_c_stream__"):
+        return data
+    return _table([_row(row, number) for number, row in enumerate(data)], definition)
+
+
+def _is_dataclass(row: Any) -> bool:
+    return dataclasses.is_dataclass(row) and not isinstance(row, type)
+
+
+def _row(row: Any, number: int) -> Mapping[str, Any]:
+    if _is_dataclass(row):
+        return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+    if isinstance(row, Mapping) and all(isinstance(name, str) for name in row):
+        return row
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"Row {number} of the data is {value_text(row)}; give each row as a dict of column names and values, or as a "
+        "dataclass.",
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]], definition: TableDefinition | None) -> pa.Table:
+    columns = definition.visible if definition else ()
+    types = {c.name.lower(): c.to_arrow().type for c in columns}
+    names = {name.lower(): name for row in rows for name in row}
+    if not names:  # no row says which columns it has
+        names = {c.name.lower(): c.name for c in columns}
+    folded = [_folded(row, number) for number, row in enumerate(rows)]
+    arrays = [_array(shown, [row.get(name) for row in folded], types.get(name)) for name, shown in names.items()]
+    return pa.table(dict(zip(names.values(), arrays, strict=True)))
+
+
+def _folded(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """Return a row with its names in lower case."""
+    found = {name.lower(): value for name, value in row.items()}
+    if len(found) < len(row):
+        raise TrinityError("DUPLICATE_COLUMN_NAME", f"Row {number} of the data names a column twice: {', '.join(row)}.")
+    return found
+
+
+def _array(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(values, None if kind is None else _for_times(values, kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        wanted = "one type" if kind is None else f"type {type_text(kind)}"
+        raise TrinityError(
+            "TYPE_MISMATCH", f"Column '{name}' of the data: {_first_wrong(values, kind)} cannot be of {wanted}."
+        ) from error
+
+
+def _for_times(values: list[Any], kind: pa.DataType) -> pa.DataType:
+    """Return a type whose timestamps have no zone where those of the values have none: the session's is meant."""
+    zoned = {time.tzinfo is not None for time in _datetimes(values)}
+    if len(zoned) > 1:
+        raise ValueError("datetimes with and without a zone")
+    return _without_zone(kind) if zoned == {False} else kind
+
+
+def _datetimes(value: Any) -> Iterator[dt.datetime]:
+    if isinstance(value, dt.datetime):
+        yield value
+    elif isinstance(value, Mapping):
+        for pair in value.items():
+            yield from _datetimes(pair)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _datetimes(item)
+
+
+def _without_zone(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_zone(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_without_zone(kind.key_type), kind.item_field.with_type(_without_zone(kind.item_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_without_zone(f.type)) for f in kind])
+    return kind
+
+
+def _first_wrong(values: list[Any], kind: pa.DataType | None) -> str:
+    """Return the first row's value with which the rows before it, and it, are not of the type."""
+    right, wrong = 0, len(values)
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        try:
+            pa.array(values[:middle], None if kind is None else _for_times(values[:middle], kind))
+            right = middle
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            wrong = middle
+    return f"row {wrong - 1}'s {value_text(values[wrong - 1])}"
