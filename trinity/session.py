@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -223,6 +225,85 @@ class Session:
         handle = connector.metadata.get_table(name.schema, name.table)
         return Table(self, name, handle, connector) if handle else None
 
+    def schemas(self, catalog: str | None = None) -> list[str]:
+        """Return the names of a catalog's schemas, by default the current one's. Raises CATALOG_NOT_FOUND."""
+        return self.connector((catalog or self.current_catalog).lower()).metadata.list_schemas()
+
+    def tables(self, pattern: str = "*", *, schema: str | None = None) -> list[str]:
+        """Return the full names of a schema's tables, registered ones too, sorted.
+
+        Args:
+            pattern: which names, in any case: ``*`` stands for any characters, ``?`` for one.
+            schema: ``catalog.schema``, or a schema of the current catalog; by default the current one.
+
+        Raises:
+            TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND.
+        """
+        place = self._place(schema)
+        names = self.list_tables(place.catalog, place.schema)
+        return [str(replace(place, table=name)) for name in names if fnmatchcase(name, pattern.lower())]
+
+    def table_exists(self, name: TableName | str) -> bool:
+        """Return whether there is a table of a name. Raises INVALID_ARGUMENTS for no name, CATALOG_NOT_FOUND."""
+        full = self._full(name)
+        return full.schema in self.schemas(full.catalog) and self.find_table(full) is not None
+
+    def create_schema(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Create a schema.
+
+        Args:
+            name: ``catalog.schema``, or a schema of the current catalog.
+            if_not_exists: True to do nothing where there is one of that name.
+
+        Raises:
+            TrinityError: SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND; NOT_SUPPORTED where a catalog makes no schemas.
+        """
+        place = self._place(name)
+        try:
+            self.connector(place.catalog).metadata.create_schema(place.schema)
+        except TrinityError as error:
+            if error.code != "SCHEMA_ALREADY_EXISTS" or not if_not_exists:
+                raise
+
+    def drop_schema(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Drop a schema.
+
+        Args:
+            name: ``catalog.schema``, or a schema of the current catalog.
+            if_exists: True to do nothing where there is none of that name.
+            cascade: True to drop its tables first; without it a schema with tables is refused.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY, CATALOG_NOT_FOUND; as :meth:`drop_table`.
+        """
+        place = self._place(name)
+        metadata = self.connector(place.catalog).metadata
+        try:
+            if cascade and place.schema in metadata.list_schemas():
+                for table in self.list_tables(place.catalog, place.schema):
+                    self.drop_table(replace(place, table=table), if_exists=True)
+            if registered := self.external.names(place.catalog, place.schema):
+                raise TrinityError(
+                    "SCHEMA_NOT_EMPTY",
+                    f"Schema '{place.catalog}.{place.schema}' still holds {', '.join(registered)}; drop these first.",
+                )
+            metadata.drop_schema(place.schema)
+        except TrinityError as error:
+            if error.code != "SCHEMA_NOT_FOUND" or not if_exists:
+                raise
+
+    def _place(self, schema: str | None) -> TableName:
+        """Return a name within a schema, by default the current one.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for more than two parts, or one that is no name (N1); CATALOG_NOT_FOUND.
+        """
+        parts = [self.current_schema] if schema is None else split_name(schema)
+        if len(parts) > 2:
+            raise TrinityError("INVALID_ARGUMENTS", f"'{schema}' is no schema name: write catalog.schema.")
+        checked_name(parts[-1].lower(), "Schema")
+        return self.table_name([*parts, "_"])
+
     def list_tables(self, catalog: str, schema: str) -> list[str]:
         """Return the names of a schema's tables, registered ones too, sorted. Raises SCHEMA_NOT_FOUND."""
         own = self.connector(catalog).metadata.list_tables(schema)
@@ -348,13 +429,23 @@ class Session:
             raise _schema_missing(name, schemas)
         return self.find_table(name)
 
-    def drop_table(self, name: TableName | str) -> None:
+    def drop_table(self, name: TableName | str, *, if_exists: bool = False) -> None:
         """Remove a table and its files; of a registered table only the registration.
 
+        Args:
+            name: full or relative name.
+            if_exists: True to do nothing where there is no such table.
+
         Raises:
-            TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
+            TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
-        full = self._full(name)
+        try:
+            self._drop(self._full(name))
+        except TrinityError as error:
+            if error.code not in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND") or not if_exists:
+                raise
+
+    def _drop(self, full: TableName) -> None:
         if not self.external.forget(full):
             from trinity.making import owned
 
@@ -399,7 +490,7 @@ class Session:
 
         if vacuum is not None:
             duration_ms(vacuum, "maintain(vacuum)")
-        place = self.table_name([*split_name(schema), "_"]) if schema is not None else None
+        place = self._place(schema) if schema is not None else None
         done = [keep_up(t, vacuum) for t in map(self.find_table, self._catalogs.tables(place)) if t is not None]
         return [*done, *swept(self._catalogs, place, vacuum)]
 

@@ -131,8 +131,20 @@ def versions(draw: st.DrawFn) -> Drawn:
     )
 
 
+@settings(max_examples=30)
 @given(versions(), st.sampled_from(["local[2]", "spark://there:7077"]))
 def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None:
+    check_hidden_rows(drawn, master)
+
+
+@pytest.mark.full
+@settings(max_examples=1000)
+@given(versions(), st.sampled_from(["local[2]", "spark://there:7077"]))
+def test_rows_of_many_versions_are_passed_over(drawn: Drawn, master: str) -> None:
+    check_hidden_rows(drawn, master)
+
+
+def check_hidden_rows(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(position_reads, "LEAST_ROWS", 0)
         patch.setattr(search_module, "_FEW_FILES", 0)

@@ -144,6 +144,38 @@ def test_a_retention_is_a_text_or_a_timedelta(orders: Table) -> None:
         orders.vacuum(dt.timedelta(days=-1))
 
 
+def test_names_of_a_session(orders: Table, fmt: str) -> None:
+    session = orders.session
+    if fmt != "delta":
+        session.create_schema(f"{fmt}.`odd name`")
+        session.create_schema(f"{fmt}.`Odd Name`", if_not_exists=True)
+        with refused("SCHEMA_ALREADY_EXISTS", "odd name"):
+            session.create_schema(f"{fmt}.`odd name`")
+        assert session.schemas(fmt) == ["default", "odd name"]
+        session.create_table(f"{fmt}.`odd name`.t", COLUMNS)
+        assert session.tables(schema=f"{fmt}.`odd name`") == [f"{fmt}.odd name.t"]
+        with refused("SCHEMA_NOT_EMPTY", "odd name"):
+            session.drop_schema(f"{fmt}.`odd name`")
+        session.drop_schema(f"{fmt}.`odd name`", cascade=True)
+        session.drop_schema(f"{fmt}.`odd name`", if_exists=True)
+        with refused("SCHEMA_NOT_FOUND", "odd name"):
+            session.drop_schema(f"{fmt}.`odd name`")
+    session.use(fmt, "default")
+    assert session.tables() == session.tables("ORD*") == session.tables("?rders") == [f"{fmt}.default.orders"]
+    assert session.tables("x*") == []
+    assert session.table_exists("orders")
+    assert not session.table_exists("nothing")
+    assert not session.table_exists(f"{fmt}.nowhere.orders")
+    session.drop_table("nothing", if_exists=True)
+    session.drop_table(f"{fmt}.nowhere.orders", if_exists=True)
+    with refused("TABLE_NOT_FOUND", "nothing"):
+        session.drop_table("nothing")
+    with refused("INVALID_ARGUMENTS", "catalog.schema"):
+        session.tables(schema="a.b.c")
+    with refused("CATALOG_NOT_FOUND", "nowhere"):
+        session.table_exists("nowhere.default.orders")
+
+
 def test_a_closed_session_is_closed(orders: Table) -> None:
     session = orders.session
     with session:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.names import TableName
 from trinity.sql.parsing.names import catalog_name, read_name, schema_name, target_name
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.results import Rows, nothing
 from trinity.syntax.parse import Statement
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from trinity.session import Session
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["create_schema", "drop", "use"]
 
 
-def _schema_of(session: Session, node: exp.Expr) -> tuple[str, str]:
+def _schema_of(node: exp.Expr) -> str:
     given = [node.args.get(k) for k in ("catalog", "db", "this")]
-    return schema_name(session, [p.name for p in given if p is not None])
+    return ".".join(quoted(p.name) for p in given if p is not None)
 
 
 def create_schema(session: Session, statement: Statement) -> Rows:
@@ -30,12 +30,7 @@ def create_schema(session: Session, statement: Statement) -> Rows:
     assert isinstance(create, exp.Create)
     if create.args.get("properties") or create.args.get("replace"):
         raise TrinityError("NOT_SUPPORTED", "CREATE SCHEMA takes no further clauses; Trinity chooses the folder.")
-    catalog, schema = _schema_of(session, create.this)
-    try:
-        session.catalogs[catalog].metadata.create_schema(schema)
-    except TrinityError as error:
-        if error.code != "SCHEMA_ALREADY_EXISTS" or not create.args.get("exists"):
-            raise
+    session.create_schema(_schema_of(create.this), if_not_exists=bool(create.args.get("exists")))
     return nothing()
 
 
@@ -69,42 +64,15 @@ def drop(session: Session, statement: Statement) -> Rows:
     node = statement.tree
     assert isinstance(node, exp.Drop)
     kind = str(node.args.get("kind"))
+    if_exists = bool(node.args.get("exists"))
     if kind == "TABLE":
         for table in node.args["tables"]:
-            _drop_named(session, target_name(session, table), if_exists=bool(node.args.get("exists")))
+            session.drop_table(target_name(session, table), if_exists=if_exists)
     elif kind in ("SCHEMA", "DATABASE"):
         for schema in node.args["tables"]:
-            _drop_schema(session, schema, bool(node.args.get("exists")), bool(node.args.get("cascade")))
+            session.drop_schema(_schema_of(schema), if_exists=if_exists, cascade=bool(node.args.get("cascade")))
     elif kind == "VIEW" or node.args.get("temporary"):
         return run_text(session, statement.to_spark().text)
     else:
         raise TrinityError("NOT_SUPPORTED", f"DROP {kind} is not supported; Trinity has tables and schemas.")
     return nothing()
-
-
-def _drop_named(session: Session, name: TableName, *, if_exists: bool) -> None:
-    try:
-        session.drop_table(name)
-    except TrinityError as error:
-        if not (if_exists and error.code in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")):
-            raise
-
-
-def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: bool) -> None:
-    catalog, schema = _schema_of(session, node)
-    metadata = session.catalogs[catalog].metadata
-    if if_exists and schema not in metadata.list_schemas():
-        return
-    try:
-        if cascade:
-            for table in session.list_tables(catalog, schema):
-                _drop_named(session, TableName(catalog, schema, table), if_exists=True)
-        if registered := session.external.names(catalog, schema):
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY",
-                f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first.",
-            )
-        metadata.drop_schema(schema)
-    except TrinityError as error:
-        if not (if_exists and error.code == "SCHEMA_NOT_FOUND"):  # another process has dropped it meanwhile
-            raise
