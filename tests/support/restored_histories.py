@@ -90,7 +90,7 @@ class Restored:
         self.states: dict[Any, State] = {}
         self.required = False
         """Whether others forbid NULL in ``v``."""
-        self.requireds: dict[Any, bool] = {}
+        self.were_required: dict[Any, bool] = {}
         self.has_nulls = False
         """Whether NULL was ever stored in ``v``."""
         self.streamed: dict[int, tuple[Any, ...]] | None = None
@@ -291,7 +291,7 @@ class Restored:
             self._roll_back(version)
         self._went_back(version)
         if self.fmt == "delta":  # which takes the schema back, too
-            self.required = self.requireds[version]
+            self.required = self.were_required[version]
         self._committed()
         return self._usable("restore")
 
@@ -314,7 +314,7 @@ class Restored:
         self.session = self._connect(self.home)
         self.second = self._connect(self.home)
         self._went_back(version)
-        self.required = self.requireds[version]
+        self.required = self.were_required[version]
         self.states = {v: s for v, s in self.states.items() if v <= version}
         for later in self.backups.iterdir():
             if int(later.name) > version:
@@ -394,7 +394,7 @@ class Restored:
     def _committed(self) -> None:
         """Remember what the version holds that a step has made, with a backup of it."""
         version = self.table.splits().version
-        self.states[version], self.requireds[version] = dict(self.state), self.required
+        self.states[version], self.were_required[version] = dict(self.state), self.required
         place = self.backups / str(version)
         if not place.exists():
             shutil.copytree(self.home, place)

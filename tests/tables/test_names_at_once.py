@@ -20,7 +20,6 @@ import trinity
 from tests.support.bucket_lake import BucketLake
 from trinity import Column, Session
 from trinity.errors import TrinityError
-from trinity.names import TableName
 
 COLUMNS = [Column("k", "int")]
 SESSIONS = 4
@@ -28,17 +27,11 @@ SESSIONS = 4
 Act = Callable[[Session, str], object]
 
 
-def drop_if_exists(session: Session, name: str) -> None:
-    from trinity.sql.defining.schemas import _drop_named
-
-    _drop_named(session, TableName(*name.split(".")), if_exists=True)
-
-
 TABLES: dict[str, Act] = {
     "create": lambda session, name: session.create_table(name, COLUMNS),
     "create if not exists": lambda session, name: session.create_table(name, COLUMNS, if_not_exists=True),
     "drop": lambda session, name: session.drop_table(name),
-    "drop if exists": drop_if_exists,
+    "drop if exists": lambda session, name: session.drop_table(name, if_exists=True),
 }
 SCHEMAS: dict[str, Act] = {
     "create schema": lambda session, name: session.connector("lake").metadata.create_schema(name),
