@@ -217,6 +217,7 @@ LOCAL_DISK: Final = {
     "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
     "trinity/datasource/rendezvous.py": "processes of one machine meet over a socket, which a folder of Spark's names",
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
+    "trinity/engine/compacting/local/parts.py": "rows that wait for their bucket are in a temporary folder meanwhile",
     "trinity/engine/process_memory.py": "Linux tells the memory of a container in a file",
     "trinity/engine/spark/classified.py": "the same as jars.py, for JARs that Spark cannot fetch",
     "trinity/engine/spark/jars.py": "Spark's JARs are in a cache of the user's",

@@ -77,6 +77,16 @@ class MergeSpec:
         return not self.by_column and bool(self.ordering or self.tombstone_rows)
 
     @property
+    def puts_aside(self) -> bool:
+        """True when compaction may put rows aside.
+
+        Of engines that fold by column: history, cuts that late rows meet, keys with retracts alone.
+        """
+        if not self.by_column:
+            return self.keeps_tombstones
+        return self.keeps_history or bool(self.ordering) or bool(self.row_kind)
+
+    @property
     def sidecar_columns(self) -> tuple[str, ...]:
         """Columns that a tombstone needs in order to go on beating older rows (U4)."""
         marks = [c for c in (self.tombstone, self.row_kind, ROW_KIND if self.hidden_row_kind else None) if c]

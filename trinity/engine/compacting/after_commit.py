@@ -53,7 +53,7 @@ def compacted(table: Target, strength: Strength, every: int | None = None) -> Co
     from trinity.engine.compacting.compact import compact
 
     splits = table.splits()
-    done = compact(table.session.spark, table.connector, table.handle, splits, strength, every)
+    done = compact(table.session, table.connector, table.handle, splits, strength, every)
     producer = changelog_producer(splits.definition.properties)
     if not done.skipped and producer is ChangelogProducer.FULL_COMPACTION:
         _try(table, "write the changes", done.version, lambda: _keep(table, done.version))

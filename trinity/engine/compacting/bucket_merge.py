@@ -15,7 +15,7 @@ from trinity.engine.reading.data_files import read_columns
 from trinity.engine.writing.run_sinks import in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.arrow.keys import Keys, sorted_places
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.syntax.quoting import quoted
@@ -23,11 +23,13 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BucketMerge", "MergedBucket", "Written", "in_buckets", "naming"]
+__all__ = ["BucketMerge", "MergedBucket", "Written", "in_buckets", "in_order", "naming"]
 
 _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
 _DELETES: Final = b"d"
+_PAGE: Final = 1 << 16
+"""Rows that are put in order at once: no second copy of all is made."""
 
 
 def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
@@ -39,6 +41,14 @@ def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
 def naming(buckets: Sequence[int]) -> pa.Table:
     """Return a row for each bucket, which only names it."""
     return pa.table({BUCKET: pa.array(buckets, pa.int32())})
+
+
+def in_order(rows: pa.Table, places: np.ndarray, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows at some places in order of the key; of one key in the order of the places."""
+    rows = rows.combine_chunks()  # of several chunks each page would be taken anew
+    order = places[sorted_places(rows.select(key).take(places), key)]
+    for first in range(0, len(order), _PAGE):
+        yield from rows.take(order[first : first + _PAGE]).to_batches()
 
 
 class Written(NamedTuple):
@@ -122,10 +132,11 @@ class BucketMerge:
         """Merge each bucket that is named. Raises BAD_DATA naming a base file that cannot be read."""
         for bucket in sorted(rows.column(BUCKET).unique().to_pylist()):
             mine = pc.and_(pc.equal(rows.column(BUCKET), bucket), pc.is_valid(rows.column(DELETED)))
-            yield bucket, self._merged_bucket(self.base.get(bucket), rows.filter(mine).combine_chunks())
+            yield bucket, self.of_bucket(bucket, rows.filter(mine).combine_chunks())
 
-    def _merged_bucket(self, file: DataFile | None, winners: pa.Table) -> MergedBucket:
-        names = compared_columns(self.spec)
+    def of_bucket(self, bucket: int, winners: pa.Table) -> MergedBucket:
+        """Merge the winners of a bucket. Raises as :meth:`merged`."""
+        file, names = self.base.get(bucket), compared_columns(self.spec)
         if file is None:
             return MergedBucket(winners, None, self.storage.empty_table().select(names), np.empty(0, np.int64))
         base = read_columns(file.path, self.storage, names)
@@ -133,10 +144,10 @@ class BucketMerge:
         lost, beaten = losers(self.spec, base, keys, winners.take(np.argsort(numbers)), file.deletes)
         return MergedBucket(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
 
-    def live(self, winners: pa.Table) -> pa.Table:
-        """Return winners that delete nothing, in order of the key."""
-        live = winners.filter(pc.invert(winners.column(DELETED)))
-        return live.take(pc.sort_indices(live, sort_keys=[(name, "ascending") for name in self.spec.key]))
+    def live(self, winners: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield winners that delete nothing, in order of the key."""
+        places = np.flatnonzero(~winners.column(DELETED).to_numpy())
+        yield from in_order(winners, places, self.spec.key)
 
     def tombstones(self, winners: pa.Table) -> pa.Table:
         """Return the other winners, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""

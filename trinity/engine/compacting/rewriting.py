@@ -1,44 +1,16 @@
-"""Parts that the strengths of compaction have in common: how rows are laid out, and what is put aside."""
+"""What the rows of a compaction are put into, whoever makes them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import pyarrow as pa
 
-from trinity.engine.compacting.partitions import by_partition
-from trinity.engine.compacting.sizes import FILE_BYTES
-from trinity.hidden import ARRIVAL, DELETED, SINCE
+from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.spec import MergeSpec
-from trinity.spark_names import DataFrame, F
-from trinity.spi import DataFile, SplitSource
-from trinity.syntax.quoting import quoted
+from trinity.spi import DataFile
 
-__all__ = ["distributed", "highest_commit", "sidecar_schema", "with_tombstones"]
-
-
-def distributed(
-    rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
-) -> DataFrame:
-    """Return the rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
-    if tasks is None:
-        return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
-    key = [quoted(k) for k in spec.key]
-    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
-    return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
-
-
-def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
-    """Return winning versions, tombstones with the time since when they are aside, unless their time is over.
-
-    Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
-    """
-    now = int(time.time() * 1000)
-    rows = winners.withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
-    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
-        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
-    return rows
+__all__ = ["highest_commit", "sidecar_schema"]
 
 
 def highest_commit(files: Sequence[DataFile]) -> int:
@@ -46,7 +18,16 @@ def highest_commit(files: Sequence[DataFile]) -> int:
     return max(f.commit or 0 for f in files)
 
 
-def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
-    """Return the columns of tombstones that are put aside, of an engine that keeps rows whole."""
+def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema | None:
+    """Return the columns of what is put aside, with since when; None where nothing is.
+
+    Of an engine that folds by column these are whole row versions, with their order. What a -D of a group leaves of a
+    row (D5) has no values, not even of NOT NULL columns.
+    """
+    if not spec.puts_aside:
+        return None
+    if spec.by_column:
+        further = [pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())]
+        return pa.schema([*(f.with_nullable(True) for f in storage), *further])
     wanted = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
     return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

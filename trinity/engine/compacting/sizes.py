@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trinity.spi import DataFile, arrival_order
 
-__all__ = ["FILE_BYTES", "by_partition_values", "crowded"]
+__all__ = ["FILE_BYTES", "by_partition_values", "crowded", "in_groups"]
 
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Bytes of a file that compaction aims at."""
@@ -33,6 +33,16 @@ def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
         if len(found) > max(1, math.ceil(sum(f.size for f in found) / file_bytes)):
             groups += [chunk for chunk in _chunks(found, file_bytes) if len(chunk) > 1]
     return groups
+
+
+def in_groups(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
+    """Return files, in arrival order, in at most so many groups of about the same size."""
+    total, before = sum(f.size for f in files) or 1, 0
+    groups: dict[int, list[DataFile]] = {}
+    for file in sorted(files, key=arrival_order):
+        groups.setdefault(before * count // total, []).append(file)
+        before += file.size
+    return list(groups.values())
 
 
 def _chunks(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:

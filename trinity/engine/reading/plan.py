@@ -12,7 +12,13 @@ from enum import Enum
 from typing import Final
 
 from trinity.engine.reading.layout import split_buckets_and_runs, tiers, well_bucketed
-from trinity.engine.reading.local.limits import FOREIGN, NotLocal, splits_are_own, why_not_by_position
+from trinity.engine.reading.local.limits import (
+    FOREIGN,
+    NotLocal,
+    compared_in_arrow,
+    splits_are_own,
+    why_not_by_position,
+)
 from trinity.engine.reading.position_reads import PositionReadState
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
@@ -87,6 +93,11 @@ class FoldPlan:
         if not self.base:
             return Way.LOG
         return Way.BUCKETS if self.buckets else Way.JOIN
+
+    def in_buckets_by_arrow(self, count: int) -> bool:
+        """Return True where the base has so many buckets, whose files Arrow compares with the log as Spark does."""
+        whole = not self.spec.by_column and self.splits.native is None
+        return whole and self.buckets == count and compared_in_arrow(self.splits, self.spec, self.base)
 
     @property
     def not_local(self) -> NotLocal | None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["Keys", "compared_alike", "places_among", "rows_with_keys"]
+__all__ = ["Keys", "compared_alike", "places_among", "rows_with_keys", "sorted_places"]
 
 _COMPARED_ALIKE: Final = frozenset(
     {
@@ -40,6 +40,14 @@ def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.nda
         key: names of the key columns.
     """
     return Keys.of(keys, key)[0].lookup(rows)[0]
+
+
+def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
+    """Return the places of rows in order of the key; of equal ones in their own order."""
+    if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
+        return np.argsort(_integers(rows.column(key[0])), kind="stable")
+    found: np.ndarray = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]).to_numpy()
+    return found.astype(np.int64)
 
 
 def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:

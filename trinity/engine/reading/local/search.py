@@ -139,7 +139,9 @@ class Search:
 
     def _log(self, read: Read) -> pa.Table:
         """Read the row versions of the keys of ``later``, with file, place and arrival."""
-        later = _each(lambda file: self._rows_of(file, read), self.later)
+        later = _each(lambda file: self._rows_of(file, read), self.later) or [
+            _placed(self.storage.empty_table(), LOG, ())
+        ]
         if not self.earlier:
             return _arrived(later)
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
@@ -162,8 +164,7 @@ class Search:
         if file.deletes is not None:
             places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
             rows = rows.take(places)
-        rows = rows.append_column(FILE_NUMBER, pa.repeat(pa.scalar(file.number, pa.int64()), len(rows)))
-        rows = rows.append_column(POSITION, pa.array(places, pa.int64()))
+        rows = _placed(rows, file.number, places)
         return rows if self.only is None else _having(rows, self.only)
 
 
@@ -189,6 +190,11 @@ def _each(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile
         return [read(file) for file in files]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         return list(pool.map(read, files))
+
+
+def _placed(rows: pa.Table, file: int, places: Sequence[int] | np.ndarray) -> pa.Table:
+    rows = rows.append_column(FILE_NUMBER, pa.repeat(pa.scalar(file, pa.int64()), len(rows)))
+    return rows.append_column(POSITION, pa.array(places, pa.int64()))
 
 
 def _having(rows: pa.Table, keys: Keys) -> pa.Table:

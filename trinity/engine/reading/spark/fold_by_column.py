@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
@@ -37,9 +35,7 @@ __all__ = [
     "later_versions",
     "needed_base",
     "with_base",
-    "needs_sidecar",
     "rewritten",
-    "sidecar_schema",
     "unsupported",
     "versions",
 ]
@@ -148,21 +144,6 @@ def _may_have(splits: SplitSource, column: str) -> bool:
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 
 
-def needs_sidecar(spec: MergeSpec) -> bool:
-    """Return True when compaction may put rows aside: history, cuts that late rows meet, keys with retracts alone."""
-    return spec.by_column and (spec.keeps_history or bool(spec.ordering) or bool(spec.row_kind))
-
-
-def sidecar_schema(storage: pa.Schema) -> pa.Schema:
-    """Return the schema of a sidecar: whole row versions, since when they are aside, and their order.
-
-    What a -D of a group leaves of a row (D5) has no values, not even of NOT NULL columns.
-    """
-    return pa.schema(
-        [*(f.with_nullable(True) for f in storage), pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())]
-    )
-
-
 Run = Callable[..., list[bytes]]
 """(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
 
@@ -216,7 +197,7 @@ class _Rewrite:
         if unfit is not None:
             kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
             rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
-        if not needs_sidecar(self.spec):
+        if not self.spec.puts_aside:
             return rows
         aside = self._aside()
         if unfit is not None:

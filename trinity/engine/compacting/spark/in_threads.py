@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.engine.spark.remote import runs_in_process

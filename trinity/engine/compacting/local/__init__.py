@@ -1,0 +1,1 @@
+"""Compaction in this process, without a JVM."""

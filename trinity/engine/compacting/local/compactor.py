@@ -1,0 +1,133 @@
+"""Rewrites the rows of a compaction in this process: no job, and no JVM.
+
+The rows that stay are told by narrow columns first. Then they are read once, each into its part, and each part is put
+in order and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.compacting.bucket_merge import BucketMerge, in_order
+from trinity.engine.compacting.bucket_task import BucketTask
+from trinity.engine.compacting.compactor import Resolve
+from trinity.engine.compacting.local.layout import Layout
+from trinity.engine.compacting.local.parts import Parts
+from trinity.engine.compacting.local.winners import LogWinners, Staying, live_places, stored_schema
+from trinity.engine.compacting.resolve import DeleteTask
+from trinity.engine.compacting.rewriting import sidecar_schema
+from trinity.engine.reading.local.limits import NotLocal, splits_are_own, why_not_by_position
+from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.pruning import may_share_keys
+from trinity.engine.writing.run_sinks import RewriteTask
+from trinity.spi import DataFile, SplitSource
+
+__all__ = ["LocalCompactor"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_NOTHING = np.empty(0, np.int64)
+
+
+class LocalCompactor:
+    """See :class:`~trinity.engine.compacting.compactor.Compactor`."""
+
+    def folded(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
+        if (why := _why_not(fold)) is not None:
+            return why
+        spec, storage = fold.spec, fold.splits.storage
+        by_bucket = buckets is not None and fold.in_buckets_by_arrow(buckets)
+        base = {f.bucket.index: f for f in fold.base if f.bucket} if by_bucket else {}
+        winners, beaten, others = LogWinners.of(fold), _NOTHING, list[Staying]()
+        if not by_bucket:
+            found = _each(winners.losers, fold.base)
+            others = [Staying(f, live_places(f, lost)) for f, (lost, _) in zip(fold.base, found, strict=True)]
+            beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in found)])
+        stays = [*others, *winners.staying(beaten, deleted_too=spec.keeps_tombstones)]
+        layout = Layout.of_partitions(fold.splits.files, spec) if buckets is None else Layout(spec.key, buckets)
+        task = BucketTask(write, BucketMerge(spec, storage, base))
+        with _laid_out(stays, storage, layout) as parts:
+            return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
+
+    def folded_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
+        if (why := _why_not(fold)) is not None:
+            return why
+        spec, storage = fold.spec, fold.splits.storage
+        stays = LogWinners.of(fold).staying(_NOTHING, deleted_too=True)
+        layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
+
+        def written(part: int) -> list[bytes]:
+            rows = parts.take(part)
+            return write(part, in_order(rows, np.arange(len(rows)), spec.key))
+
+        with _laid_out(stays, storage, layout) as parts:
+            return _all(written, list(parts))
+
+    def concatenated(
+        self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask
+    ) -> list[bytes] | NotLocal:
+        if not splits_are_own(splits):
+            return NotLocal("other engines have written some of its files")
+
+        def pages(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+            for file in files:
+                yield from Staying(file, live_places(file)).pages(splits.storage)
+
+        return _all(lambda group: write(group, pages(groups[group])), range(len(groups)))
+
+    def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> NotLocal:
+        return NotLocal("other engines have written its files")
+
+    def resolved(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+        fold, spec = resolve.fold, resolve.fold.spec
+        if (why := _why_not(fold)) is not None:
+            return why
+        winners = LogWinners.of(fold)
+        touched = may_share_keys(fold.base, fold.log, fold.splits.definition)
+        found = _each(winners.losers, touched)
+        losing = {f.path: [pa.array(lost)] for f, (lost, _) in zip(touched, found, strict=True) if len(lost)}
+        beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in found)])
+        stays = winners.staying(beaten, deleted_too=spec.keeps_tombstones)
+        storage = fold.splits.storage
+        write = resolve.writing(sidecar_schema(resolve.rewrite.target.storage, spec))
+        count = fold.splits.definition.partition_by
+        layout = Layout.of_partitions(resolve.replaced, spec) if count else Layout(spec.key, 1)
+        task = BucketTask(write, BucketMerge(spec, storage, {}))
+        deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
+        with _laid_out(stays, storage, layout) as parts:
+            rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
+        return rows, deletes.write(0, losing)
+
+
+def _why_not(fold: FoldPlan) -> NotLocal | None:
+    return why_not_by_position(fold.splits, fold.spec, fold.base, fold.log)
+
+
+def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout) -> Parts:
+    """Read the rows that stay, several files at a time, each row into its part."""
+    parts = Parts(stored_schema(storage))
+
+    def read(rows: Staying) -> None:
+        for page in rows.pages(storage):
+            parts.add(page, layout.parts(rows.file, page))
+
+    try:
+        _each(read, stays)
+    except BaseException:
+        parts.__exit__(None, None, None)
+        raise
+    return parts
+
+
+def _each(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        return list(pool.map(work, items))
+
+
+def _all(work: Callable[[int], list[bytes]], numbers: Iterable[int]) -> list[bytes]:
+    return [fragment for fragments in _each(work, numbers) for fragment in fragments]

@@ -1,0 +1,102 @@
+"""Rows on their way into parts: those of a bucket, or of a partition. What memory should not hold waits on the disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+
+__all__ = ["Parts"]
+
+_MOST_BYTES: Final = 128 * 1024 * 1024
+"""Bytes of rows that wait in memory."""
+_LZ4: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Parts:
+    """Rows by the number of their part. Safe to use from several threads; a context that removes its files.
+
+    Args:
+        schema: the columns of the rows.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._waiting: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        self._bytes = 0
+        self._spilled: defaultdict[int, list[tuple[Path, int]]] = defaultdict(list)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._mutex = Lock()
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, rows: pa.RecordBatch, parts: np.ndarray) -> None:
+        """Add rows.
+
+        Args:
+            rows: the rows.
+            parts: the part of each.
+
+        Raises:
+            TrinityError: FILESYSTEM_ERROR when the folder for temporary files cannot hold them.
+        """
+        if not rows.num_rows:
+            return
+        order = np.argsort(parts, kind="stable")
+        found, edges = np.unique(parts[order], return_index=True)
+        rows = rows if len(found) == 1 else rows.take(pa.array(order))
+        with self._mutex:
+            for part, first, end in zip(found.tolist(), edges, [*edges[1:], len(parts)], strict=True):
+                self._waiting[part].append(rows.slice(first, end - first))
+            self._bytes += rows.nbytes
+            if self._bytes > _MOST_BYTES:
+                self._spill()
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the parts that have rows."""
+        return iter(sorted({*self._waiting, *self._spilled}))
+
+    def take(self, part: int) -> pa.Table:
+        """Return the rows of a part, and forget them."""
+        with self._mutex:
+            spilled, waiting = self._spilled.pop(part, []), self._waiting.pop(part, [])
+        return pa.Table.from_batches([*(_read(path, place) for path, place in spilled), *waiting], self._schema)
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="trinity-")
+        path = Path(self._folder.name, f"{len(list(Path(self._folder.name).iterdir()))}.arrow")
+        try:
+            with pa.ipc.new_file(path, self._schema, options=_LZ4) as file:
+                for place, (part, rows) in enumerate(self._waiting.items()):
+                    file.write_batch(pa.concat_batches(rows))
+                    self._spilled[part].append((path, place))
+        except OSError as error:
+            raise TrinityError(
+                "FILESYSTEM_ERROR",
+                f"'{path.parent}' cannot hold the rows of a compaction: {error}. Make room there, or name another "
+                "folder for temporary files by the environment variable TMPDIR.",
+            ) from error
+        self._waiting.clear()
+        self._bytes = 0
+
+
+def _read(path: Path, place: int) -> pa.RecordBatch:
+    with pa.ipc.open_file(path) as file:
+        return file.get_batch(place)

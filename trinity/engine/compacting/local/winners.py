@@ -1,0 +1,127 @@
+"""The rows that win their keys, told by key, ordering columns and marks of deletion alone.
+
+Only these columns of all row versions are in memory at once. The winners' other columns are read after that, page by
+page, from the places where they are stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.reading.data_files import read_columns, reporting_unreadable_file
+from trinity.engine.reading.local.search import Search, SearchedFile
+from trinity.engine.reading.plan import FoldPlan
+from trinity.hidden import DELETED, FILE_NUMBER, POSITION, SINCE
+from trinity.merge.arrow.fold import compared_columns, losers
+from trinity.merge.arrow.keys import Keys
+from trinity.spi import DataFile, arrival_order
+from trinity.storage import stored_pages
+
+__all__ = ["LogWinners", "Staying", "live_places", "stored_schema"]
+
+
+def stored_schema(storage: pa.Schema) -> pa.Schema:
+    """Return the columns of :meth:`Staying.pages`."""
+    return pa.schema([*storage, pa.field(DELETED, pa.bool_()), pa.field(SINCE, pa.int64())])
+
+
+@dataclass(frozen=True)
+class Staying:
+    """Rows of one file that a rewrite keeps.
+
+    Attributes:
+        file: the file.
+        places: where they are in it, ascending.
+        deleted: whether each deletes its key; None where none does.
+    """
+
+    file: DataFile
+    places: np.ndarray
+    deleted: np.ndarray | None = None
+
+    def pages(self, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield them in storage form with ``DELETED`` and ``SINCE``.
+
+        Raises:
+            TrinityError: BAD_DATA naming the file, where it cannot be read.
+        """
+        first, schema = 0, stored_schema(storage)
+        read = storage.append(schema.field(SINCE))
+        with reporting_unreadable_file(self.file.path):
+            for page in stored_pages(self.file.path, read) if len(self.places) else ():
+                begin, end = np.searchsorted(self.places, (first, first + page.num_rows))
+                if begin < end:
+                    kept = page
+                    if end - begin < page.num_rows:
+                        kept = page.take(pa.array(self.places[begin:end] - first))
+                    deleted = np.zeros(end - begin, bool) if self.deleted is None else self.deleted[begin:end]
+                    columns = [*kept.columns[:-1], pa.array(deleted), kept.column(SINCE)]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                first += page.num_rows
+
+
+def live_places(file: DataFile, lost: np.ndarray | None = None) -> np.ndarray:
+    """Return the places of a file's rows that are neither deleted by position nor among some others."""
+    stays = np.ones(file.rows, bool)
+    if file.deletes is not None:
+        stays[file.deletes.positions().to_numpy()] = False
+    if lost is not None:
+        stays[lost] = False
+    return np.flatnonzero(stays)
+
+
+@dataclass(frozen=True)
+class LogWinners:
+    """The winners of log, sidecar and runs.
+
+    Attributes:
+        fold: which files are folded.
+        files: these, in arrival order.
+        keys: the distinct keys.
+        rows: the winner of each by its number: key, ordering columns and marks, with file, place and ``DELETED``.
+    """
+
+    fold: FoldPlan
+    files: Sequence[DataFile]
+    keys: Keys
+    rows: pa.Table
+
+    @classmethod
+    def of(cls, fold: FoldPlan) -> LogWinners:
+        """Fold them. Raises BAD_DATA naming a file that cannot be read."""
+        splits, spec = fold.splits, fold.spec
+        files = [*splits.sidecar, *fold.runs, *sorted(fold.log, key=arrival_order)]
+        narrow = pa.schema([f for f in splits.storage if f.name in spec.sidecar_columns])
+        searched = tuple(SearchedFile(number, f.path, f.rows, f.deletes) for number, f in enumerate(files))
+        folded = Search(spec, narrow, (), searched, {}).folded(0)
+        return cls(fold, files, folded.keys, folded.winners)
+
+    def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
+        """Return (places of a base file's rows that lose, ascending; numbers of winners that lose to its rows)."""
+        spec, storage = self.fold.spec, self.fold.splits.storage
+        base = read_columns(file.path, storage, compared_columns(spec))
+        return losers(spec, base, self.keys, self.rows, file.deletes)
+
+    def staying(self, beaten: np.ndarray, *, deleted_too: bool) -> list[Staying]:
+        """Return where the winners are, in arrival order of the files.
+
+        Args:
+            beaten: numbers of those to leave out.
+            deleted_too: False to leave out those that delete their keys.
+        """
+        numbers, places = (self.rows.column(name).to_numpy() for name in (FILE_NUMBER, POSITION))
+        deleted = self.rows.column(DELETED).to_numpy()
+        stays = np.ones(len(numbers), bool)
+        stays[beaten] = False
+        if not deleted_too:
+            stays &= ~deleted
+        kept = np.flatnonzero(stays)
+        order = kept[np.lexsort((places[kept], numbers[kept]))]
+        edges = np.searchsorted(numbers[order], np.arange(len(self.files) + 1))
+        parts = (order[first:end] for first, end in itertools.pairwise(edges))
+        return [Staying(f, places[part], deleted[part]) for f, part in zip(self.files, parts, strict=True)]

@@ -1,0 +1,1 @@
+"""Compaction by Spark."""
