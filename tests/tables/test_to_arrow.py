@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from trinity import Column, Session, TrinityError
+from trinity.engine.reading.plan import plan_read
 from trinity.table import Table
 
 OF_ALL_TYPES = {
@@ -114,13 +115,52 @@ def test_what_is_refused(session: Session, options: dict[str, Any], code: str, n
     assert caught.value.code == code
 
 
-def test_tables_that_fold_by_column_are_read_by_spark(session: Session, fmt: str) -> None:
-    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
-    kinds = {"id": "bigint", "n": "bigint"}
-    table = session.create_table(f"{fmt}.default.t", columns(kinds), primary_key=["id"], properties=options)
-    for _ in range(2):
-        table.upsert(pa.table({"id": [1, 2], "n": [10, 20]}))
-    assert sorted(table.to_arrow().to_pylist(), key=repr) == [{"id": 1, "n": 20}, {"id": 2, "n": 40}]
+FOLDED = {
+    "groups": {  # whose rows compaction keeps, for late ones
+        "merge-engine": "partial-update",
+        "rowkind.field": "kind",
+        "fields.v.sequence-group": "n,text",
+        "fields.n.aggregate-function": "sum",
+        "fields.text.aggregate-function": "listagg",
+        "fields.text.ignore-retract": "true",
+        "partial-update.remove-record-on-sequence-group": "v",
+    },
+    "totals": {  # whose base rows stand for their own
+        "merge-engine": "aggregation",
+        "rowkind.field": "kind",
+        "fields.n.aggregate-function": "sum",
+        "fields.v.aggregate-function": "max",
+        "fields.v.ignore-retract": "true",
+    },
+}
+
+
+@pytest.mark.parametrize("options", FOLDED)
+def test_base_sidecar_and_log_are_folded_by_column(session: Session, fmt: str, options: str) -> None:
+    kinds = {"id": "bigint", "kind": "string", "v": "int", "n": "bigint", "text": "string"}
+    table = session.create_table(
+        f"{fmt}.default.t", columns(kinds), primary_key=["id"], properties=FOLDED[options] | {"bucket": "2"}
+    )
+
+    def put(ids: range, kind: str, v: int, n: int) -> None:
+        some = len(ids)
+        rows = [list(ids), [kind] * some, [v] * some, [n] * some, [f"v{v}"] * some]
+        table.upsert(pa.table(dict(zip(kinds, rows, strict=True))))
+
+    put(range(40), "+I", 5, 10)
+    put(range(5, 10), "-D", 6, 1)
+    table.delete([0, 1])
+    table.compact(full=True)
+    put(range(3, 30), "+I", 4, 100)
+    put(range(8, 12), "-U", 9, 7)
+    table.delete([20])
+    put(range(19, 22), "+U", 7, 1000)
+    assert plan_read(table.splits()).not_local is None
+    assert in_process(table) == of_spark(table)
+    assert in_process(table, columns=["n"]) == sorted(map(repr, table.to_df().select("n").toArrow().to_pylist()))
+    table.compact("resolve")
+    put(range(35, 45), "+I", 8, 3)
+    assert in_process(table) == of_spark(table)
 
 
 def test_no_jvm_is_started(tmp_path: Path) -> None:

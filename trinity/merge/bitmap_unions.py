@@ -1,11 +1,32 @@
-"""The names of Trinity's own functions in Spark that unite bitmaps; Spark has none."""
+"""Unions of serialized Roaring bitmaps, and the names of Trinity's functions for them in Spark, which has none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["BITMAP_UNIONS"]
+import pyarrow as pa
+
+__all__ = ["BITMAP_UNIONS", "bitmap_class", "united_bitmaps"]
 
 BITMAP_UNIONS: Final[Mapping[str, str]] = {"rbm32": "_trinity_rbm32_union", "rbm64": "_trinity_rbm64_union"}
 """Name of an aggregate function -> name of its union in Spark."""
+
+
+def united_bitmaps(name: str, lists: pa.Array) -> pa.Array:
+    """Return the union of each list of serialized bitmaps, of the function of some name; empty for NULL."""
+    bitmap = bitmap_class(name)
+    united = []
+    for serialized in lists.to_pylist():
+        whole = bitmap()
+        for one in serialized or ():
+            whole |= bitmap.deserialize(one)
+        united.append(whole.serialize())
+    return pa.array(united, pa.binary())
+
+
+def bitmap_class(name: str) -> Any:
+    """Return the library's class of the bitmaps of a function. Raises ImportError without the library."""
+    import pyroaring
+
+    return {"rbm32": pyroaring.BitMap, "rbm64": pyroaring.BitMap64}[name]

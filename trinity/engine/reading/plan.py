@@ -17,6 +17,7 @@ from trinity.engine.reading.local.limits import (
     NotLocal,
     compared_in_arrow,
     splits_are_own,
+    why_not_by_column,
     why_not_by_position,
 )
 from trinity.engine.reading.position_reads import PositionReadState
@@ -165,6 +166,9 @@ def plan_read(
     if spec is None or not tiers(files)[1]:
         return ReadPlan(splits, spec, files, key_filter, Way.SCAN, not_local)
     fold = FoldPlan.of(replace(splits, files=tuple(files)), spec)
+    if spec.by_column:
+        not_local = not_local or why_not_by_column(splits, spec, fold.log)
+        return ReadPlan(splits, spec, files, key_filter, Way.BY_COLUMN, not_local, None, fold)
     state = PositionReadState.of(splits, spec, remembered=remembered)
     if isinstance(state, NotLocal):
         return ReadPlan(splits, spec, files, key_filter, fold.way, not_local or state, None, fold)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["Keys", "compared_alike", "places_among", "rows_with_keys", "sorted_places"]
+__all__ = ["Keys", "compared_alike", "one_zero", "places_among", "rows_with_keys", "sorted_places"]
 
 _COMPARED_ALIKE: Final = frozenset(
     {
@@ -22,6 +22,8 @@ _COMPARED_ALIKE: Final = frozenset(
 )  # fmt: skip
 """Not FLOAT and DOUBLE, whose NaN and -0.0 Spark finds equal where Arrow does not, nor TIME, which has another unit."""
 
+_SPREAD: Final = 16
+"""Times their number up to which the range of integers may be wide for a table over it."""
 _NONE: Final = -1
 """Number of a value that is not among some."""
 
@@ -172,7 +174,7 @@ class _Others:
         return len(self.found)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        places = pc.index_in(column.combine_chunks(), value_set=self.found, skip_nulls=True)
+        places = pc.index_in(_whole(column), value_set=self.found, skip_nulls=True)
         numbers: np.ndarray = pc.fill_null(places, _NONE).to_numpy()
         return numbers.astype(np.int64)
 
@@ -187,7 +189,7 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
     """Return the distinct values of a column, and the number of each row's."""
     if _is_integer(column.type):
         return _distinct(_integers(column), _valid(column))
-    found = column.combine_chunks().dictionary_encode()
+    found = _whole(column).dictionary_encode()
     numbers = pc.fill_null(found.indices, _NONE).to_numpy().astype(np.int64)
     return _Others(found.dictionary), numbers
 
@@ -195,13 +197,33 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
 def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarray]:
     """Return the distinct ones of some integers that count, and the number of each; numpy.unique is slower."""
     places = np.flatnonzero(valid)
-    order = places[np.argsort(values[places])]
-    ranked = values[order]
+    counted = values[places]
+    numbers = np.full(len(values), _NONE)
+    low, high = (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
+    if high - low < _SPREAD * len(counted):  # a table over all of their range spares the sort
+        present = np.zeros(high - low + 1, bool)
+        present[counted - low] = True
+        numbers[places] = (np.cumsum(present) - 1)[counted - low]
+        return _Numbers(np.flatnonzero(present) + low), numbers
+    order = np.argsort(counted)
+    ranked = counted[order]
     first = np.ones(len(ranked), bool)
     first[1:] = ranked[1:] != ranked[:-1]
-    numbers = np.full(len(values), _NONE)
-    numbers[order] = np.cumsum(first) - 1
+    numbers[places[order]] = np.cumsum(first) - 1
     return _Numbers(ranked[first]), numbers
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return the values in one piece, floating-point ones as :func:`one_zero`."""
+    whole = column.combine_chunks()
+    return one_zero(whole) if pa.types.is_floating(whole.type) else whole
+
+
+def one_zero(values: pa.Array) -> pa.Array:
+    """Return floating-point numbers with 0.0 for -0.0, and with one NaN (K2)."""
+    return pc.if_else(
+        pc.is_nan(values), pa.scalar(float("nan"), values.type), pc.add(values, pa.scalar(0.0, values.type))
+    )
 
 
 def _is_integer(kind: pa.DataType) -> bool:

@@ -1,5 +1,6 @@
 """Aggregate functions (A3): their interface, Paimon's by name, and those that other packages add."""
 
+from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated
 from trinity.merge.functions.registry import (
     aggregate_function,
@@ -9,7 +10,9 @@ from trinity.merge.functions.registry import (
 
 __all__ = [
     "AggregateFunction",
+    "ColumnRows",
     "Field",
+    "Folded",
     "ListFunction",
     "aggregate_function",
     "aggregated",

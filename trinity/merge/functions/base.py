@@ -1,4 +1,4 @@
-"""The interface of an aggregate function (A3): Spark SQL over the row versions of one key. Entry points add others."""
+"""The interface of an aggregate function (A3) with its two forms: Spark SQL, and Arrow. Entry points add others."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+import numpy as np
 import pyarrow as pa
 
 from trinity.errors import ErrorCode
+from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
 
@@ -55,7 +57,8 @@ class Field:
 class AggregateFunction(ABC):
     """A function that folds the values of a column into one value (A1-A4).
 
-    A fold has two steps: :meth:`aggregate` is evaluated over the rows of a key, :meth:`result` over what it yields.
+    A fold in SQL has two steps: :meth:`aggregate` is evaluated over the rows of a key, :meth:`result` over what it
+    yields. :meth:`folded` does the same in Arrow, for all keys at once; tables with a function without it need Spark.
 
     Attributes:
         name: the value of the option ``aggregate-function``.
@@ -113,6 +116,14 @@ class AggregateFunction(ABC):
         """Return Spark SQL: false where the value is out of range, so that :meth:`result` would raise; None: never."""
         return None
 
+    def folded(self, rows: ColumnRows) -> Folded:
+        """Return the column's value for each key, in Arrow; equal, bit by bit, to what the SQL yields."""
+        raise NotImplementedError
+
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        """Return why :meth:`folded` cannot fold a column of this type with these options; None when it can."""
+        return "has no form in Arrow" if type(self).folded is AggregateFunction.folded else None
+
 
 class ListFunction(AggregateFunction):
     """A function of the values in fold order.
@@ -130,6 +141,10 @@ class ListFunction(AggregateFunction):
         """Return Spark SQL: true for the rows that are folded."""
         when = f"{field.when} AND {field.value} IS NOT NULL"
         return when if self.retractable else f"{when} AND NOT {field.retract}"
+
+    def counted(self, rows: ColumnRows) -> np.ndarray:
+        """Return the same as :meth:`counts`, in Arrow: the rows that are folded, key by key, in fold order."""
+        return rows.order.sorted(rows.with_value if self.retractable else rows.with_value & ~rows.retract)
 
     def result(self, field: Field, state: str) -> str:
         return f"CASE WHEN size({state}) > 0 THEN {self.fold(field, state)} END"

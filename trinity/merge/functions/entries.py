@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import ErrorCode
+from trinity.merge.arrow.entries import Entries
+from trinity.merge.arrow.order import FoldOrder, equal_codes, first_of_each, order_codes, tuple_codes
+from trinity.merge.arrow.rows import ColumnRows, Folded, picked, valid
 from trinity.merge.functions.base import Field, ListFunction
 from trinity.spi import DataType
 from trinity.syntax.quoting import quoted
@@ -82,6 +87,21 @@ class MergeMap(_Entries):
     def whole(self, entries: str) -> str:
         return f"map_from_entries({entries})"
 
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return _floating_key(kind.children[0])
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        entries = self._entries(rows)
+        maps = entries.values
+        kept = entries.put(equal_codes(maps.field("key")))
+        found = entries.lists(maps.take(pa.array(kept)), kept)
+        keys, items = found.values.field("key"), found.values.field("value")
+        kind = rows.values.type
+        return Folded(pa.MapArray.from_arrays(found.offsets, keys, items, kind, mask=found.is_null()))
+
+    def _entries(self, rows: ColumnRows) -> Entries:
+        return Entries.of(rows, self.counted(rows))
+
 
 class MergeMapWithKeytime(MergeMap):
     """The union of maps whose values are rows with a time: the newest time wins, and a NULL row removes its key.
@@ -99,12 +119,31 @@ class MergeMapWithKeytime(MergeMap):
         return _unknown_field(kind.children[1], (options["ts-field"],)) if "ts-field" in options else None
 
     def put(self, field: Field) -> str:
-        time = quoted(field.options.get("ts-field", field.type.children[1].fields[-1]))
+        time = quoted(_time_field(field.type.children[1], field.options))
         newer = f"IF(CAST(e.value.{time} AS STRING) > CAST(t.value.{time} AS STRING), e, t)"
         return (
             f"CASE WHEN e.value IS NULL THEN filter(b, t -> NOT ({self.same(field)})) "
             f"WHEN e.value.{time} IS NULL THEN b ELSE {_put('e', self.same(field), newer)} END"
         )
+
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        row = kind.children[1]
+        of = row.children[row.fields.index(_time_field(row, options))].name
+        if of not in ("string", "tinyint", "smallint", "int", "bigint"):
+            return f"compares times of type {of} as text"
+        return super().not_in_arrow(kind, options)
+
+    def _entries(self, rows: ColumnRows) -> Entries:
+        entries = super()._entries(rows)
+        times = entries.values.field("value")
+        gone = ~valid(times)
+        times = _field(times, _time_field(rows.type.children[1], rows.options)).cast(pa.string())
+        entries = replace(entries, retract=gone, newer=(order_codes(times), False))
+        return entries.among(gone | valid(times))
+
+
+def _time_field(row: DataType, options: Mapping[str, str]) -> str:
+    return options.get("ts-field", row.fields[-1])
 
 
 def nested_key(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -145,6 +184,19 @@ class _Nested(_Entries):
         key = nested_key(field.options)
         return " AND ".join(f"t.{quoted(k)} <=> e.{quoted(k)}" for k in key) if key else "t <=> e"
 
+    def _entries(self, rows: ColumnRows) -> Entries:
+        entries = Entries.of(rows, self.counted(rows))
+        counts = valid(entries.values)
+        if rows.options.get("nested-key-null-strategy", "merge").lower() == "ignore":
+            for name in nested_key(rows.options):
+                counts &= valid(_field(entries.values, name))
+        return entries.among(counts)
+
+    def _codes(self, entries: Entries, key: tuple[str, ...]) -> np.ndarray:
+        if not key:
+            return equal_codes(entries.values)
+        return tuple_codes([equal_codes(_field(entries.values, name)) for name in key])
+
 
 class NestedUpdate(_Nested):
     """Rows in one array: appended, or by ``nested-key`` put in the place of the row with their key."""
@@ -176,6 +228,17 @@ class NestedUpdate(_Nested):
             replaced = f"IF({new} >= {old}, e, t)"
         return _put("e", self.same(field), replaced, fits)
 
+    def folded(self, rows: ColumnRows) -> Folded:
+        entries, key = self._entries(rows), nested_key(rows.options)
+        sequence = _fields(rows.options, "nested-sequence-field")
+        if sequence:
+            entries = replace(entries, newer=(self._codes(entries, sequence), True))
+        limit = rows.options.get("count-limit")
+        entries = replace(entries, limit=int(limit) if limit else None)
+        codes = self._codes(entries, key) if key or entries.retract.any() else np.arange(len(entries.values))
+        kept = entries.put(codes) if key else entries.appended(codes)
+        return Folded(entries.lists(entries.values.take(pa.array(kept)), kept).cast(rows.values.type))
+
 
 class NestedPartialUpdate(_Nested):
     """Rows in one array by ``nested-key``; fields that are not NULL replace those of the row with their key."""
@@ -193,6 +256,30 @@ class NestedPartialUpdate(_Nested):
         names = field.type.children[0].fields
         merged = ", ".join(f"coalesce(e.{quoted(n)}, t.{quoted(n)}) AS {quoted(n)}" for n in names)
         return _put("e", self.same(field), f"struct({merged})")
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        entries = self._entries(rows)
+        codes = self._codes(entries, nested_key(rows.options))
+        firsts = first_of_each(entries.keys, codes)
+        row = np.empty(len(codes), np.int64)  # the number of the row that each entry belongs to
+        order = np.lexsort((codes, entries.keys))
+        row[order] = np.cumsum(np.isin(order, firsts)) - 1
+        by_row = FoldOrder(row, len(firsts))
+        fields = [picked(child, by_row.last(valid(child))) for child in entries.values.flatten()]
+        kind = entries.values.type
+        whole = pa.StructArray.from_arrays(fields, fields=[kind.field(n) for n in range(kind.num_fields)])
+        places = row[firsts]
+        return Folded(entries.lists(whole.take(pa.array(places)), firsts).cast(rows.values.type))
+
+
+def _field(rows: pa.StructArray, name: str) -> pa.Array:
+    """Return a field of some structs; NULL where the struct is."""
+    return pc.struct_field(rows, [rows.type.get_field_index(name)])
+
+
+def _floating_key(kind: DataType) -> str | None:
+    floating = any(name in str(kind) for name in ("float", "double"))
+    return "has floating-point keys" if floating else None
 
 
 def _fields(options: Mapping[str, str], option: str) -> tuple[str, ...]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.merge.arrow.order import equal_codes, first_of_each, order_codes
+from trinity.merge.arrow.rows import ColumnRows, Folded, lists
 from trinity.merge.functions.base import Field, ListFunction
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
@@ -14,8 +21,12 @@ __all__ = ["Collect", "ListAgg"]
 _VALUES: Final = "transform({rows}, x -> x.v)"
 
 
-def _distinct(field: Field) -> bool:
-    return field.options.get("distinct", "false").strip().lower() == "true"
+def _distinct(options: Mapping[str, str]) -> bool:
+    return options.get("distinct", "false").strip().lower() == "true"
+
+
+def _delimiter(options: Mapping[str, str]) -> str:
+    return options.get("list-agg-delimiter", ",")
 
 
 class ListAgg(ListFunction):
@@ -35,16 +46,44 @@ class ListAgg(ListFunction):
         return f"{super().counts(field)} AND {field.value} RLIKE {_NOT_BLANK}"
 
     def fold(self, field: Field, rows: str) -> str:
-        delimiter = field.options.get("list-agg-delimiter", ",")
+        delimiter = _delimiter(field.options)
         values = _VALUES.format(rows=rows)
-        if _distinct(field):
+        if _distinct(field.options):
             pattern = text_literal("\\Q" + delimiter.replace("\\E", "\\E\\\\E\\Q") + "\\E")
             tokens = f"flatten(transform({values}, t -> split(t, {pattern})))"
             values = f"array_distinct(filter({tokens}, t -> t RLIKE {_NOT_BLANK}))"
         return f"array_join({values}, {text_literal(delimiter)})"
 
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return "splits at an empty delimiter" if _distinct(options) and not _delimiter(options) else None
 
-_NOT_BLANK: Final = text_literal("[^ \\t\\n\\x0B\\f\\r]")
+    def folded(self, rows: ColumnRows) -> Folded:
+        found = self.counted(rows)
+        texts = rows.values.take(pa.array(found))
+        said = _not_blank(texts)
+        found, texts = found[said], texts.filter(pa.array(said))
+        keys = rows.order.keys[found]
+        there = np.bincount(keys, minlength=rows.order.count) > 0
+        if _distinct(rows.options):
+            keys, texts = self._distinct_parts(keys, texts, _delimiter(rows.options))
+        return Folded(pc.binary_join(lists(keys, texts, there), _delimiter(rows.options)))
+
+    def _distinct_parts(self, keys: np.ndarray, texts: pa.Array, delimiter: str) -> tuple[np.ndarray, pa.Array]:
+        parts = pc.split_pattern(texts, delimiter)
+        keys, texts = keys[pc.list_parent_indices(parts).to_numpy()], parts.flatten()
+        said = _not_blank(texts)
+        keys, texts = keys[said], texts.filter(pa.array(said))
+        first = first_of_each(keys, order_codes(texts))
+        return keys[first], texts.take(pa.array(first))
+
+
+def _not_blank(texts: pa.Array) -> np.ndarray:
+    found: np.ndarray = pc.match_substring_regex(texts, _A_CHARACTER).to_numpy(zero_copy_only=False)
+    return found
+
+
+_A_CHARACTER: Final = r"[^ \t\n\x0B\f\r]"
+_NOT_BLANK: Final = text_literal(_A_CHARACTER)
 """Java's \\S, spelled out: in other engines it has other blanks."""
 
 
@@ -64,12 +103,45 @@ class Collect(ListFunction):
     def fold(self, field: Field, rows: str) -> str:
         if not field.retracts:
             flat = f"flatten({_VALUES.format(rows=rows)})"
-            return f"array_distinct({flat})" if _distinct(field) else flat
+            return f"array_distinct({flat})" if _distinct(field.options) else flat
         added = "concat(coalesce(a, array()), x.v)"
-        if _distinct(field):
+        if _distinct(field.options):
             added = f"array_distinct({added})"
         place = "CAST(array_position(transform(b, t -> t <=> e), true) AS INT)"
         without = f"IF({place} = 0, b, concat(slice(b, 1, {place} - 1), slice(b, {place} + 1, size(b))))"
         removed = f"aggregate(x.v, a, (b, e) -> {without})"
         step = f"CASE WHEN NOT x.r THEN {added} WHEN a IS NULL THEN a ELSE {removed} END"
         return f"aggregate({rows}, CAST(NULL AS {field.type}), (a, x) -> CAST({step} AS {field.type}))"
+
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        floating = any(name in str(kind) for name in ("float", "double"))
+        return "compares floating-point numbers" if floating and _distinct(options) else None
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        found = self.counted(rows)
+        arrays = rows.values.take(pa.array(found))
+        row_of = pc.list_parent_indices(arrays).to_numpy()
+        elements, keys, retract = arrays.flatten(), rows.order.keys[found][row_of], rows.retract[found][row_of]
+        there = np.bincount(rows.order.keys[found[~rows.retract[found]]], minlength=rows.order.count) > 0
+        kept = np.arange(len(elements))
+        if rows.retract.any():
+            kept = _taken_back(keys, equal_codes(elements), retract, _distinct(rows.options))
+        elif _distinct(rows.options):
+            kept = first_of_each(keys, equal_codes(elements))
+        return Folded(lists(keys[kept], elements.take(pa.array(kept)), there).cast(rows.values.type))
+
+
+def _taken_back(keys: np.ndarray, codes: np.ndarray, retract: np.ndarray, distinct: bool) -> np.ndarray:
+    """Return the places of the elements that are left, one after the other: some take the first equal one back."""
+    left, now = np.ones(len(keys), bool), -1
+    for place, (key, code, back) in enumerate(zip(keys.tolist(), codes.tolist(), retract.tolist(), strict=True)):
+        if key != now:
+            there, now = defaultdict[int, deque[int]](deque), key
+        same = there[code]
+        if back or (distinct and same):
+            left[place] = False
+            if back and same:
+                left[same.popleft()] = False
+        else:
+            same.append(place)
+    return np.flatnonzero(left)

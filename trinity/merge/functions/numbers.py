@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from decimal import Context, Decimal
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.merge.arrow.products import integer_limits, steps_of
+from trinity.merge.arrow.rows import ColumnRows, Folded
+from trinity.merge.arrow.sums import decimals, digits_of, sums_of_digits, totals, whole
 from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated, ranged, unfit
 from trinity.spi import DataType
 
@@ -20,6 +25,7 @@ _WIDEST: Final = 38
 _MORE_DIGITS: Final = 10
 _PRODUCT_DIGITS: Final = 18
 """Beyond so many digits Spark's product of two decimals would lose some."""
+_EXACT: Final = Context(prec=200)
 
 
 class Sum(AggregateFunction):
@@ -63,6 +69,81 @@ class Sum(AggregateFunction):
         if _may_leave_decimal(field.type):
             return f"NOT {unfit(field, f'{state}.v', _overflowed(state))}"
         return None if field.type.name in (*_FLOATS, "bigint") else f"NOT {unfit(field, state)}"
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        order, among = rows.order, np.flatnonzero(rows.with_value)
+        keys, values = order.keys[among], rows.values.take(pa.array(among))
+        negative = rows.retract[among] if rows.retract.any() else None
+        none = np.bincount(keys, minlength=order.count) == 0
+        if rows.type.name in _FLOATS:
+            numbers = values.cast(pa.float64()).to_numpy()
+            numbers = numbers if negative is None else np.where(negative, -numbers, numbers)
+            sums = np.bincount(keys, numbers, minlength=order.count)
+            return Folded(pa.array(sums, mask=none).cast(rows.values.type, safe=False))
+        digits = sums_of_digits(digits_of(values), keys, order.count, negative)
+        if rows.type.name == "decimal":
+            return _decimal_sums(rows, digits, none, keys, values, negative)
+        sums, unfit = totals(digits)
+        if rows.type.name in _SMALL:
+            limits = integer_limits(rows.type)
+            unfit = (sums < limits.min) | (sums > limits.max)
+        found = pa.array(sums, mask=none | unfit).cast(rows.values.type)
+        return Folded(found, unfit, lambda key: str(whole(digits, key)))
+
+
+def _decimal_sums(
+    rows: ColumnRows,
+    digits: list[np.ndarray],
+    none: np.ndarray,
+    keys: np.ndarray,
+    values: pa.Array,
+    negative: np.ndarray | None,
+) -> Folded:
+    precision, scale = rows.type.arguments
+    sums, unfit = decimals(digits, scale)
+    if precision == _WIDEST:
+        unfit |= _beyond_digits(digits, unfit)
+    else:
+        limit = pa.scalar(Decimal(10) ** (precision - scale), pa.decimal128(_WIDEST, scale))
+        unfit |= pc.greater_equal(pc.abs(sums), limit).to_numpy(zero_copy_only=False)
+    overflowed = _overflowed_on_the_way(precision, keys, values, negative, len(none))
+    unfit |= overflowed
+    mask = pa.array(none | unfit)
+    found = pc.if_else(mask, pa.scalar(None, sums.type), sums).cast(rows.values.type)
+
+    def shown(key: int) -> str:
+        if overflowed[key]:
+            return "of many digits"
+        return format(Decimal(whole(digits, key)).scaleb(-scale, _EXACT), "f")
+
+    return Folded(found, unfit, shown)
+
+
+def _beyond_digits(digits: list[np.ndarray], beyond: np.ndarray) -> np.ndarray:
+    """Return True for sums of more than 38 digits, of those within 128 bits."""
+    near = np.flatnonzero(~beyond & (np.abs(digits[3]) >= (10**_WIDEST >> 96)))
+    found = np.zeros(len(beyond), bool)
+    found[near] = [abs(whole(digits, key)) >= 10**_WIDEST for key in near.tolist()]
+    return found
+
+
+def _overflowed_on_the_way(
+    precision: int, keys: np.ndarray, values: pa.Array, negative: np.ndarray | None, count: int
+) -> np.ndarray:
+    """Return True for keys whose sum of so many digits leaves 38 digits on the way, whatever comes later."""
+    found = np.zeros(count, bool)
+    if precision <= _WIDEST - _MORE_DIGITS:
+        return found
+    sizes = np.abs(values.cast(pa.float64()).to_numpy()) * 10.0**values.type.scale
+    near = np.bincount(keys, sizes, minlength=count) > 0.9 * 10.0**_WIDEST
+    for key in np.flatnonzero(near):  # of few keys, if of any
+        mine = np.flatnonzero(keys == key)
+        total = 0
+        for row in mine.tolist():
+            value = int(values[row].as_py().scaleb(values.type.scale, _EXACT))
+            total += -value if negative is not None and negative[row] else value
+            found[key] |= abs(total) >= 10**_WIDEST
+    return found
 
 
 def _in_halves(field: Field) -> bool:
@@ -138,6 +219,25 @@ class Product(ListFunction):
 
     def fits(self, field: Field, state: str) -> str | None:
         return None if _floating(field) else _once(self.fold(field, state), f"NOT {unfit(field, 'p.v', 'p.over')}")
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        # row by row: each step rounds, and what it yields is the next one's
+        steps, places = steps_of(rows.type), self.counted(rows)
+        values = steps.numbers(rows.values.take(pa.array(places)))
+        keys, retract = rows.order.keys[places].tolist(), rows.retract[places].tolist()
+        products: list[Any] = [None] * rows.order.count
+        over = np.zeros(rows.order.count, bool)
+        for key, value, taken_back in zip(keys, values, retract, strict=True):
+            so_far = products[key]
+            if over[key]:
+                if value == 0 and not taken_back:
+                    products[key], over[key] = abs(value), False
+            elif so_far is None:
+                products[key] = so_far if taken_back else value
+            else:
+                products[key] = steps.divided(so_far, value) if taken_back else steps.multiplied(so_far, value)
+                over[key] = products[key] is None
+        return steps.folded(products, over, rows.values.type)
 
 
 def _once(value: str, of: str) -> str:

@@ -1,7 +1,7 @@
 """Approximate counts and bitmaps, serialized as other tools read them.
 
-Sketches are Apache DataSketches', which Spark unites itself. Bitmaps are Roaring's portable format; Spark has nothing
-for them, so their union is the one fold that runs in Python, an Arrow batch of keys at a time.
+Sketches are Apache DataSketches', which Spark unites itself, into other bytes than the library for Python. Bitmaps are
+Roaring's portable format; Spark has nothing for them, so their union runs in Python, an Arrow batch of keys at a time.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trinity.errors import ErrorCode, TrinityError
-from trinity.merge.bitmap_unions import BITMAP_UNIONS
+from trinity.merge.arrow.rows import ColumnRows, Folded, lists, picked
+from trinity.merge.bitmap_unions import BITMAP_UNIONS, bitmap_class, united_bitmaps
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
 from trinity.spi import DataType
 
@@ -52,6 +56,9 @@ class _Serialized(AggregateFunction):
 
 class _Sketch(_Serialized):
     union: ClassVar[str]
+
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return "has a union whose bytes Spark's library alone writes"
 
     def aggregate(self, field: Field) -> str:
         # a union of nothing is an empty sketch, and the column is then NULL
@@ -94,25 +101,34 @@ class _Bitmap(_Serialized):
             f"CASE WHEN size({state}) > 1 THEN {BITMAP_UNIONS[self.name]}({state}) ELSE try_element_at({state}, 1) END"
         )
 
+    def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return None if find_spec("pyroaring") else "needs pip install 'trinity-merge[sketches]'"
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        among = rows.with_value & ~rows.retract
+        found = rows.order.sorted(among)
+        keys = rows.order.keys[found]
+        number = np.bincount(keys, minlength=rows.order.count)
+        united = united_bitmaps(self.name, lists(keys, rows.values.take(pa.array(found)), number > 1))
+        alone = picked(rows.values, rows.order.last(among))
+        return Folded(pc.if_else(pa.array(number > 1), united, alone))
+
+    def decoder(self) -> Callable[[bytes], object]:
+        _library("pyroaring")
+        decode: Callable[[bytes], object] = bitmap_class(self.name).deserialize
+        return decode
+
 
 class RoaringBitmap32(_Bitmap):
     """Union of 32-bit Roaring bitmaps."""
 
     name = "rbm32"
 
-    def decoder(self) -> Callable[[bytes], object]:
-        decode: Callable[[bytes], object] = _library("pyroaring").BitMap.deserialize
-        return decode
-
 
 class RoaringBitmap64(_Bitmap):
     """Union of 64-bit Roaring bitmaps."""
 
     name = "rbm64"
-
-    def decoder(self) -> Callable[[bytes], object]:
-        decode: Callable[[bytes], object] = _library("pyroaring").BitMap64.deserialize
-        return decode
 
 
 def _library(name: str) -> Any:

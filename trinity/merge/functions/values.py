@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+import numpy as np
+
+from trinity.merge.arrow.order import FoldOrder, order_codes
+from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
 from trinity.spi import DataType
 
@@ -31,6 +35,9 @@ class LastValue(_Placed):
     def aggregate(self, field: Field) -> str:
         return _at("max", field, _unless_retract(field), field.when)
 
+    def folded(self, rows: ColumnRows) -> Folded:
+        return _unless_retracted(rows, rows.order.last(rows.when))
+
 
 class LastNonNullValue(_Placed):
     """The last value that is not NULL; a retract of a value leaves NULL. The default of ``aggregation``."""
@@ -42,6 +49,9 @@ class LastNonNullValue(_Placed):
         when = f"{field.when} AND ({field.value} IS NOT NULL OR {field.explicit})"
         return _at("max", field, _unless_retract(field), when)
 
+    def folded(self, rows: ColumnRows) -> Folded:
+        return _unless_retracted(rows, rows.order.last(rows.with_value | (rows.when & rows.explicit)))
+
 
 class FirstValue(_Placed):
     """The first value, NULL too."""
@@ -50,6 +60,9 @@ class FirstValue(_Placed):
 
     def aggregate(self, field: Field) -> str:
         return _at("min", field, field.value, f"{field.when} AND NOT {field.retract}")
+
+    def folded(self, rows: ColumnRows) -> Folded:
+        return Folded(picked(rows.values, rows.order.first(rows.when & ~rows.retract)))
 
 
 class FirstNonNullValue(_Placed):
@@ -60,15 +73,23 @@ class FirstNonNullValue(_Placed):
     def aggregate(self, field: Field) -> str:
         return _at("min", field, field.value, f"{field.when} AND NOT {field.retract} AND {field.value} IS NOT NULL")
 
+    def folded(self, rows: ColumnRows) -> Folded:
+        return Folded(picked(rows.values, rows.order.first(rows.with_value & ~rows.retract)))
+
 
 def _unless_retract(field: Field) -> str:
     return f"IF({field.retract}, NULL, {field.value})" if field.retracts else field.value
+
+
+def _unless_retracted(rows: ColumnRows, chosen: np.ndarray) -> Folded:
+    return Folded(picked(rows.values, np.where((chosen < 0) | rows.retract[chosen], -1, chosen)))
 
 
 class _Extreme(AggregateFunction):
     commutes = True
     translates = True
     call: ClassVar[str]
+    largest: ClassVar[bool]
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         return "compares values, which this type does not allow" if kind.nested else None
@@ -77,12 +98,18 @@ class _Extreme(AggregateFunction):
         when = f"{field.when} AND NOT {field.retract}" if field.retracts else field.when
         return aggregated(f"{self.call}({field.value})", when)
 
+    def folded(self, rows: ColumnRows) -> Folded:
+        by_size = FoldOrder(rows.order.keys, rows.order.count, (order_codes(rows.values),))
+        among = rows.with_value & ~rows.retract
+        return Folded(picked(rows.values, by_size.last(among) if self.largest else by_size.first(among)))
+
 
 class Max(_Extreme):
     """The largest value; text and binary by bytes, NaN above every number (K3)."""
 
     name = "max"
     call = "max"
+    largest = True
 
 
 class Min(_Extreme):
@@ -90,6 +117,7 @@ class Min(_Extreme):
 
     name = "min"
     call = "min"
+    largest = False
 
 
 class _Logical(_Extreme):
@@ -102,6 +130,7 @@ class BoolAnd(_Logical):
 
     name = "bool_and"
     call = "bool_and"
+    largest = False
 
 
 class BoolOr(_Logical):
@@ -109,3 +138,4 @@ class BoolOr(_Logical):
 
     name = "bool_or"
     call = "bool_or"
+    largest = True

@@ -13,6 +13,7 @@ from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
@@ -41,6 +42,8 @@ class LocalExecutor:
         """
         if plan.not_local is not None:
             return plan.not_local
+        if plan.fold is not None and plan.fold.spec.by_column:
+            return self._folded_by_column(plan.fold)
         hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         return self._pages(plan, hidden)
@@ -73,6 +76,11 @@ class LocalExecutor:
                 shown = page if left is None else page.filter(pa.array(left[first:end]))
                 yield to_user_columns(shown, self.columns)
                 first = end
+
+    def _folded_by_column(self, fold: FoldPlan) -> Iterator[pa.RecordBatch]:
+        names = [column.name for column in self.columns]
+        for page in folded_rows(fold, names):
+            yield to_user_columns(page, self.columns)
 
     def log_winners(self, fold: FoldPlan) -> pa.Table | NotLocal:
         """Return the winner of each key of log, sidecar and runs, in storage form with ``DELETED`` and ``SINCE``.

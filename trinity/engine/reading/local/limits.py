@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from trinity.engine.not_local import NotLocal
+from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Origin, SplitSource
 
-__all__ = ["FOREIGN", "NotLocal", "compared_in_arrow", "splits_are_own", "why_not_by_position"]
+__all__ = ["FOREIGN", "NotLocal", "compared_in_arrow", "splits_are_own", "why_not_by_column", "why_not_by_position"]
 
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
@@ -33,6 +34,16 @@ def why_not_by_position(
         return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
     if sum(f.rows for f in base) > _MOST_ROWS:
         return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
+    if sum(f.rows for f in log) > _MOST_LOG:
+        return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
+    return None
+
+
+def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> NotLocal | None:
+    """Return why this process cannot fold the log of a version column by column; None when it can."""
+    unsaid = ColumnFold(splits.definition, spec).not_in_arrow()
+    if unsaid:
+        return NotLocal(", ".join(f"column '{column}' folds by {why}" for column, why in unsaid.items()))
     if sum(f.rows for f in log) > _MOST_LOG:
         return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
     return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trinity.merge.bitmap_unions import BITMAP_UNIONS
+from trinity.merge.bitmap_unions import BITMAP_UNIONS, united_bitmaps
 from trinity.merge.spec import MergeSpec
 
 if TYPE_CHECKING:
@@ -26,19 +26,8 @@ def register_bitmap_unions(spark: SparkSession, spec: MergeSpec) -> None:
 
 
 def _union(name: str) -> Callable[[Any], Any]:
-    kind = {"rbm32": "BitMap", "rbm64": "BitMap64"}[name]
-
     def union(lists: pa.Array) -> pa.Array:
-        import pyroaring
-
-        bitmap = getattr(pyroaring, kind)
-        united = []
-        for serialized in lists.to_pylist():
-            whole = bitmap()
-            for one in serialized or ():
-                whole |= bitmap.deserialize(one)
-            united.append(whole.serialize())
-        return pa.array(united, pa.binary())
+        return united_bitmaps(name, lists)
 
     union.__annotations__ = {"lists": pa.Array, "return": pa.Array}  # how arrow_udf tells one array to another
     return union

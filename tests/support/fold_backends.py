@@ -1,0 +1,159 @@
+"""The backends of the fold by column, side by side: row versions of a model in, merged rows out; no files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from trinity import Column, Session
+from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
+from trinity.engine.reading.view_dialects import translated
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_frame, spark_type
+from trinity.errors import TrinityError
+from trinity.hidden import ARRIVAL, VISIBLE
+from trinity.merge.arrow.by_column import ColumnFold as ArrowFold
+from trinity.merge.carried import carried_marks
+from trinity.merge.parse import merge_spec
+from trinity.merge.row_kinds import StoredKind
+from trinity.merge.sql.by_column import ColumnFold as SqlFold
+from trinity.merge.sql.rows import SqlRows
+from trinity.spi import CARRIED, ROW_KIND, TableDefinition, type_text
+from trinity_conformance.generate.engine_profiles import engine_rota
+from trinity_conformance.model.engine_model import EngineModel
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.tables import Version
+from trinity_conformance.play.traces import Change, Delete, History, Upsert
+
+__all__ = [
+    "BACKENDS",
+    "PROFILES",
+    "WRITES",
+    "written",
+    "cannot_say",
+    "definition_of",
+    "in_spark",
+    "spark_sql",
+    "stored",
+]
+
+
+def definition_of(shape: Shape, session: Session, name: str) -> TableDefinition:
+    columns = [Column(c.name, c.type, nullable=c.nullable) for c in shape.columns]
+    made = session.create_table(name, columns, primary_key=shape.key, properties=shape.options())
+    return made.definition
+
+
+def stored(definition: TableDefinition, versions: Iterable[Version]) -> pa.Table:
+    """Row versions as tables store them: what they carry, which columns that is, and their kind."""
+    rows = [
+        {
+            **_values(definition, v),
+            CARRIED: _carried(definition, v),
+            ROW_KIND: StoredKind.DELETED if v.deleted else None,
+        }
+        for v in versions
+    ]
+    fields = [column.to_arrow().with_nullable(True) for column in definition.visible]
+    return pa.Table.from_pylist(rows, pa.schema([*fields, (CARRIED, pa.string()), (ROW_KIND, pa.int8())]))
+
+
+def _values(definition: TableDefinition, version: Version) -> Mapping[str, Any]:
+    """NULL for what a version does not carry."""
+    spec = merge_spec(definition)
+    kept = {*spec.key, *spec.ordering} | set(version.named or version.row)
+    kind = {spec.row_kind: "+I"} if spec.row_kind and version.assigned else {}
+    return {name: value if name in kept else None for name, value in version.row.items()} | kind
+
+
+def _carried(definition: TableDefinition, version: Version) -> str | None:
+    if version.named is None:
+        return None
+    return carried_marks(definition, version.named, "1" if version.assigned else "+")
+
+
+def in_arrow(definition: TableDefinition, versions: pa.Table) -> pa.Table:
+    fold = ArrowFold(definition, merge_spec(definition))
+    return fold(fold.contributions(versions))
+
+
+def spark_sql(definition: TableDefinition, versions: pa.Schema, of: str = "versions") -> str:
+    """The fold as a Spark query over rows of some name, with ``ARRIVAL``."""
+    types = [(field.name, spark_type(type_text(field.type))) for field in versions]
+    fold = SqlFold(definition, merge_spec(definition))
+    rows = SqlRows(f"SELECT * FROM {of}", [*types, (ARRIVAL, "bigint")])
+    return fold(fold.contributions(rows)).where(VISIBLE).selectExpr(*(f"`{c.name}`" for c in definition.visible)).text
+
+
+def in_duckdb(definition: TableDefinition, versions: pa.Table) -> pa.Table:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("versions", versions.append_column(ARRIVAL, pa.array(range(len(versions)), pa.int64())))
+        try:
+            query = translated(spark_sql(definition, versions.schema), "duckdb")
+            return connection.sql(query).to_arrow_table()
+        except duckdb.InvalidInputException as error:
+            if "NUMERIC_VALUE_OUT_OF_RANGE" not in str(error):
+                raise
+            raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", str(error)) from error
+
+
+def in_spark(session: Session, folded: Sequence[tuple[TableDefinition, pa.Table]]) -> list[list[dict[str, Any]]]:
+    """Fold the row versions of several tables in one query; none of them may be out of range."""
+    wholes = []
+    for number, (definition, versions) in enumerate(folded):
+        register_bitmap_unions(session.spark, merge_spec(definition))
+        placed = versions.append_column(ARRIVAL, pa.array(range(len(versions)), pa.int64()))
+        arrow_frame(session.spark, placed).createOrReplaceTempView(f"versions_{number}")
+        query = spark_sql(definition, versions.schema, f"versions_{number}")
+        wholes.append(f"(SELECT collect_list(struct(*)) FROM ({query})) AS t{number}")
+    with pinned(session.spark):
+        [row] = session.spark.sql(f"SELECT {', '.join(wholes)}").toArrow().to_pylist()
+    for number in range(len(folded)):
+        session.spark.catalog.dropTempView(f"versions_{number}")
+    return list(row.values())
+
+
+def cannot_say(backend: str, definition: TableDefinition) -> Mapping[str, str]:
+    """Columns whose function a backend has no form of."""
+    spec = merge_spec(definition)
+    if backend == "arrow":
+        return ArrowFold(definition, spec).not_in_arrow()
+    return SqlFold(definition, spec).unsaid(backend)
+
+
+BACKENDS: Final[Mapping[str, Callable[[TableDefinition, pa.Table], pa.Table]]] = {
+    "arrow": in_arrow,
+    "duckdb": in_duckdb,
+}
+"""Backends that need no Spark, by name: the visible rows of row versions in arrival order. They raise TrinityError."""
+
+
+ONLY_SPARK = ("hll_sketch", "theta_sketch")
+"""Functions of whose results Spark alone writes the bytes."""
+WRITES = {"upsert": 7, "delete": 2, "change": 4}
+PROFILES = [
+    replace(profile, functions=tuple(f for f in profile.functions if f not in ONLY_SPARK))
+    for profile in map(engine_rota, range(91))
+    if profile.engine != "first-row"
+]
+"""Kinds of tables: each engine, function and way to delete, many times."""
+
+
+def written(history: History) -> EngineModel:
+    """The model after the writes of a history."""
+    model = EngineModel(history.shape)
+    for step in history.steps:
+        if isinstance(step, Upsert):
+            model.upsert(step.rows, step.txn, step.names)
+        elif isinstance(step, Delete) and step.condition is not None:
+            model.delete_where(step.condition)
+        elif isinstance(step, Delete):
+            model.delete_keys(model.key_form(key) for key in step.keys or ())
+        elif isinstance(step, Change):
+            model.change(step.statement)
+    return model

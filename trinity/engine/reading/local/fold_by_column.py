@@ -1,0 +1,125 @@
+"""Reads of tables whose engine folds column by column (partial-update, aggregation), by this process.
+
+Only keys of the log are folded, with their base rows, or with what compaction put aside of them (E3). All other base
+rows are merged rows as they are, and pass by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
+from trinity.engine.reading.data_files import reporting_unreadable_file
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.pruning import may_share_keys
+from trinity.hidden import ARRIVAL
+from trinity.merge.arrow.by_column import ColumnFold
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.row_kinds import StoredKind
+from trinity.merge.spec import MergeSpec
+from trinity.spi import ROW_KIND, DataFile, arrival_order
+from trinity.storage import stored_pages
+
+__all__ = ["FoldedKeys", "folded_rows", "live_pages"]
+
+
+def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Return the merged rows, some columns in storage form, in no order; what is kept are the rows of the log's keys.
+
+    Raises:
+        TrinityError: BAD_DATA naming a corrupt or missing file; NUMERIC_VALUE_OUT_OF_RANGE naming column and key (A4).
+    """
+    by_column = ColumnFold(fold.splits.definition, fold.spec, columns)
+    storage = pa.schema([f for f in fold.splits.storage if f.name in by_column.reads])
+    wanted = pa.schema([storage.field(name) for name in columns])
+    base, log = tiers(fold.splits.files)
+    touched = {file.path for file in may_share_keys(base, log, fold.splits.definition)}
+    keys = FoldedKeys.of(fold, storage)
+
+    def split(file: DataFile) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
+        if file.path not in touched:
+            return list(live_pages(file, wanted)), []
+        others, met = keys.split(live_pages(file, storage))
+        return [page.select(columns) for page in others], met
+
+    earlier = keys.aside()
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        for others, met in pool.map(split, base):
+            yield from others
+            earlier += [] if fold.spec.keeps_history else met  # else the sidecar has what they were folded from
+    found = by_column(by_column.contributions(pa.concat_tables([*earlier, keys.log])))
+    yield from found.select(columns).to_batches()
+
+
+@dataclass(frozen=True)
+class FoldedKeys:
+    """The log of a version, whose keys are folded.
+
+    Attributes:
+        fold: the plan.
+        storage: the columns that are read.
+        log: its rows, in arrival order.
+        keys: their keys.
+    """
+
+    fold: FoldPlan
+    storage: pa.Schema
+    log: pa.Table
+    keys: Keys
+
+    @classmethod
+    def of(cls, fold: FoldPlan, storage: pa.Schema) -> FoldedKeys:
+        """Read the log, several files at a time. Raises BAD_DATA naming a file that cannot be read."""
+        files = sorted(fold.log, key=arrival_order)
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            rows = list(pool.map(lambda file: pa.Table.from_batches(live_pages(file, storage), storage), files))
+        log = _folded_first(pa.concat_tables(rows), fold.spec)
+        return cls(fold, storage, log, Keys.of(log, fold.spec.key)[0])
+
+    def split(self, pages: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
+        """Return (rows whose keys are not folded, those whose are)."""
+        others, met = list[pa.RecordBatch](), list[pa.Table]()
+        for page in pages:
+            places = pa.array(self.keys.lookup(pa.Table.from_batches([page]))[0])
+            if len(places):
+                met.append(pa.Table.from_batches([page.take(places)]))
+                stays = np.ones(len(page), bool)
+                stays[places.to_numpy()] = False
+                page = page.filter(pa.array(stays))
+            others.append(page)
+        return others, met
+
+    def aside(self) -> list[pa.Table]:
+        """Return what the sidecar has of the folded keys, in arrival order."""
+        placed = self.storage.append(pa.field(ARRIVAL, pa.int64()))
+        met = [rows for file in self.fold.splits.sidecar for rows in self.split(live_pages(file, placed))[1]]
+        return [pa.concat_tables(met).sort_by(ARRIVAL).select(self.storage.names)] if met else []
+
+
+def _folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
+    """Put rows of the log that a compaction folded, and left there for a value out of range, before the others (A4)."""
+    if ROW_KIND not in log.column_names:
+        return log
+    kinds = log.column(ROW_KIND)
+    is_folded = pc.fill_null(pc.equal(kinds, pa.scalar(StoredKind.FOLDED, kinds.type)), False)
+    if not pc.any(is_folded).as_py():
+        return log
+    others = log.filter(pc.invert(is_folded))
+    return others if spec.keeps_history else pa.concat_tables([log.filter(is_folded), others])
+
+
+def live_pages(file: DataFile, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that are not deleted by position. Raises BAD_DATA naming it where it cannot be read."""
+    left, first = rows_left(file, NOTHING_HIDDEN), 0
+    with reporting_unreadable_file(file.path):
+        for page in stored_pages(file.path, storage):
+            end = first + page.num_rows
+            yield page if left is None else page.filter(pa.array(left[first:end]))
+            first = end

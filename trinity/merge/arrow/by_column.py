@@ -1,0 +1,269 @@
+"""The fold of the engines that merge column by column: partial-update (P1, G1-G7) and aggregation (E1), in Arrow.
+
+Rows are never moved once they are in fold order: each step is a mask, a number for each row, or the row of each key
+that a column takes its value from. Only functions whose every step depends on the one before go row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.errors import TrinityError
+from trinity.merge.arrow.groups import GroupFold
+from trinity.merge.arrow.keys import Keys, one_zero
+from trinity.merge.arrow.order import FoldOrder, order_codes
+from trinity.merge.arrow.removal import kept_after_removal
+from trinity.merge.arrow.rows import ColumnRows, Folded, picked
+from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
+from trinity.merge.functions import AggregateFunction, aggregate_function
+from trinity.merge.row_kinds import FoldKind, StoredKind
+from trinity.merge.spec import MergeSpec
+from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
+
+__all__ = ["ColumnFold", "Contributions"]
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Row versions in fold order, and those of them that still count.
+
+    Attributes:
+        rows: all of them.
+        kinds: a :class:`~trinity.merge.row_kinds.FoldKind` for each.
+        place: the fold order by key.
+        counted: True for the rows of a key from its last cut on. The cut is among them.
+    """
+
+    rows: pa.Table
+    kinds: np.ndarray
+    place: FoldOrder
+    counted: np.ndarray
+
+    @cached_property
+    def values(self) -> dict[str, pa.Array]:
+        """Column -> its values."""
+        return {name: self.rows.column(name).combine_chunks() for name in self.rows.column_names}
+
+
+@dataclass(frozen=True)
+class ColumnFold:
+    """The fold of one table's rows, as Arrow data.
+
+    Attributes:
+        definition: the table; its columns are stored under their names.
+        spec: its options.
+        columns: names of the visible columns that are wanted; None for all.
+    """
+
+    definition: TableDefinition
+    spec: MergeSpec
+    columns: Sequence[str] | None = None
+
+    @property
+    def reads(self) -> list[str]:
+        """The columns that the fold reads, as far as the table stores them."""
+        spec, wanted = self.spec, [column.name for column in self._wanted]
+        groups = [group for name in wanted if (group := spec.group_of(name))]
+        marks = [CARRIED, ROW_KIND, *([spec.row_kind] if spec.row_kind else [])]
+        sequences = [name for group in (*groups, *spec.remove_on_group) for name in group.sequence]
+        return list(dict.fromkeys((*spec.key, *spec.ordering, *marks, *sequences, *wanted)))
+
+    def not_in_arrow(self) -> dict[str, str]:
+        """Return wanted column -> why its function cannot be folded in Arrow, of those that cannot."""
+        found = {}
+        for column in self._wanted:
+            given = self.spec.functions.get(column.name)
+            function = aggregate_function(given.name) if given else None
+            if given and function and (why := function.not_in_arrow(parse_type(column.type), given.options)):
+                found[column.name] = f"{given.name} {why}"
+        return found
+
+    def contributions(self, versions: pa.Table) -> Contributions:
+        """Return the row versions in fold order.
+
+        Args:
+            versions: rows in arrival order, with the columns of :attr:`reads`; none has a NULL in its key.
+        """
+        spec = self.spec
+        kinds = self._kinds(versions)
+        if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
+            ignored = _is_retract(kinds) if spec.ignore_delete else kinds == FoldKind.RETRACT_UPDATE
+            versions, kinds = versions.filter(pa.array(~ignored)), kinds[~ignored]
+        if spec.ordering:
+            order = self._by_sequence(versions)
+            versions, kinds = versions.take(pa.array(order)), kinds[order]
+        keys, numbers = Keys.of(versions, spec.key)
+        place = FoldOrder(numbers, len(keys))
+        cut = place.last(kinds == FoldKind.CUT)
+        return Contributions(versions, kinds, place, np.arange(len(kinds)) >= cut[numbers])
+
+    def _kinds(self, versions: pa.Table) -> np.ndarray:
+        kinds = np.full(len(versions), FoldKind.ADD, np.int8)
+        if self.spec.row_kind:
+            said = pc.utf8_rtrim(versions.column(self.spec.row_kind).combine_chunks(), " ")
+            deleted = FoldKind.CUT if self.spec.remove_on_delete else FoldKind.RETRACT_DELETE
+            kinds[_true(pc.equal(said, "-D"))] = deleted
+            kinds[_true(pc.equal(said, "-U"))] = FoldKind.RETRACT_UPDATE
+        if ROW_KIND in versions.column_names:
+            stored = versions.column(ROW_KIND).combine_chunks()
+            kinds[_true(pc.equal(stored, pa.scalar(StoredKind.DELETED, stored.type)))] = FoldKind.CUT
+        return kinds
+
+    def _by_sequence(self, versions: pa.Table) -> np.ndarray:
+        """Return the fold order by sequence, then arrival; NULL loses either way (K3, U8)."""
+        codes = []
+        for name in self.spec.ordering:
+            values = versions.column(name).combine_chunks()
+            code = order_codes(values)
+            if self.spec.descending:
+                code = np.where(values.is_valid().to_numpy(zero_copy_only=False), ~code, np.iinfo(np.int64).min)
+            codes.append(code)
+        return np.lexsort(tuple(reversed(codes)))
+
+    def counting(self, given: Contributions) -> Contributions:
+        """Return the contributions without cuts, and without what a -D of a sequence group removed (D5)."""
+        counted = given.counted & (given.kinds != FoldKind.CUT)
+        if not (self.spec.remove_on_group and self.spec.row_kind):
+            return replace(given, counted=counted)
+        groups, values = self.spec.remove_on_group, given.values
+        return replace(given, counted=kept_after_removal(groups, values, given.place, given.kinds, counted).kept)
+
+    def __call__(self, given: Contributions) -> pa.Table:
+        """Fold :meth:`contributions` into the key columns and the wanted ones, a row for each visible key.
+
+        Raises:
+            TrinityError: NUMERIC_VALUE_OUT_OF_RANGE naming the column and the key (A4).
+        """
+        fold = _Fold(self, self.counting(given))
+        found = fold.columns()
+        self._refuse_unfit(found, fold)
+        visible = pa.array(np.flatnonzero(fold.visible))
+        names = list(dict.fromkeys((*self.spec.key, *found)))
+        key = fold.key
+        arrays = [(key[name] if name in key else found[name].values).take(visible) for name in names]
+        return pa.Table.from_arrays(arrays, schema=pa.schema([given.rows.schema.field(name) for name in names]))
+
+    def _refuse_unfit(self, found: dict[str, Folded], fold: _Fold) -> None:
+        for name, folded in found.items():
+            unfit = np.flatnonzero(fold.visible if folded.unfit is None else folded.unfit & fold.visible)
+            if folded.unfit is None or not len(unfit):
+                continue
+            number = int(unfit[0])
+            key = ", ".join(f"{k} = {fold.key[k][number].as_py()}" for k in self.spec.key)
+            kind = parse_type(self.definition.column(name).type)
+            raise TrinityError(
+                "NUMERIC_VALUE_OUT_OF_RANGE",
+                f"column '{name}' of the row with key ({key}): the aggregated value {folded.shown(number)} does not "
+                f"fit into {kind}. Rows that bring it back into range repair it (A4).",
+            )
+
+    @property
+    def _wanted(self) -> list[Column]:
+        return [c for c in self.definition.visible if self.columns is None or c.name in self.columns]
+
+
+class _Fold:
+    """The fold of some contributions that count."""
+
+    def __init__(self, of: ColumnFold, given: Contributions) -> None:
+        self.of, self.spec, self.given = of, of.spec, given
+        self.retract = _is_retract(given.kinds)
+        self.nothing = np.zeros(len(given.kinds), bool)
+        self.marks = given.values.get(CARRIED)
+        self.omits = self.marks is not None and self.marks.null_count < len(self.marks)
+        self.groups: dict[tuple[str, ...], GroupFold] = {}
+
+    @cached_property
+    def visible(self) -> np.ndarray:
+        """True for the keys of which a row is folded: an added one (D6)."""
+        given = self.given
+        added = given.counted & (given.kinds == FoldKind.ADD) if self.spec.folds_retracts else given.counted
+        return given.place.last(added) >= 0
+
+    @cached_property
+    def key(self) -> dict[str, pa.Array]:
+        """Key column -> its value for each key."""
+        rows = self.given.place.last(~self.nothing)
+        found = {name: picked(self.given.values[name], rows) for name in self.spec.key}
+        return {name: one_zero(v) if pa.types.is_floating(v.type) else v for name, v in found.items()}
+
+    def columns(self) -> dict[str, Folded]:
+        """Return wanted column -> its value for each key."""
+        found: dict[str, Folded] = {}
+        wanted = [column for column in self.of._wanted if column.name not in self.spec.key]
+        for group in self.spec.groups:
+            if any(column.name in group.columns and column.name not in self.spec.functions for column in wanted):
+                asked = {column.name for column in wanted} - set(self.spec.functions)
+                fold = replace(self._group(group), plain=tuple(c for c in group.protected if c in asked))
+                found |= {name: Folded(values) for name, values in fold.columns().items()}
+        return {c.name: found[c.name] if c.name in found else self._folded(c) for c in wanted}
+
+    def _group(self, group: SequenceGroup) -> GroupFold:
+        if group.sequence not in self.groups:
+            given, carries = self.given, self._carries if self.omits else None
+            self.groups[group.sequence] = GroupFold.of(
+                group, given.values, given.place, given.counted, self.retract, carries
+            )
+        return self.groups[group.sequence]
+
+    def _folded(self, column: Column) -> Folded:
+        spec, given, values = self.spec, self.given, self.given.values[column.name]
+        if column.name in spec.ordering and spec.engine is MergeEngine.AGGREGATION:  # of the last row, retract or not
+            return Folded(picked(values, given.place.last(given.counted)))
+        named = spec.functions.get(column.name, FieldFunction("last_non_null_value"))
+        function = aggregate_function(named.name)
+        assert function is not None
+        return function.folded(self._rows(column, named, function))
+
+    def _rows(self, column: Column, named: FieldFunction, function: AggregateFunction) -> ColumnRows:
+        given, group = self.given, self.spec.group_of(column.name)
+        when, order = given.counted, given.place
+        if group:
+            fold = self._group(group)
+            when, order = fold.part, fold.order
+        if self.omits and not (function.commutes and column.nullable):  # a sum takes no note of NULL
+            when = when & self._carries(column.name)
+        retract = self.retract
+        if named.ignore_retract or self._unmoved_by_retracts(column, group):
+            when, retract = when & ~retract, self.nothing
+        return ColumnRows(
+            name=column.name,
+            type=parse_type(column.type),
+            values=given.values[column.name],
+            order=order,
+            when=when,
+            retract=retract,
+            explicit=self._marked(column.name, "1") if self.omits else self.nothing,
+            options=named.options,
+        )
+
+    def _unmoved_by_retracts(self, column: Column, group: SequenceGroup | None) -> bool:
+        """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
+        return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
+
+    def _carries(self, name: str) -> np.ndarray:
+        return ~self._marked(name, "0")
+
+    def _marked(self, name: str, mark: str) -> np.ndarray:
+        """Return True for rows whose mark of a column is this one."""
+        assert self.marks is not None
+        place = self.of.definition.ever.index(self.of.definition.column(name))
+        marks = pc.utf8_slice_codeunits(self.marks, place, place + 1)
+        return _true(pc.equal(marks, mark))
+
+
+def _is_retract(kinds: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (kinds == FoldKind.RETRACT_UPDATE) | (kinds == FoldKind.RETRACT_DELETE)
+    return found
+
+
+def _true(condition: pa.Array) -> np.ndarray:
+    """Return True where a condition is true, and not NULL."""
+    found: np.ndarray = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
+    return found

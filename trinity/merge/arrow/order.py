@@ -1,0 +1,143 @@
+"""The order of row versions by Arrow values, as numbers that compare as the values do (K2, K3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.merge.arrow.keys import one_zero
+
+__all__ = ["FoldOrder", "equal_codes", "first_of_each", "order_codes", "tuple_codes"]
+
+_LEAST: Final = np.iinfo(np.int64).min
+_MOST: Final = np.iinfo(np.int64).max
+_NO_ROW: Final = -1
+
+
+def order_codes(values: pa.Array) -> np.ndarray:
+    """Return a BIGINT for each value of a primitive type, larger for larger ones.
+
+    NULL is smallest, NaN is above every number, and -0.0 equals 0.0; text and binary compare by bytes.
+    """
+    whole = _as_integers(values)
+    if whole is None:
+        return _ranked(values)
+    if not values.null_count:
+        return whole
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    if not valid.any() or whole[valid].min() > _LEAST:
+        return np.where(valid, whole, _LEAST)
+    return _ranked(values)
+
+
+def _as_integers(values: pa.Array) -> np.ndarray | None:
+    kind = values.type
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_floating(kind):
+        bits = one_zero(values.cast(pa.float64())).fill_null(0.0).to_numpy().view(np.int64)
+        ascending: np.ndarray = bits ^ ((bits >> 63) & _MOST)
+        return ascending
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        values = values.view(pa.int32())
+    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        values = values.view(pa.int64())
+    elif not pa.types.is_signed_integer(kind):
+        return None
+    whole: np.ndarray = values.cast(pa.int64()).fill_null(0).to_numpy()
+    return whole
+
+
+def _ranked(values: pa.Array) -> np.ndarray:
+    distinct = values.dictionary_encode()
+    ranks = np.empty(len(distinct.dictionary) + 1, np.int64)
+    ranks[pc.array_sort_indices(distinct.dictionary).to_numpy()] = np.arange(len(distinct.dictionary))
+    ranks[_NO_ROW] = _LEAST
+    found: np.ndarray = ranks[distinct.indices.fill_null(_NO_ROW).to_numpy()]
+    return found
+
+
+def tuple_codes(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return a number from 0 on for each tuple of numbers, compared left to right; equal ones have the same."""
+    order = np.lexsort(tuple(reversed(parts)))
+    new = np.zeros(len(order), bool)
+    for part in parts:
+        new[1:] |= part[order[1:]] != part[order[:-1]]
+    codes = np.empty(len(order), np.int64)
+    codes[order] = np.cumsum(new)
+    return codes
+
+
+def equal_codes(values: pa.Array) -> np.ndarray:
+    """Return a number for each value of any type but maps, the same for equal ones; NULL equals NULL."""
+    if pa.types.is_struct(values.type):
+        children = [equal_codes(child) for child in values.flatten()]
+        return tuple_codes([values.is_valid().to_numpy(zero_copy_only=False), *children])
+    if pa.types.is_list(values.type):
+        return _equal_lists(values)
+    return order_codes(values)
+
+
+def _equal_lists(values: pa.Array) -> np.ndarray:
+    elements = equal_codes(values.flatten()).tolist()
+    lengths = pc.list_value_length(values).to_pylist()
+    found, numbers, end = list[int](), dict[tuple[int, ...] | None, int](), 0
+    for length in lengths:
+        first, end = end, end + (length or 0)
+        one = None if length is None else tuple(elements[first:end])
+        found.append(numbers.setdefault(one, len(numbers)))
+    return np.array(found, np.int64)
+
+
+def first_of_each(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the places at which a number comes up first among those of its key, ascending."""
+    order = np.lexsort((codes, keys))
+    first = np.ones(len(order), bool)
+    first[1:] = (keys[order[1:]] != keys[order[:-1]]) | (codes[order[1:]] != codes[order[:-1]])
+    return np.sort(order[first])
+
+
+@dataclass(frozen=True)
+class FoldOrder:
+    """The order of the row versions of each key: by some numbers, then as they come (A2).
+
+    Attributes:
+        keys: the number of each row's key.
+        count: the number of keys.
+        codes: numbers of all rows, compared left to right.
+    """
+
+    keys: np.ndarray
+    count: int
+    codes: tuple[np.ndarray, ...] = ()
+
+    def last(self, among: np.ndarray) -> np.ndarray:
+        """Return the last row of each key for which a mask is true; -1 where there is none."""
+        return self._end(among, np.maximum, _LEAST)
+
+    def first(self, among: np.ndarray) -> np.ndarray:
+        """Return the first row of each key for which a mask is true; -1 where there is none."""
+        return self._end(among, np.minimum, _MOST)
+
+    def _end(self, among: np.ndarray, better: np.ufunc, worst: int) -> np.ndarray:
+        rows = np.flatnonzero(among)
+        for codes in self.codes:
+            best, mine = np.full(self.count, worst), codes[rows]
+            better.at(best, self.keys[rows], mine)
+            rows = rows[best[self.keys[rows]] == mine]
+        if better is np.minimum:
+            rows = rows[::-1]
+        found = np.full(self.count, _NO_ROW)
+        found[self.keys[rows]] = rows  # of several rows of a key the last one stays
+        return found
+
+    def sorted(self, among: np.ndarray) -> np.ndarray:
+        """Return the rows for which a mask is true, key by key, in order."""
+        rows = np.flatnonzero(among)
+        by = [codes[rows] for codes in reversed(self.codes)]
+        return rows[np.lexsort((*by, self.keys[rows]))] if by else rows[np.argsort(self.keys[rows], kind="stable")]

@@ -1,0 +1,140 @@
+"""The steps of a product as Spark's types make them: integers exact to 38 digits, decimals rounded half up, DOUBLE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.merge.arrow.rows import Folded
+from trinity.spi import DataType, arrow_type
+
+__all__ = ["Steps", "integer_limits", "steps_of"]
+
+_WIDEST: Final = 38
+_EXACT: Final = Context(prec=200)
+
+
+class Steps(Protocol):
+    """The arithmetic of one type; None stands for a result that is out of range."""
+
+    def numbers(self, values: pa.Array) -> list[Any]:
+        """Return values as the steps take them."""
+        ...
+
+    def multiplied(self, product: Any, factor: Any) -> Any:
+        """Return the product with a further factor."""
+        ...
+
+    def divided(self, product: Any, factor: Any) -> Any:
+        """Return the product without a factor."""
+        ...
+
+    def folded(self, products: Sequence[Any], over: np.ndarray, kind: pa.DataType) -> Folded:
+        """Return the column's values out of the products, None for none."""
+        ...
+
+
+def steps_of(kind: DataType) -> Steps:
+    """Return the arithmetic of a column's type."""
+    if kind.name in ("float", "double"):
+        return _Floating()
+    return _Fixed(*kind.arguments) if kind.name == "decimal" else _Whole(integer_limits(kind))
+
+
+def integer_limits(kind: DataType) -> np.iinfo[Any]:
+    """Return the range of a type of integers; formats may store them in a wider one."""
+    return np.iinfo(arrow_type(str(kind)).to_pandas_dtype())
+
+
+class _Floating:
+    def numbers(self, values: pa.Array) -> list[Any]:
+        return list(values.cast(pa.float64()).to_pylist())
+
+    def multiplied(self, product: float, factor: float) -> float:
+        return product * factor
+
+    def divided(self, product: float, factor: float) -> float | None:
+        return product / factor if factor else None
+
+    def folded(self, products: Sequence[Any], over: np.ndarray, kind: pa.DataType) -> Folded:
+        return Folded(pa.array(products, pa.float64()).cast(kind, safe=False))
+
+
+class _Whole:
+    """Integers, in DECIMAL(38,0)."""
+
+    quotient_digits: Final = 32
+    """Spark's quotient of DECIMAL(38,0) and DECIMAL(20,0) is a DECIMAL(38,6)."""
+
+    def __init__(self, limits: np.iinfo[Any]) -> None:
+        self.limits = limits
+
+    def numbers(self, values: pa.Array) -> list[Any]:
+        return list(values.to_pylist())
+
+    def multiplied(self, product: int, factor: int) -> int | None:
+        return _within(product * factor, _WIDEST)
+
+    def divided(self, product: int, factor: int) -> int | None:
+        if not factor:
+            return None
+        size = abs(product) // abs(factor)
+        return _within(size if (product < 0) == (factor < 0) else -size, self.quotient_digits)
+
+    def folded(self, products: Sequence[Any], over: np.ndarray, kind: pa.DataType) -> Folded:
+        limits = self.limits
+        outside = [p is not None and not limits.min <= p <= limits.max for p in products]
+        values = pa.array([None if out else p for p, out in zip(products, outside, strict=True)], kind)
+        return Folded(values, over | np.array(outside, bool), lambda key: _text(products[key], str))
+
+
+class _Fixed:
+    """Decimals, as integers of the column's scale, in a DECIMAL that still multiplies exactly by a value."""
+
+    def __init__(self, precision: int, scale: int) -> None:
+        self.precision, self.scale = precision, scale
+        self.kept = _WIDEST - 1 - precision
+        self.quotient_scale = max(precision + 1, 6)
+
+    def numbers(self, values: pa.Array) -> list[Any]:
+        return [int(value.scaleb(self.scale, _EXACT)) for value in values.to_pylist()]
+
+    def multiplied(self, product: int, factor: int) -> int | None:
+        return _within(_half_up(product * factor, 10**self.scale), self.kept)
+
+    def divided(self, product: int, factor: int) -> int | None:
+        if not factor:
+            return None
+        # Spark rounds to 38 places, to those of the quotient's type, then to the column's
+        exact = _half_up(product * 10**_WIDEST * (1 if factor > 0 else -1), abs(factor))
+        quotient = _within(_half_up(exact, 10 ** (_WIDEST - self.quotient_scale)), _WIDEST)
+        if quotient is None:
+            return None
+        return _within(_half_up(quotient, 10 ** (self.quotient_scale - self.scale)), self.kept)
+
+    def folded(self, products: Sequence[Any], over: np.ndarray, kind: pa.DataType) -> Folded:
+        outside = [p is not None and abs(p) >= 10**self.precision for p in products]
+        whole = [None if p is None or out else self._number(p) for p, out in zip(products, outside, strict=True)]
+        shown = lambda key: _text(products[key], lambda p: format(self._number(p), "f"))  # noqa: E731
+        return Folded(pa.array(whole, kind), over | np.array(outside, bool), shown)
+
+    def _number(self, product: int) -> Decimal:
+        return Decimal(product).scaleb(-self.scale, _EXACT)
+
+
+def _within(value: int, digits: int) -> int | None:
+    return value if abs(value) < 10**digits else None
+
+
+def _half_up(value: int, by: int) -> int:
+    """Return a quotient, its half rounded away from zero."""
+    size = (2 * abs(value) + by) // (2 * by)
+    return size if value >= 0 else -size
+
+
+def _text(product: Any, of: Any) -> str:
+    return "of many digits" if product is None else of(product)

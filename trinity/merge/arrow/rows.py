@@ -1,0 +1,89 @@
+"""The row versions that a fold in Arrow works on, as the function of one column sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.merge.arrow.order import FoldOrder
+from trinity.spi import DataType
+
+__all__ = ["ColumnRows", "Folded", "lists", "picked", "valid"]
+
+
+@dataclass(frozen=True)
+class ColumnRows:
+    """The row versions of all keys as the function of one column sees them; masks have an entry for each row.
+
+    Attributes:
+        name: the column.
+        type: its type.
+        values: its values.
+        order: fold order of the rows.
+        when: True for rows that carry the column (P1).
+        retract: True for retracts that reach it.
+        explicit: True for rows that set the column even to NULL: those that SQL UPDATE wrote.
+        options: the function's options.
+    """
+
+    name: str
+    type: DataType
+    values: pa.Array
+    order: FoldOrder
+    when: np.ndarray
+    retract: np.ndarray
+    explicit: np.ndarray
+    options: Mapping[str, str]
+
+    @cached_property
+    def with_value(self) -> np.ndarray:
+        """True for rows that carry a value other than NULL."""
+        found: np.ndarray = self.when & valid(self.values)
+        return found
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A column's value for each key.
+
+    Attributes:
+        values: the values, in the column's type; NULL where no row had one.
+        unfit: True for keys whose value is out of range (A4); None where there are none.
+        shown: number of such a key -> its value as text.
+    """
+
+    values: pa.Array
+    unfit: np.ndarray | None = None
+    shown: Callable[[int], str] = str
+
+
+def valid(values: pa.Array) -> np.ndarray:
+    """Return True for each value that is not NULL."""
+    if not values.null_count:
+        return np.ones(len(values), bool)
+    found: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def picked(values: pa.Array, rows: np.ndarray) -> pa.Array:
+    """Return the values of some rows; NULL for -1."""
+    missing = rows < 0
+    return values.take(pa.array(rows, mask=missing) if missing.any() else pa.array(rows))
+
+
+def lists(keys: np.ndarray, elements: pa.Array, there: np.ndarray) -> pa.ListArray:
+    """Return a list for each key.
+
+    Args:
+        keys: ascending, the number of the key of each element.
+        elements: the elements.
+        there: for each key False where its list is NULL.
+    """
+    offsets = np.zeros(len(there) + 1, np.int64)
+    np.cumsum(np.bincount(keys, minlength=len(there)), out=offsets[1:])
+    mask = None if there.all() else pa.array(~there)
+    return pa.ListArray.from_arrays(pa.array(offsets).cast(pa.int32()), elements, mask=mask)

@@ -1,0 +1,76 @@
+"""Exact sums of integers and decimals by key, in halves and quarters that no number of rows makes overflow (A4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["decimals", "digits_of", "sums_of_digits", "totals", "whole"]
+
+_DIGIT: Final = 32
+_BASE: Final = 1 << _DIGIT
+_EXACT_ROWS: Final = 1 << 20
+"""So many numbers of 32 bits add up to less than 2 ** 53, below which numpy's sums by key, in DOUBLE, are exact."""
+
+
+def digits_of(values: pa.Array) -> list[np.ndarray]:
+    """Return the digits, to the base 2 ** 32, of integers or decimals that are not NULL: the last one has the sign."""
+    if pa.types.is_decimal(values.type):
+        start = values.offset
+        words = np.frombuffer(values.buffers()[1], "<u4").reshape(-1, 4)[start : start + len(values)]
+        return [*(words[:, n].astype(np.int64) for n in range(3)), words[:, 3].view("<i4").astype(np.int64)]
+    found = values.cast(pa.int64()).to_numpy()
+    if values.type != pa.int64():
+        return [found]
+    return [found & (_BASE - 1), found >> _DIGIT]
+
+
+def sums_of_digits(
+    digits: Sequence[np.ndarray], keys: np.ndarray, count: int, negative: np.ndarray | None
+) -> list[np.ndarray]:
+    """Return the digits of the sum of each key, carried: all but the last are from 0 on and below the base.
+
+    Args:
+        digits: those of the values.
+        keys: the number of the key of each value.
+        count: the number of keys.
+        negative: True for values that are subtracted.
+    """
+    found = [_sums(digit if negative is None else np.where(negative, -digit, digit), keys, count) for digit in digits]
+    for n in range(len(found) - 1):
+        found[n + 1] += found[n] >> _DIGIT
+        found[n] &= _BASE - 1
+    return found
+
+
+def _sums(values: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
+    total = np.zeros(count, np.int64)
+    for first in range(0, len(values), _EXACT_ROWS):
+        part = slice(first, first + _EXACT_ROWS)
+        total += np.bincount(keys[part], values[part], minlength=count).astype(np.int64)
+    return total
+
+
+def whole(digits: Sequence[np.ndarray], key: int) -> int:
+    """Return the sum of one key."""
+    return sum(int(digit[key]) << (_DIGIT * n) for n, digit in enumerate(digits))
+
+
+def totals(digits: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (sums as BIGINT, True where one does not fit)."""
+    if len(digits) == 1:
+        return digits[0], np.zeros(len(digits[0]), bool)
+    low, high = digits
+    beyond = (high < -(_BASE >> 1)) | (high >= _BASE >> 1)
+    return (high << _DIGIT) | low, beyond
+
+
+def decimals(digits: Sequence[np.ndarray], scale: int) -> tuple[pa.Array, np.ndarray]:
+    """Return (sums of 38 digits, True where one does not fit into 128 bits)."""
+    beyond = (digits[3] < -(_BASE >> 1)) | (digits[3] >= _BASE >> 1)
+    words = np.stack([digit.astype(np.uint64).astype("<u4") for digit in digits], axis=1)
+    buffer = pa.py_buffer(np.ascontiguousarray(words).tobytes())
+    return pa.Array.from_buffers(pa.decimal128(38, scale), len(digits[0]), [None, buffer]), beyond
