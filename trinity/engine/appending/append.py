@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,14 @@ from trinity.calls import STOPPED, is_stopped
 from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.appending.python_rows import with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
+from trinity.engine.executes import executed
+from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.remote import check_mode, is_remote
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, arrow_schema
 from trinity.engine.target import Target
 from trinity.engine.values.defaults import default_values
+from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
@@ -168,18 +171,43 @@ def checked_txn(txn: TransactionId) -> TransactionId:
 
 def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[bytes]:
     """Run the append sinks over ``data`` and return their fragments; commit nothing."""
-    if insert.definition.checks and not is_spark_frame(data):  # only Spark evaluates conditions
-        data = source_frame(table.session.spark, data)
     if is_spark_frame(data):
-        from trinity.spark_names import StructType
+        return _written_by_spark(table, insert, data)
+    if not insert.definition.checks:
+        return _written_here(table, insert, data)
+    return executed(
+        table.session,
+        f"An append to '{table.name}'",
+        lambda: _written_checked(table, insert, data),
+        lambda: _written_by_spark(table, insert, source_frame(table.session.spark, data)),
+        arrow=True,
+    )
 
-        given = StructType([f for f in data.schema if f.name != REFUSAL])
-        conformer = _conformer(table, insert, arrow_schema(given))
-        data = _checked_rows(table, insert, data)
-        return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
+
+def _written_checked(table: Target, insert: InsertTableHandle, data: Any) -> list[bytes] | NotLocal:
+    checks = _checks(table, insert)
+    return checks if isinstance(checks, NotLocal) else _written_here(table, insert, data, checks.check)
+
+
+def _checks(table: Target, insert: InsertTableHandle) -> LocalChecks | NotLocal:
+    return LocalChecks.of(insert.definition, str(table.name), lambda: table.session.timezone)
+
+
+def _written_here(
+    table: Target, insert: InsertTableHandle, data: Any, check: Callable[[pa.RecordBatch], None] | None = None
+) -> list[bytes]:
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)
-    return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer), reader)
+    return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer, check), reader)
+
+
+def _written_by_spark(table: Target, insert: InsertTableHandle, data: DataFrame) -> list[bytes]:
+    from trinity.spark_names import StructType
+
+    given = StructType([f for f in data.schema if f.name != REFUSAL])
+    conformer = _conformer(table, insert, arrow_schema(given))
+    data = _checked_rows(table, insert, data)
+    return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
 
 
 def check_columns(table: Target, given: pa.Schema, *, evolve: bool = False) -> None:
@@ -196,14 +224,32 @@ def check_rows(table: Target, data: pa.Table) -> None:
     """Raise what an append of the data would raise; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     conformer = _conformer(table, insert, data.schema)
-    for page in data.to_batches():
-        conformer.conform(page)
+    pages = [conformer.conform(page) for page in data.to_batches()]
     if insert.definition.checks and data.num_rows:
-        from trinity.calls.spark import spark_errors
+        executed(
+            table.session,
+            f"A check of rows for '{table.name}'",
+            lambda: _checked_here(table, insert, pages),
+            lambda: _checked_by_spark(table, insert, data),
+            arrow=True,
+        )
 
-        with spark_errors():
-            found = _checked_rows(table, insert, arrow_frame(table.session.spark, data)).toArrow()
-        raise_refusal(found.column(REFUSAL).combine_chunks())
+
+def _checked_here(table: Target, insert: InsertTableHandle, pages: Sequence[pa.RecordBatch]) -> NotLocal | None:
+    checks = _checks(table, insert)
+    if isinstance(checks, NotLocal):
+        return checks
+    for page in pages:
+        checks.check(page)
+    return None
+
+
+def _checked_by_spark(table: Target, insert: InsertTableHandle, data: pa.Table) -> None:
+    from trinity.calls.spark import spark_errors
+
+    with spark_errors():
+        found = _checked_rows(table, insert, arrow_frame(table.session.spark, data)).toArrow()
+    raise_refusal(found.column(REFUSAL).combine_chunks())
 
 
 def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> DataFrame:

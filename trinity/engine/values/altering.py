@@ -61,14 +61,17 @@ def _demand(target: Target, splits: SplitSource, change: evolve.Change, violated
 
     The rows of ``splits`` are checked before the commit, and those of a newer version within it.
     """
-    from trinity.engine.reading.merged_read import merged_read
+    from trinity.engine.reading.arrow_read import arrow_rows
 
     looked: tuple[str, int] | None = None
 
     def look(splits: SplitSource) -> None:
         nonlocal looked
         seen, looked = looked, (splits.definition.id, splits.version)
-        if looked != seen and not merged_read(target.session.spark, splits).where(violated).isEmpty():
+        if (
+            looked != seen
+            and arrow_rows(target.session, splits, [splits.definition.visible[0].name], violated, 1).num_rows
+        ):
             raise TrinityError("CONSTRAINT_VIOLATION", refusal)
 
     def look_again(definition: TableDefinition) -> TableDefinition:

@@ -1,10 +1,12 @@
-"""Checks of a table's definition that need Spark: of its types, DEFAULTs and CHECKs."""
+"""Checks of a table's definition: of its types, DEFAULTs and CHECKs, by Spark where this process does not know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from trinity.engine.not_local import NotLocal
+from trinity.engine.values.local_checks import LocalChecks, no_zone
 from trinity.spi import TableDefinition
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) 
         from trinity.engine.values.defaults import check_defaults
 
         check_defaults(definition, spark)
-    if definition.checks:
+    if definition.checks and isinstance(LocalChecks.of(definition, definition.full_name, no_zone), NotLocal):
         from trinity.engine.values.check_constraints import analyse_checks
 
         analyse_checks(spark(), definition)

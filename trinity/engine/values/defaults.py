@@ -10,8 +10,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.depth import room
+from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.expressions import check_constant
 from trinity.engine.spark.settings import pinned
+from trinity.engine.values.local_checks import constant_of
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, arrow_type
 from trinity.syntax.spark_tree import spark_tree
@@ -33,7 +35,7 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
         TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; Spark's error for an expression that it
             cannot evaluate.
     """
-    given = [c for c in definition.visible if c.default is not None and _plain_value(c) is _OTHER]
+    given = [c for c in definition.visible if c.default is not None and _known_value(c) is _OTHER]
     if not given:
         return
     from trinity.calls.spark import spark_errors
@@ -61,7 +63,7 @@ def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
     """
     if column.default is None:
         return "NULL"
-    if _plain_value(column) is _OTHER:
+    if _known_value(column) is _OTHER:
         with pinned(spark()):
             check_constant(spark(), column.default, f"DEFAULT of column '{column.name}'")
     return f"(\n{column.default}\n)"  # it may end in a comment
@@ -70,7 +72,7 @@ def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
 def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession]) -> dict[str, Any]:
     """Return column name -> value of its DEFAULT, for the columns that have one.
 
-    Plain literals and the current time are known without Spark; Spark evaluates any other constant expression.
+    Spark evaluates what this process does not: :mod:`trinity.engine.expressions` says what that is.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS when a default cannot be evaluated; as :func:`default_text`.
@@ -79,7 +81,7 @@ def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession])
 
 
 def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
-    if (known := _plain_value(column)) is not _OTHER:
+    if (known := _known_value(column)) is not _OTHER:
         return known
     from trinity.spark_names import PySparkException
 
@@ -92,6 +94,17 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
         raise TrinityError(
             "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."
         ) from error
+
+
+def _known_value(column: Column) -> Any:
+    """Return the value of a DEFAULT that this process evaluates; _OTHER for what it leaves to Spark."""
+    if (plain := _plain_value(column)) is not _OTHER:
+        return plain
+    found = constant_of(column)
+    try:
+        return _OTHER if isinstance(found, NotLocal) else found.value
+    except (OverflowError, ValueError):  # a year that Python lacks
+        return _OTHER
 
 
 @room()

@@ -43,11 +43,16 @@ Task = Callable[[int, Iterable[pa.RecordBatch]], list[bytes]]
 
 @dataclass(frozen=True)
 class AppendTask:
-    """A task that appends pages to the log through one sink."""
+    """A task that appends pages to the log through one sink.
+
+    Attributes:
+        check: raises for a page in storage form that a CHECK constraint forbids; None where Spark has checked the rows.
+    """
 
     provider: PageSinkProvider
     target: WriteTarget
     conformer: PageConformer
+    check: Callable[[pa.RecordBatch], None] | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         sink = self.provider.create_page_sink(self.target, SinkId(order))
@@ -57,7 +62,10 @@ class AppendTask:
         if REFUSAL in page.schema.names:
             raise_refusal(page.column(REFUSAL))
             page = page.drop_columns([REFUSAL])
-        return self.conformer.conform(page)
+        stored = self.conformer.conform(page)
+        if self.check is not None:
+            self.check(stored)
+        return stored
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,117 @@
+"""CHECK constraints on rows that this process appends, and DEFAULTs that it evaluates: the same as Spark's (M6, N2).
+
+Their list is that of :mod:`trinity.engine.expressions`; what is not on it is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.definition.checks import constrained_columns, refuse_folded
+from trinity.engine.expressions.compile import compile_expression, compile_predicate
+from trinity.engine.expressions.node import Compiled, Refused, Scope
+from trinity.engine.not_local import NotLocal
+from trinity.errors import TrinityError
+from trinity.merge.arrow.fold import is_deleted
+from trinity.merge.parse import merge_spec
+from trinity.spi import Check, Column, TableDefinition, parse_type
+
+__all__ = ["LocalChecks", "constant_of", "no_zone"]
+
+_SHOWN: Final = 60
+"""Characters of a value in a message."""
+
+
+@dataclass(frozen=True)
+class LocalChecks:
+    """The constraints of a table, to be evaluated over pages of its rows.
+
+    Attributes:
+        table: full name, for messages.
+        definition: the table.
+        conditions: the condition of each constraint.
+    """
+
+    table: str
+    definition: TableDefinition
+    conditions: tuple[Compiled, ...]
+
+    @classmethod
+    def of(cls, definition: TableDefinition, table: str, timezone: Callable[[], str]) -> LocalChecks | NotLocal:
+        """Compile the constraints of a table.
+
+        Args:
+            definition: the table.
+            table: its full name.
+            timezone: returns the session's time zone.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH for what is no condition; NOT_SUPPORTED where rows fold by
+                column.
+        """
+        refuse_folded(definition)
+        scope = Scope.of(definition.visible)
+        found = []
+        for check in definition.checks:
+            condition = compile_predicate(check.expression, scope, timezone)
+            if isinstance(condition, NotLocal):
+                return NotLocal(f"CHECK constraint '{check.name}': {condition.reason}")
+            found.append(condition)
+        return cls(table, definition, tuple(found))
+
+    def check(self, page: pa.RecordBatch) -> None:
+        """Check rows that are about to be stored. NULL passes, and so does a row that deletes its key.
+
+        Args:
+            page: the rows in storage form, all columns in the table's order.
+
+        Raises:
+            TrinityError: CONSTRAINT_VIOLATION with the first row that violates the first constraint that one violates.
+        """
+        names = [c.name for c in self.definition.columns]
+        rows = pa.RecordBatch.from_arrays(page.columns, names=names)
+        for check, condition in zip(self.definition.checks, self.conditions, strict=True):
+            violated = pc.fill_null(pc.invert(condition.evaluate(self._checked(check, rows))), False)
+            if violated.true_count:
+                raise self._violation(check, self._checked(check, rows).filter(violated).slice(0, 1))
+
+    def _checked(self, check: Check, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that have to meet a constraint: those of the format's own all of them, others live ones."""
+        if check.every or not self.definition.keyed:
+            return rows
+        deleted = is_deleted(merge_spec(self.definition), pa.Table.from_batches([rows])).combine_chunks()
+        return rows.filter(pc.invert(deleted)) if deleted.true_count else rows
+
+    def _violation(self, check: Check, row: pa.RecordBatch) -> TrinityError:
+        columns = constrained_columns(self.definition, check)
+        shown = ", ".join(f"{name} = {_shown(row.column(name)[0].as_py())}" for name in columns) or "always"
+        return TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{self.table}': "
+            f"{shown}.",
+        )
+
+
+def _shown(value: Any) -> str:
+    """Return a value as Spark's CAST to STRING writes the usual ones."""
+    if value is None:
+        return "NULL"
+    return (str(value).lower() if isinstance(value, bool) else str(value))[:_SHOWN]
+
+
+def constant_of(column: Column) -> Compiled | NotLocal:
+    """Return the constant of a column's DEFAULT, where it has the column's own type in every zone."""
+    found = compile_expression(column.default or "NULL", Scope(()), no_zone)
+    if isinstance(found, Compiled) and found.type != parse_type(column.type):
+        return NotLocal(f"DEFAULT {column.default} of column '{column.name}' is of type {found.type}")
+    return found
+
+
+def no_zone() -> NoReturn:
+    """Leave an expression to Spark that depends on the session's time zone, where that is not known."""
+    raise Refused("its value depends on the session's time zone")
