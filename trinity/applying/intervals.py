@@ -65,8 +65,8 @@ class History:
                 :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.hidden.DELETED`.
             events: the events of :attr:`~trinity.applying.events.Events.rows`.
         """
-        told = self._stored_events(stored)
-        none = f"CAST(NULL AS {dict(told.dtypes)[_WAS]}) AS {_WAS}"
+        stored_events = self._stored_events(stored)
+        none = f"CAST(NULL AS {dict(stored_events.dtypes)[_WAS]}) AS {_WAS}"
         given = {c.lower(): c for c in events.columns}
         columns = [
             quoted(given[c.name.lower()]) if c.name.lower() in given else f"CAST(NULL AS {spark_type(c.type)})"
@@ -74,7 +74,7 @@ class History:
         ]
         named = [f"{value} AS {quoted(c.name)}" for value, c in zip(columns, self._values, strict=True)]
         marks = (SEQUENCE, DELETE, f"{_NEW} AS {_RANK}", ARRIVAL, none, f"CAST(NULL AS INT) AS {_WAS_KIND}")
-        every = told.unionByName(events.selectExpr(*named, *marks)).repartition(*map(quoted, self._key))
+        every = stored_events.unionByName(events.selectExpr(*named, *marks)).repartition(*map(quoted, self._key))
         return self._rows(self._timeline(self._one_for_each_sequence(every)))
 
     @property
@@ -111,14 +111,14 @@ class History:
         hidden = f"coalesce({ROW_KIND} = {StoredKind.HIDDEN}, false)"
         deletes = f"({DELETED} AND NOT {hidden} AND {end} <=> {SEQUENCE})"
         none = f"CAST(NULL AS {dict(rows.dtypes)[_WAS]})"
-        told = (
+        kinds = (
             (f"NOT {DELETED} OR {hidden} OR {deletes}", SEQUENCE, deletes, _STORED, _WAS),
             (f"NOT {hidden} AND NOT {deletes} AND {end} IS NOT NULL", end, "true", _ENDED, none),
             (f"NOT {DELETED} AND NOT {start} <=> {SEQUENCE}", start, "false", _BEGAN, none),
         )
         made = ", ".join(
             f"IF({when}, named_struct('at', {at}, 'gone', {gone}, 'rank', {rank}, 'was', {row}), NULL)"
-            for when, at, gone, rank, row in told
+            for when, at, gone, rank, row in kinds
         )
         values = [quoted(c.name) for c in self._values]
         rows = rows.selectExpr(*values, ROW_KIND, f"inline(array_compact(array({made})))")

@@ -141,11 +141,11 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
             return TrinityError(code, said)
         if (of_worker := _from_python(text)) is not None:
             return of_worker
-        told = condition is not None and not condition[1].startswith("INTERNAL_ERROR")
-        if condition is not None and not told and stumbled is None:
+        has_condition = condition is not None and not condition[1].startswith("INTERNAL_ERROR")
+        if condition is not None and not has_condition and stumbled is None:
             message = f"Spark fails by an error of its own: {shown_value(said)}"
             stumbled = TrinityError("GENERIC_INTERNAL_ERROR", message)
-        if found is None and (told or exception.getClass().getName() in _ARGUMENTS):
+        if found is None and (has_condition or exception.getClass().getName() in _ARGUMENTS):
             corrupt = condition is not None and condition[1].startswith("FAILED_READ_FILE")
             found = TrinityError("BAD_DATA" if corrupt else "INVALID_ARGUMENTS", said)
         exception = exception.getCause()

@@ -83,8 +83,8 @@ def _changes(
     )
     with pinned(messages.sparkSession):
         read = parsed(messages, column, f"{fields}, old: ARRAY<MAP<STRING, STRING>>")
-        told = read.selectExpr("text", "m", f"{kind} AS kind").where("kind IS NOT NULL")
-        each = told.selectExpr("text", "kind", "m", "posexplode(coalesce(m.data, array(NULL))) AS (n, data)")
+        changes = read.selectExpr("text", "m", f"{kind} AS kind").where("kind IS NOT NULL")
+        each = changes.selectExpr("text", "kind", "m", "posexplode(coalesce(m.data, array(NULL))) AS (n, data)")
         each = each.selectExpr("text", "kind", "m", "data", "get(m.old, n) AS old")
         return each.selectExpr(
             "text",

@@ -25,9 +25,9 @@ def binlog_position(file: str, pos: str, row: str) -> str:
     name, number = (f"regexp_extract({file}, {pattern}, {n})" for n in (1, 2))
     digits, usual = f"length({number})", f"lpad({number}, {_USUAL}, '0')"
     longer = f"concat(char({ord('a') - _USUAL - 1} + {digits}), {number})"
-    told = f"IF({digits} > {_USUAL}, {longer}, {usual})"
+    digits_shown = f"IF({digits} > {_USUAL}, {longer}, {usual})"
     places = [f"IF({matches(n, '[0-9]{1,20}')}, lpad({n}, 20, '0'), NULL)" for n in (pos, f"coalesce({row}, '0')")]
-    return f"IF({matches(file, _FILE)}, concat({name}, '.', {told}, ':', {places[0]}, ':', {places[1]}), NULL)"
+    return f"IF({matches(file, _FILE)}, concat({name}, '.', {digits_shown}, ':', {places[0]}, ':', {places[1]}), NULL)"
 
 
 def sql_server_lsn(lsn: str) -> str:

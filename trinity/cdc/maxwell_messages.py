@@ -77,8 +77,8 @@ def _changes(
         invalid,
     )
     with pinned(messages.sparkSession):
-        told = parsed(messages, column, fields).selectExpr("text", "m", f"{kind} AS kind")
-        return told.where("kind IS NOT NULL").selectExpr(
+        changes = parsed(messages, column, fields).selectExpr("text", "m", f"{kind} AS kind")
+        return changes.where("kind IS NOT NULL").selectExpr(
             "text",
             "kind",
             f"{image_before(columns, 'm.old', 'm.data')} AS before",

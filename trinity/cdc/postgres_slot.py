@@ -271,10 +271,10 @@ def _target(tables: Mapping[str, Table | None], relation: Relation) -> Table | N
 def _check(changes: Iterable[_Placed], tables: Mapping[str, Table | None]) -> None:
     """Check that the old rows of updates and deletes have the key of the table that follows."""
     found = {(change.relation, change.op in ("u", "d")): None for change, _ in changes}
-    for relation, told in found:
+    for relation, has_old_row in found:
         table = _target(tables, relation)
         spec = merge_spec(table.definition) if table is not None and table.definition.keyed else None
-        if not told or spec is None:
+        if not has_old_row or spec is None:
             continue
         identity = {field.name for field in relation.fields if field.identity}
         missing = [name for name in spec.key if name not in identity]

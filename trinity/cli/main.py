@@ -48,7 +48,7 @@ def demo(
     May be interrupted at any moment and run again. Exits with 1 when an answer differs.
     """
     console = Console()
-    with _told():
+    with _reporting_errors():
         from trinity.demo.run import run_demo
 
         wrong = run_demo(output, batches, console, warehouse).differences()
@@ -65,7 +65,7 @@ def sql(
     limit: Annotated[int, typer.Option(min=1, help="Most rows to show.")] = 100,
 ) -> None:
     """Run a statement, and print its result as a table."""
-    with _told():
+    with _reporting_errors():
         from trinity.connecting import connect
 
         with connect(warehouse) as session:
@@ -90,7 +90,7 @@ def tail(
             time.sleep(interval)
         return not once
 
-    with _told(), suppress(KeyboardInterrupt):
+    with _reporting_errors(), suppress(KeyboardInterrupt):
         from trinity.cli.tail import followed, print_changes
 
         with _opened(warehouse) as session:
@@ -106,7 +106,7 @@ def health(
     warehouse: Warehouse = "warehouse",
 ) -> None:
     """Print what a table's files are like, what a read costs, and which compaction helps."""
-    with _told():
+    with _reporting_errors():
         from trinity.cli.upkeep import print_health
 
         with _opened(warehouse) as session:
@@ -124,7 +124,7 @@ def maintain(
 
     Exits with 1 when one of them failed.
     """
-    with _told():
+    with _reporting_errors():
         from trinity.cli.upkeep import print_upkeep
 
         with _opened(warehouse) as session:
@@ -141,7 +141,7 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and tell what would be lost.")] = False,
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
-    with _told(), _opened(warehouse) as session:
+    with _reporting_errors(), _opened(warehouse) as session:
         done = session.repair(table, version=version, dry_run=dry_run)
     for commit in done.lost:
         typer.echo(f"lost: {commit.what}" if commit.damaged else f"lost, and may be whole: {commit.what}")
@@ -173,7 +173,7 @@ def shell(
     if kind is None:
         raise typer.BadParameter(f"'{output}' is not one of {', '.join(FORMATS)}", param_hint="--output")
     runner = Shell(sys.stdout, kind, Console(stderr=True))
-    with _told():
+    with _reporting_errors():
         if model is not None or warehouse is not None:
             runner.connect(model, warehouse)
     try:
@@ -229,7 +229,7 @@ def _opened(warehouse: str) -> Iterator[Session]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reporting_errors() -> Iterator[None]:
     """Print an error in one line, and exit with 2."""
     try:
         yield

@@ -57,12 +57,12 @@ class Findings:
             for found in findings.answers
             if found != self.truth
         ]
-        told = StreamAnswers(self.truth.flown, self.truth.delays, self.truth.delays)
+        answers = StreamAnswers(self.truth.flown, self.truth.delays, self.truth.delays)
         wrong += [
             f"{catalog}: the two streams differ from the source: {found}"
             for catalog, findings in self.formats.items()
             for found in findings.streams
-            if found != told
+            if found != answers
         ]
         expected = Seen(self.truth.live, sum(total for total, _ in self.truth.delays.values()))
         readers = [

@@ -82,9 +82,9 @@ def _pyarrow(session: Session) -> Seen:
     from pyarrow import dataset, fs
 
     files, on_disk = _files(session), _location(session, "parquet").on_disk
-    told = S3Options().resolved()
+    options = S3Options().resolved()
     filesystem = (
-        fs.LocalFileSystem() if on_disk else fs.S3FileSystem(endpoint_override=told.endpoint, region=told.region)
+        fs.LocalFileSystem() if on_disk else fs.S3FileSystem(endpoint_override=options.endpoint, region=options.region)
     )
     source = dataset.dataset([f.removeprefix("s3://") for f in files], format="parquet", filesystem=filesystem)
     rows = source.to_table(columns=["arr_delay"])
@@ -127,8 +127,8 @@ def _pyiceberg(session: Session) -> Seen:
 
     settings = {key.rpartition(".")[2]: value for key, value in _iceberg_settings(session).items()}
     names = settings["uri"].removeprefix("jdbc:sqlite:")
-    told = S3Options().resolved()
-    bucket = {f"s3.{name}": said for name in ("endpoint", "region") if (said := getattr(told, name))}
+    options = S3Options().resolved()
+    bucket = {f"s3.{name}": said for name in ("endpoint", "region") if (said := getattr(options, name))}
     catalog = SqlCatalog("iceberg", uri=f"sqlite:///{names}", warehouse=settings["warehouse"], **bucket)
     rows = catalog.load_table("default.flights").scan(selected_fields=("arr_delay",)).to_arrow()
     return Seen(rows.num_rows, pc.sum(rows["arr_delay"]).as_py())

@@ -101,8 +101,8 @@ def readers_table(findings: Findings) -> Table:
 def streams_rows(findings: Findings) -> tuple[list[str], Rows]:
     """Return (head, rows): the answers of the second scene's tables per format, and the source's."""
     head = ["", "flights that departed", "arrival delay of all, minutes", "the same, kept by airline"]
-    told = sum(total for total, _ in findings.truth.delays.values())
-    rows: Rows = [["the source", f"{findings.truth.flown:,}", f"{told:,}", f"{told:,}"]]
+    delay = sum(total for total, _ in findings.truth.delays.values())
+    rows: Rows = [["the source", f"{findings.truth.flown:,}", f"{delay:,}", f"{delay:,}"]]
     for catalog, found in findings.formats.items():
         for when, answers in zip(("log", "compacted"), found.streams, strict=True):
             sums = [f"{sum(total for total, _ in d.values()):,}" for d in (answers.delays, answers.totals)]

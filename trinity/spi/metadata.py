@@ -268,7 +268,7 @@ class ConnectorMetadata(ABC):
 
         Args:
             table: the table.
-            version: confirms the version to go back to (see ``trinity.storage.only_told``).
+            version: confirms the version to go back to (see ``trinity.storage.repair_preview``).
             dry_run: True to change nothing.
 
         Raises:

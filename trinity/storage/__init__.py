@@ -59,7 +59,7 @@ from trinity.storage.position_deletes import (
     with_earlier,
 )
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
-from trinity.storage.repairs import newest_readable, only_told, repair_result
+from trinity.storage.repairs import newest_readable, repair_preview, repair_result
 from trinity.storage.required import REQUIRED
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.s3 import AMAZON_SDK, HADOOP_S3, S3Options, s3a_settings
@@ -174,7 +174,7 @@ __all__ = [
     "make_folder",
     "named_files",
     "newest_readable",
-    "only_told",
+    "repair_preview",
     "next_timestamp_ms",
     "no_readable_version",
     "no_schema",

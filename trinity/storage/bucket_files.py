@@ -13,7 +13,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFi
 
 from trinity.errors import TrinityError
 from trinity.storage.location import Location
-from trinity.storage.store_errors import told_of
+from trinity.storage.store_errors import reporting_store_errors
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -67,7 +67,7 @@ class _Files(FileSystemHandler):  # type: ignore[misc]
 
         place = self._place(path)
         try:
-            with told_of(str(place)):
+            with reporting_store_errors(str(place)):
                 found = obstore.head(self._client, place.key)
         except FileNotFoundError:
             return FileInfo(path, FileType.NotFound)
@@ -112,16 +112,16 @@ class _Reading:
         import obstore
 
         self._path = str(place)
-        with told_of(self._path):
+        with reporting_store_errors(self._path):
             self._file = obstore.open_reader(client, place.key)
         self.closed = False
 
     def read(self, size: int = -1) -> Any:
-        with told_of(self._path):
+        with reporting_store_errors(self._path):
             return memoryview(self._file.readall() if size < 0 else self._file.read(size))
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        with told_of(self._path):
+        with reporting_store_errors(self._path):
             return self._file.seek(offset, whence)
 
     def tell(self) -> int:
@@ -149,12 +149,12 @@ class _Writing:
         import obstore
 
         self._path = str(place)
-        with told_of(self._path):
+        with reporting_store_errors(self._path):
             self._file = obstore.open_writer(client, place.key)
         self.closed = False
 
     def write(self, data: Any) -> int:
-        with told_of(self._path):
+        with reporting_store_errors(self._path):
             return self._file.write(bytes(data))
 
     def flush(self) -> None:
@@ -170,7 +170,7 @@ class _Writing:
         if not self.closed:
             self.closed = True
             try:
-                with told_of(self._path):
+                with reporting_store_errors(self._path):
                     self._file.close()
             except FileNotFoundError as error:
                 raise TrinityError("FILESYSTEM_ERROR", f"'{self._path}' cannot be written: {error}.") from error

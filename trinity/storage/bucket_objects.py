@@ -18,7 +18,7 @@ from trinity.storage.errors import AlreadyExists
 from trinity.storage.grants import options_at
 from trinity.storage.location import Location
 from trinity.storage.renewing import with_renewed_keys
-from trinity.storage.store_errors import object_trouble, plain_text, told_of, without_conditional_put
+from trinity.storage.store_errors import object_trouble, plain_text, reporting_store_errors, without_conditional_put
 from trinity.storage.store_options import StoreOptions
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class BucketObjects:
         return self._reached(once=False)
 
     def _reached(self, *, once: bool) -> ObjectStore:
-        with told_of(str(self._root)):
+        with reporting_store_errors(str(self._root)):
             return self._root.kind.client(self._root.store, self._options, once=once)
 
     @property
@@ -69,14 +69,14 @@ class BucketObjects:
         return self.stat(path) is not None
 
     def is_folder(self, path: str) -> bool:
-        with told_of(path):
+        with reporting_store_errors(path):
             pages = self._client.list(f"{_key(path)}/".lstrip("/") or None, chunk_size=1)
             return any(len(page) for page in pages)
 
     def stat(self, path: str) -> Stat | None:
         import obstore
 
-        with told_of(path), suppress(FileNotFoundError):
+        with reporting_store_errors(path), suppress(FileNotFoundError):
             found = obstore.head(self._client, _key(path))
             return Stat(found["size"], int(found["last_modified"].timestamp()) * 10**9, found["e_tag"] or "")
         return None
@@ -87,7 +87,7 @@ class BucketObjects:
     def _read(self, path: str, *, once: bool) -> bytes:
         import obstore
 
-        with told_of(path):
+        with reporting_store_errors(path):
             return bytes(obstore.get(self._reached(once=once), _key(path)).bytes())
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterator[Entry]:
@@ -97,7 +97,7 @@ class BucketObjects:
     def _listed(self, root: str, prefix: str, after: str | None) -> Iterator[tuple[str, ObjectMeta]]:
         below = _key(f"{root}/{prefix}" if prefix else root)
         top = f"{_key(root)}/".lstrip("/")
-        with told_of(root):
+        with reporting_store_errors(root):
             for page in self._client.list(below or None, offset=f"{top}{after}" if after else None):
                 for meta in page:
                     name = str(meta["path"]).removeprefix(top)
@@ -106,7 +106,7 @@ class BucketObjects:
                     yield name, meta
 
     def names_in(self, folder: str) -> Sequence[str]:
-        with told_of(folder):
+        with reporting_store_errors(folder):
             found = self._client.list_with_delimiter(_key(folder) or None)
         objects = [str(meta["path"]) for meta in found["objects"]]
         return [path.rpartition("/")[2] for path in (*objects, *found["common_prefixes"])]
@@ -169,7 +169,7 @@ class BucketObjects:
         import obstore
 
         try:
-            with told_of(path):
+            with reporting_store_errors(path):
                 obstore.put(self._client, _key(path), data)
         except FileNotFoundError as error:
             raise object_trouble(error, path) from error
@@ -188,7 +188,7 @@ class BucketObjects:
     def _delete(self, paths: Sequence[str]) -> None:
         import obstore
 
-        with told_of(paths[0]):
+        with reporting_store_errors(paths[0]):
             obstore.delete(self._client, [_key(path) for path in paths])
 
     def remove_below(self, folder: str) -> None:
@@ -211,7 +211,7 @@ class BucketObjects:
         there = self.stat(path)
         if there is None:
             raise FileNotFoundError(path)
-        with told_of(path):
+        with reporting_store_errors(path):
             obstore.copy(self._client, _key(path), _key(new))
         copied = self.stat(new)
         if copied is None or copied.size != there.size:  # Azure may answer before the copy is complete

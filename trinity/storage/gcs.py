@@ -188,7 +188,7 @@ def _keys(options: GcsOptions) -> dict[str, str]:
     if options.anonymous:
         return {"type": "UNAUTHENTICATED"}
     file = options.service_account or options.application_credentials
-    told = "service_account" if options.service_account else "application_credentials"
+    option = "service_account" if options.service_account else "application_credentials"
     if not file:
         return {"type": "APPLICATION_DEFAULT"}
     try:
@@ -202,7 +202,7 @@ def _keys(options: GcsOptions) -> dict[str, str]:
     except (OSError, ValueError, AttributeError, KeyError):
         raise TrinityError(
             "CONFIGURATION_INVALID",
-            f"storage_options: {told} names no file of Google's credentials that can be read: the key of a service "
+            f"storage_options: {option} names no file of Google's credentials that can be read: the key of a service "
             "account, a workload's identity, or what gcloud auth application-default login writes.",
         ) from None
     return {"type": called, setting: file}

@@ -18,7 +18,13 @@ from trinity.errors import TrinityError
 from trinity.storage.location import Location
 from trinity.storage.s3 import S3Options
 from trinity.storage.store_options import StoreOptions
-from trinity.storage.store_reach import learn_options, options_as_text, options_of, options_to_learn, told_options
+from trinity.storage.store_reach import (
+    environment_options,
+    learn_options,
+    options_as_text,
+    options_of,
+    options_to_learn,
+)
 
 __all__ = [
     "Credential",
@@ -187,7 +193,7 @@ def options_at(location: Location) -> StoreOptions:
     """Return the options for a location: with the key that was given out for it, else those of its bucket."""
     if (key := granted(location)) is not None:
         return key.options
-    return told_options(str(location)) or options_of(location.store)
+    return environment_options(str(location)) or options_of(location.store)
 
 
 def options_known(location: Location) -> StoreOptions:

@@ -32,8 +32,8 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
     try:
         return call()
     except (TrinityError, OSError) as error:
-        told = error if isinstance(error, TrinityError) else store_trouble(error, str(location))
-        if told is None or told.code != "PERMISSION_DENIED" or not renewed(location, used):
+        trouble = error if isinstance(error, TrinityError) else store_trouble(error, str(location))
+        if trouble is None or trouble.code != "PERMISSION_DENIED" or not renewed(location, used):
             raise
         return call()
 

@@ -10,7 +10,7 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult, LostCommit, RepairResult, TableHandle
 from trinity.storage.readable import no_readable_version
 
-__all__ = ["newest_readable", "only_told", "repair_result"]
+__all__ = ["newest_readable", "repair_preview", "repair_result"]
 
 _V = TypeVar("_V")
 
@@ -42,7 +42,7 @@ def newest_readable(
     raise no_readable_version(table)
 
 
-def only_told(
+def repair_preview(
     table: TableHandle, back_to: int, lost: Sequence[LostCommit], confirmed: int | None, *, dry_run: bool
 ) -> RepairResult | None:
     """Return the result of a repair that changes nothing; None if the repair is to be made.

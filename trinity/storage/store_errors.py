@@ -12,7 +12,7 @@ from trinity.storage.grants import is_granted, options_known
 from trinity.storage.location import Location
 from trinity.storage.store_kind import Cause
 
-__all__ = ["object_trouble", "plain_text", "told_of", "without_conditional_put"]
+__all__ = ["object_trouble", "plain_text", "reporting_store_errors", "without_conditional_put"]
 
 _COMMON: Final[tuple[Cause, ...]] = (
     (
@@ -63,7 +63,7 @@ def object_trouble(error: BaseException, path: str) -> TrinityError:
 
 
 @contextmanager
-def told_of(path: str) -> Iterator[None]:
+def reporting_store_errors(path: str) -> Iterator[None]:
     """Raise obstore's errors as TrinityErrors; a missing object stays a FileNotFoundError."""
     from obstore.exceptions import BaseError
 

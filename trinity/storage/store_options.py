@@ -65,11 +65,11 @@ class StoreOptions(Options):
 
     def resolved(self) -> Self:
         """Return these options, with missing ones from the environment."""
-        told = self.anonymous or any(getattr(self, name) is not None for name in self.keys)
+        has_keys = self.anonymous or any(getattr(self, name) is not None for name in self.keys)
         found: dict[str, Any] = {}
         for name, variables in self.environment.items():
             said = [os.environ[v] for v in variables if os.environ.get(v)]
-            if getattr(self, name) is None and said and not (told and name in self.keys):
+            if getattr(self, name) is None and said and not (has_keys and name in self.keys):
                 found[name] = said[0].lower() in ("1", "true", "yes") if name == "allow_http" else said[0]
         if found.keys() & set(self.keys):
             keep(found)

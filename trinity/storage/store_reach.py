@@ -26,7 +26,7 @@ __all__ = [
     "options_of",
     "options_to_learn",
     "release_bucket",
-    "told_options",
+    "environment_options",
 ]
 
 _OF_STORE: Final = 2
@@ -49,7 +49,7 @@ def options_of(store: str) -> StoreOptions:
     return known or kind_of(store).options()
 
 
-def told_options(location: str) -> StoreOptions | None:
+def environment_options(location: str) -> StoreOptions | None:
     """Return the options that a worker got for a location's own prefix, the longest one; else None."""
     if not (text := os.environ.get(WORKER_OPTIONS)):
         return None
@@ -63,8 +63,8 @@ def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> 
 
     It includes options from the driver's environment, since a worker may have another environment.
     """
-    told = {store: options.resolved().model_dump(mode="json") for store, options in buckets.items()}
-    found = {**(json.loads(before) if before else {}), **told}
+    added = {store: options.resolved().model_dump(mode="json") for store, options in buckets.items()}
+    found = {**(json.loads(before) if before else {}), **added}
     return json.dumps(found, sort_keys=True)
 
 

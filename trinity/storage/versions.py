@@ -39,7 +39,7 @@ from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.readable import oldest_needed, version_at
-from trinity.storage.repairs import newest_readable, only_told, repair_result
+from trinity.storage.repairs import newest_readable, repair_preview, repair_result
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.table_version import TableVersion
@@ -242,8 +242,8 @@ class VersionedMetadata(RowChanges):
             found, lost = newest_readable(
                 table, newest, partial(self.read_version, table), partial(self.is_damaged, table)
             )
-            if told := only_told(table, found.number, lost, version, dry_run=dry_run):
-                return told
+            if preview := repair_preview(table, found.number, lost, version, dry_run=dry_run):
+                return preview
             at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
             made = replace(found, number=number, timestamp_ms=at, operation="repair", oldest=number)
             self.commit_version(table, replace(made, commit=uuid.uuid4().hex))

@@ -85,8 +85,8 @@ def read_checkpoint(store: ObjectStore, names: Iterable[str]) -> Checkpoint | No
     paths = [f"{LOG}/{name}" for name in names]
     try:
         found = [_read(store, path) for path in paths]
-        told = [action for part in found for action in part.actions]
-        sidecars = [action["sidecar"]["path"] for action in told if "sidecar" in action]
+        actions = [action for part in found for action in part.actions]
+        sidecars = [action["sidecar"]["path"] for action in actions if "sidecar" in action]
         found += [_read(store, f"{_SIDECARS}/{unquote(path).rsplit('/', 1)[-1]}") for path in sidecars]
     except (OSError, ValueError, KeyError, TypeError) as error:
         _log.warning("Checkpoint '%s' is passed over: %s", store.path(paths[0]), error)

@@ -163,7 +163,7 @@ class DeltaJvm:
         features = {*(protocol.get("readerFeatures") or ()), "deletionVectors"}
         if protocol["minReaderVersion"] == 2:
             features.add("columnMapping")
-        told = {
+        upgraded = {
             "minReaderVersion": 3,
             "minWriterVersion": 7,
             "readerFeatures": sorted(features),
@@ -176,7 +176,7 @@ class DeltaJvm:
                 log,
                 self.action({"metaData": metadata}),
                 self.none,
-                self.java("scala.Some")(self.action({"protocol": told})),
+                self.java("scala.Some")(self.action({"protocol": upgraded})),
             )
             actions = self.sequence([self.action({"add": a}) for a in added])
             # Delta uses the session that is active on the thread; the caller may have several

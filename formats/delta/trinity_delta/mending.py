@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, RepairResult, TableHandle
-from trinity.storage import commit_loop, commit_result, only_told, repair_result
+from trinity.storage import commit_loop, commit_result, repair_preview, repair_result
 from trinity_delta.actions import TAG_OPERATION
 from trinity_delta.adopt import is_own, on_record
 from trinity_delta.features import DOMAIN_METADATA, SUPPORTED
@@ -29,9 +29,9 @@ def repaired(snapshots: Snapshots, table: TableHandle, version: int | None, *, d
     state, lost = snapshots.newest_readable(table)
     if not lost:
         return repair_result(_put_back(snapshots, table, dry_run=dry_run), state.version, ())
-    if (told := only_told(table, state.version, lost, version, dry_run=dry_run)) is None:
+    if (preview := repair_preview(table, state.version, lost, version, dry_run=dry_run)) is None:
         set_aside(table.location, state.version, state.version + len(lost))
-    return told or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
+    return preview or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
 
 
 def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> CommitResult:
@@ -80,8 +80,8 @@ def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal:
             on_record(table, before)
         except TrinityError:
             continue
-        told = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
-        if told.items() <= state.metadata["configuration"].items():  # something else is wrong
+        written = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
+        if written.items() <= state.metadata["configuration"].items():  # something else is wrong
             break
-        return told
+        return written
     raise refusal

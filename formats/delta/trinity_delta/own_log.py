@@ -124,8 +124,12 @@ class OwnTransaction:
 
     def vacuum(self, mark: Mapping[str, Any], retained_ms: int) -> None:
         kept = retention_ms(self._metadata["configuration"])
-        told = {"retentionCheckEnabled": False, "defaultRetentionMillis": kept, "specifiedRetentionMillis": retained_ms}
-        self._commit([mark], "VACUUM START", told)
+        parameters = {
+            "retentionCheckEnabled": False,
+            "defaultRetentionMillis": kept,
+            "specifiedRetentionMillis": retained_ms,
+        }
+        self._commit([mark], "VACUUM START", parameters)
 
     def commit(
         self,
@@ -277,5 +281,5 @@ def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) 
 
 def _text(settings: Mapping[str, str]) -> str:
     """Return settings as a commit shows them; the definition is in the ``metaData`` beside it."""
-    told = {key: text for key, text in settings.items() if key not in (DEFINITION, TABLE)}
-    return json.dumps(told, separators=(",", ":"))
+    kept = {key: text for key, text in settings.items() if key not in (DEFINITION, TABLE)}
+    return json.dumps(kept, separators=(",", ":"))

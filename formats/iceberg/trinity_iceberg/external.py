@@ -123,7 +123,7 @@ def _file_io(java: Any, session: Any, place: Location) -> Any:
         hadoop.setIfUnset(*HADOOP_S3)
         return java.org.apache.iceberg.hadoop.HadoopFileIO(hadoop)
     options = key.options.resolved()
-    told = {
+    settings = {
         "http-client.type": "urlconnection",  # the client that needs no further library of Amazon
         "client.region": options.region or "us-east-1",
         "s3.endpoint": options.endpoint,
@@ -133,7 +133,7 @@ def _file_io(java: Any, session: Any, place: Location) -> Any:
         "s3.session-token": options.session_token,
     }
     found = java.java.util.HashMap()
-    for name, value in told.items():
+    for name, value in settings.items():
         if value is not None:
             found.put(name, value)
     io = java.org.apache.iceberg.aws.s3.S3FileIO()

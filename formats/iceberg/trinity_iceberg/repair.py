@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, LostCommit, RepairResult, TableHandle
-from trinity.storage import Location, ObjectStore, no_readable_version, only_told, repair_result
+from trinity.storage import Location, ObjectStore, no_readable_version, repair_preview, repair_result
 from trinity_iceberg.carried import INDEX, lineage, summary_of, version_of
 from trinity_iceberg.index import open_index
 from trinity_iceberg.location_catalog import LocationCatalog
@@ -103,8 +103,8 @@ class Repair:
             loaded = found
         snapshot = self._readable_snapshot(loaded)
         at = version_of(snapshot)
-        if told := only_told(self._table, at, self._lost, version, dry_run=dry_run):
-            return told
+        if preview := repair_preview(self._table, at, self._lost, version, dry_run=dry_run):
+            return preview
         if row is not None and found is not None:
             _set_back(self._catalog, row, found.metadata_location)
             loaded = self._load(self._table)

@@ -92,13 +92,13 @@ class VendingCatalog(RestCatalog):
     def _options(self, config: Mapping[str, str]) -> S3Options:
         known = self._place
         own: dict[str, Any] = {option: config[name] for option, name in _KEY.items() if config.get(name)}
-        told = known.model_dump(exclude_none=True, exclude_defaults=True)
+        known_options = known.model_dump(exclude_none=True, exclude_defaults=True)
         said = {
             "endpoint": config.get("s3.endpoint"),
             "region": config.get("s3.region") or config.get("client.region"),
             "virtual_hosted_style": config.get("s3.force-virtual-addressing") == "true",
         }
-        return S3Options.of({**{option: value for option, value in said.items() if value}, **told, **own})
+        return S3Options.of({**{option: value for option, value in said.items() if value}, **known_options, **own})
 
     def newer(self, name: tuple[str, ...], place: Location) -> Sequence[Credential]:
         """Return newer keys of a table; requested without the table, if the catalog supports that.

@@ -93,8 +93,8 @@ class Claims:
 
     def _remember(self, names: Iterable[str]) -> None:
         """Read what the claims that have a ``.replaces`` object replaced."""
-        told = set(_numbers(names, _REPLACES)) | {max(_numbers(names, _CLAIM), default=0)}
-        kept = {number: files for number, files in self.replaced.items() if number in told}
+        named = set(_numbers(names, _REPLACES)) | {max(_numbers(names, _CLAIM), default=0)}
+        kept = {number: files for number, files in self.replaced.items() if number in named}
         for number in set(_numbers(names, _REPLACES)) - kept.keys():
             try:
                 kept[number] = self._read(number).removed

@@ -83,10 +83,10 @@ def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
             "Spark reads the files of a table by one key.",
         )
     [(key, bucket)] = found.values()
-    return _told(spark, key, bucket)
+    return _spark_reach(spark, key, bucket)
 
 
-def _told(spark: SparkSession, key: Granted, bucket: str) -> Reach:
+def _spark_reach(spark: SparkSession, key: Granted, bucket: str) -> Reach:
     refuse_remote(spark, "Reading by keys that a catalog hands out", "give the session of the driver")
     context: Any = spark.sparkContext
     hadoop, scheme = context._jsc.hadoopConfiguration(), f"s3a{key.number}"

@@ -104,7 +104,7 @@ def find_references(session: Session, statement: Statement, common: Container[st
         if table is not None:
             reference = _reference(statement, node, table)
             found[reference.start] = reference
-    return _told_apart([found[start] for start in sorted(found)])
+    return _with_distinct_aliases([found[start] for start in sorted(found)])
 
 
 def _reference(statement: Statement, node: exp.Table, table: Table) -> Reference:
@@ -192,7 +192,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
     return table
 
 
-def _told_apart(references: list[Reference]) -> list[Reference]:
+def _with_distinct_aliases(references: list[Reference]) -> list[Reference]:
     """Use full names as aliases where tables of one FROM clause have the same last part."""
     seen: dict[tuple[int, str], set[tuple[str, str, str]]] = {}
     for r in references:
