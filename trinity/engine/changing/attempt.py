@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,10 +13,11 @@ from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
 from trinity.engine.changing.engine_rules import check_program
 from trinity.engine.changing.guard import MergeGuard
-from trinity.engine.changing.plan import StatementPlan, clauses, concerned, expanded, update_case_columns
+from trinity.engine.changing.plan import Equality, StatementPlan, clauses, concerned, expanded, update_case_columns
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.engine.changing.source import Source, reads_all
 from trinity.engine.changing.whole_files import partition_columns
+from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
@@ -73,6 +74,22 @@ class Begun:
         facts = condition_facts(condition, splits.definition, names_of(program))
         return cls(table, program, merge, splits, facts)
 
+    @cached_property
+    def row_id(self) -> str:
+        """Name of the row id column."""
+        return self.table.connector.metadata.merge_row_id_column(self.merge.table)
+
+    @cached_property
+    def layout(self) -> tuple[str, ...]:
+        """Columns whose old values accompany a deleted row: those of the insert layout."""
+        return self.table.connector.metadata.insert_layout(self.merge.table)
+
+    def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
+        """Return what the statement means, given the equalities of ON that tell values."""
+        known = equalities if self.facts.only_equalities else {}
+        definition = self.merge.insert.definition
+        return StatementPlan(str(self.table.name), definition, self.program, self.row_id, self.layout, known)
+
 
 def names_of(program: Program) -> Names:
     """Return the names of a statement's expressions that mean its target, and those that mean its source."""
@@ -114,10 +131,15 @@ class Attempt(ABC):
         """The target as it was pinned."""
         return self.merge.insert.definition
 
-    @cached_property
+    @property
     def row_id(self) -> str:
         """Name of the row id column."""
-        return self.table.connector.metadata.merge_row_id_column(self.merge.table)
+        return self.begun.row_id
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """Columns whose old values accompany a deleted row."""
+        return self.begun.layout
 
     @cached_property
     def whole(self) -> bool:
@@ -156,19 +178,14 @@ class Attempt(ABC):
             bounds = {}
         return ReadScope(files, bounds)
 
-    @cached_property
-    def layout(self) -> tuple[str, ...]:
-        """Columns whose old values accompany a deleted row: those of the insert layout."""
-        return self.table.connector.metadata.insert_layout(self.merge.table)
-
     @property
     @abstractmethod
     def plan(self) -> StatementPlan:
         """The plan over the target."""
 
     @abstractmethod
-    def written(self) -> Written:
-        """Write the changes; return the sinks' fragments and the counts."""
+    def written(self) -> Written | NotLocal:
+        """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
 
     @abstractmethod
     def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:

@@ -10,7 +10,10 @@ from typing import TypeVar
 
 from trinity.engine.appending.append import checked_txn, is_recorded
 from trinity.engine.changing.attempt import Attempt
+from trinity.engine.changing.local.attempt import LocalAttempt
 from trinity.engine.compacting.after_commit import after_commit
+from trinity.engine.executes import executed, left_to_spark, size_of
+from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.spark.class_lookups import without_call_sites
@@ -32,13 +35,14 @@ Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
 of the target that is changed and read."""
 
 
-def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Counts:
+def run(table: Target, prepare: Prepare, txn: TransactionId | None = None, not_local: NotLocal | None = None) -> Counts:
     """Run a statement.
 
     Args:
         table: the target.
         prepare: makes the program; entered once for each attempt.
         txn: (application, version): with the same or a lower version nothing is done (L4).
+        not_local: why only Spark can make the program; None where this process may.
 
     Returns:
         the rows changed, by kind, and the table's version afterwards. A statement that selects nothing makes no commit.
@@ -52,7 +56,9 @@ def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Co
         txn = checked_txn(txn)
         if is_recorded(table, txn):
             return Counts(table.splits().version, skipped=True)
-    counts, definition = rerun(table, lambda: _attempt(table, prepare, txn))
+    counts, definition = rerun(
+        table, lambda: _executed(table, prepare, lambda attempt: _committed(attempt, txn), not_local)
+    )
     if definition is not None:
         after_commit(table, definition, counts)
     return counts
@@ -77,19 +83,37 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
                     raise
 
 
-def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None) -> _Done:
-    return _executed(table, prepare, lambda attempt: _committed(attempt, txn))
+def _executed(table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotLocal], not_local: NotLocal | None) -> T:
+    """Begin an attempt in this process, or else by Spark, and use it."""
+
+    def local() -> T | NotLocal:
+        if not_local is not None:
+            return not_local
+        splits = table.splits()
+        with prepare(splits) as program:
+            attempt = LocalAttempt.of(table, splits, program)
+            if isinstance(attempt, NotLocal):
+                return attempt
+            if (why := left_to_spark(table.session, size_of(attempt.files))) is not None:
+                return why
+            with reporting_dropped_table(table.connector, attempt.merge.table):
+                return use(attempt)
+
+    def by_spark() -> T:
+        with _in_spark(table, prepare) as attempt:
+            found = use(attempt)
+        assert not isinstance(found, NotLocal)
+        return found
+
+    return executed(table.session, f"The statement on '{table.name}'", local, by_spark)
 
 
-def _executed(table: Target, prepare: Prepare, use: Callable[[Attempt], T]) -> T:
-    """Begin an attempt and use it."""
-    with _in_spark(table, prepare) as attempt:
-        return use(attempt)
-
-
-def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done:
+def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
     """Write and commit an attempt's changes."""
-    fragments, counts = attempt.written()
+    written = attempt.written()
+    if isinstance(written, NotLocal):
+        return written
+    fragments, counts = written
     metadata = attempt.table.connector.metadata
     if not fragments and txn is None:
         return Counts(attempt.merge.table.version or 0), None
@@ -104,9 +128,9 @@ def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done:
     return changed, attempt.definition if fragments else None
 
 
-def explain(table: Target, prepare: Prepare) -> str:
+def explain(table: Target, prepare: Prepare, not_local: NotLocal | None = None) -> str:
     """Describe what a statement would do: paradigm, layouts, join, cases, and who executes it. Nothing is written."""
-    return _executed(table, prepare, lambda attempt: attempt.described())
+    return _executed(table, prepare, lambda attempt: attempt.described(), not_local)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from trinity.syntax.spark_tree import spark_tree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_defaults", "default_text", "default_values"]
+__all__ = ["check_defaults", "default_text", "default_values", "is_plain"]
 
 _OTHER: Final = object()
 _MARKS: Final = ("--", "/*", ";")
@@ -53,6 +53,11 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
         refused = row.select(F.coalesce(*narrowed)).collect()[0][0] if narrowed else None
     if refused is not None:
         raise TrinityError.from_json(refused)
+
+
+def is_plain(column: Column) -> bool:
+    """Return True when the value of a column's DEFAULT, if it has one, is known without Spark."""
+    return column.default is None or _known_value(column) is not _OTHER
 
 
 def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:

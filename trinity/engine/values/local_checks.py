@@ -73,12 +73,18 @@ class LocalChecks:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION with the first row that violates the first constraint that one violates.
         """
+        if (error := self.violation(page)) is not None:
+            raise error
+
+    def violation(self, page: pa.RecordBatch) -> TrinityError | None:
+        """Return the error that :meth:`check` raises for rows; None where all may be stored."""
         names = [c.name for c in self.definition.columns]
         rows = pa.RecordBatch.from_arrays(page.columns, names=names)
         for check, condition in zip(self.definition.checks, self.conditions, strict=True):
             violated = pc.fill_null(pc.invert(condition.evaluate(self._checked(check, rows))), False)
             if violated.true_count:
-                raise self._violation(check, self._checked(check, rows).filter(violated).slice(0, 1))
+                return self._violation(check, self._checked(check, rows).filter(violated).slice(0, 1))
+        return None
 
     def _checked(self, check: Check, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that have to meet a constraint: those of the format's own all of them, others live ones."""

@@ -14,6 +14,8 @@ from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.spark.char_comparisons import padded_text
 from trinity.engine.guard import guard_expression
 from trinity.engine.program import Case, Program, When
+from trinity.engine.spark.class_lookups import without_call_sites
+from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
@@ -51,11 +53,12 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
             NOT_SUPPORTED, TABLE_NOT_FOUND: all before anything is read.
     """
-    reads = Reads(session, (table, splits))
-    try:
-        yield _Builder(reads, table, change).program()
-    finally:
-        reads.drop()
+    with pinned(session.spark), spark_errors(), without_call_sites():
+        reads = Reads(session, (table, splits))
+        try:
+            yield _Builder(reads, table, change).program()
+        finally:
+            reads.drop()
 
 
 class _Builder:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token
 
 from trinity.calls.spark import quiet
+from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
 from trinity.sql.changing.build_program import program
@@ -92,7 +93,7 @@ def changed(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    return run_program(table, prepared, txn)
+    return run_program(table, prepared, txn, _QUERIES if beside is not None else _not_local(change))
 
 
 def explain(session: Session, piece: Piece) -> Rows:
@@ -104,8 +105,15 @@ def explain(session: Session, piece: Piece) -> Rows:
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    text = explain_program(table, partial(program, session, table, change))
+    text = explain_program(table, partial(program, session, table, change), _not_local(change))
     return small_table({"plan": "string"}, [(text,)])
+
+
+_QUERIES: Final = NotLocal("only Spark runs the queries of a row change")
+
+
+def _not_local(change: RowChange) -> NotLocal | None:
+    return _QUERIES if change.source is not None or change.tables else None
 
 
 def read(piece: Piece) -> RowChange:

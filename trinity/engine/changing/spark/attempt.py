@@ -213,4 +213,6 @@ class SparkAttempt(Attempt):
         upsert = self._upsert_keys() is not None
         if upsert:
             lines.append("upsert: unless the source has a key twice, the target is read for the counts alone")
-        return "\n".join([*lines, "", plan_text(self._upserted_rows() if upsert else self.changes())])
+        return "\n".join(
+            [*lines, "", "executed by Spark", plan_text(self._upserted_rows() if upsert else self.changes())]
+        )

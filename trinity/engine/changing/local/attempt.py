@@ -1,0 +1,149 @@
+"""Executes row changes as Arrow data in this process: no Spark, no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+
+import pyarrow as pa
+
+from trinity.engine.changing.attempt import Attempt, Begun
+from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, change_schema, nullable
+from trinity.engine.changing.engine_rules import check_mark
+from trinity.engine.changing.local.compiled import CompiledStatement, target_field
+from trinity.engine.changing.local.joined import Joined
+from trinity.engine.changing.local.limits import why_not_local
+from trinity.engine.changing.local.live_keys import check_keys
+from trinity.engine.changing.local.plan import LocalPlan
+from trinity.engine.changing.local.run_merge_sinks import Part, write_changes
+from trinity.engine.changing.local.source import LocalSource, held_source
+from trinity.engine.changing.local.target import keyed_rows, located_rows, target_schema
+from trinity.engine.changing.plan import StatementPlan
+from trinity.engine.not_local import NotLocal
+from trinity.engine.program import Program, When
+from trinity.engine.target import Target
+from trinity.spi import Column as TableColumn
+from trinity.spi import DataFile, SplitSource
+
+__all__ = ["LocalAttempt"]
+
+
+@dataclass(frozen=True)
+class LocalAttempt(Attempt):
+    """One attempt at a statement.
+
+    Attributes:
+        source: facts about the source, and the join with it.
+        statement: what the statement means.
+        compiled: its expressions.
+    """
+
+    source: LocalSource
+    statement: StatementPlan
+    compiled: CompiledStatement
+
+    @classmethod
+    def of(cls, table: Target, splits: SplitSource, program: Program) -> LocalAttempt | NotLocal:
+        """Begin an attempt: pin a version, compile the expressions, and examine the source.
+
+        Args:
+            table: the target.
+            splits: the version.
+            program: the statement.
+
+        Returns:
+            why Spark has to execute it, if this process cannot.
+
+        Raises:
+            TrinityError: as :meth:`Begun.of`; the errors of the analysis.
+        """
+        if (why := why_not_local(splits, program)) is not None:
+            return why
+        begun = Begun.of(table, splits, program)
+
+        def timezone() -> str:
+            return table.session.timezone
+
+        source = LocalSource() if program.source is None else held_source(begun, timezone)
+        if isinstance(source, NotLocal):
+            return source
+        statement = begun.plan(source.equalities)
+        compiled = CompiledStatement.of(statement, source.columns, timezone)
+        if isinstance(compiled, NotLocal):
+            return compiled
+        return cls(begun, begun.program, source, statement, compiled)
+
+    @cached_property
+    def plan(self) -> LocalPlan:
+        """The plan over the target."""
+        return LocalPlan.of(self.statement, self.compiled, self.source.fields)
+
+    def written(self) -> Written | NotLocal:
+        """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
+        if (found := self.whole_files()) is not None:
+            return found
+        if self.plan.moving and self.definition.keyed:
+            check_mark(self.program, self.definition)
+        parts = self._parts()
+        if isinstance(parts, NotLocal):
+            return parts
+        if self.definition.keyed and (self.plan.inserting or self.plan.moving):
+            held = [list(part()) for part in parts]
+            why = check_keys(self.plan, self.splits, [page for pages in held for page in pages])
+            if why is not None:
+                return why
+            parts = [partial(iter, pages) for pages in held]
+        data, row_id = self.conformers(self.plan.data_schema, self.plan.row_id_type)
+        storage = self.merge.insert.target.storage
+        kind = pa.struct(nullable(row_id.storage)) if row_id else self.plan.row_id_type
+        field = pa.field(self.row_id, kind)
+        task = ChangeTask(self.processor, data, row_id, change_schema(nullable(storage), field))
+        sink = SinkTask(self.table.connector.sinks, self.merge, len(storage), field, self.guard)
+        return write_changes(parts[:-1], parts[-1], task, sink)
+
+    def _parts(self) -> list[Part] | NotLocal:
+        """Return the parts of the plan's rows; the last one is made when the others are."""
+        columns = self.plan.fields
+        if self.definition.keyed:  # all changes of a key go to one sink
+            rows = keyed_rows(self.splits, self.files, columns, self._keys())
+            return rows if isinstance(rows, NotLocal) else [lambda: chain(self._changes(rows), self._unmatched())]
+        some = min(len(self.files), pa.cpu_count())
+        groups = [located_rows(self.splits, self.files[n::some], columns) for n in range(some)]
+        return [*(partial(self._changes, pages) for pages in groups), self._unmatched]
+
+    def _keys(self) -> pa.Table | None:
+        """Return the keys that ON allows, where it tells them whole."""
+        key, equalities = self.definition.primary_key, self.source.equalities
+        if self.source.values is None or not all(k in equalities and equalities[k].same for k in key):
+            return None
+        return self.source.values.select(key)
+
+    def _changes(self, pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for page in pages:
+            for joined in self._joined(page):
+                yield from self.plan.changes(joined)
+
+    def _joined(self, page: pa.RecordBatch) -> Iterator[Joined]:
+        if self.source.join is None:
+            yield When.MATCHED, page
+        else:
+            yield from self.source.join.joined(page)
+
+    def _unmatched(self) -> Iterator[pa.RecordBatch]:
+        if self.source.join is not None:
+            for joined in self.source.join.unmatched(target_schema(self.splits, self.plan.fields)):
+                yield from self.plan.changes(joined)
+
+    def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
+        """Return the files for whose partition values a condition on partition columns is true."""
+        holds = self.compiled.cases[0].condition
+        assert holds is not None
+        values = [pa.array([f.partition[c.name] for f in files], c.to_arrow().type) for c in columns]
+        rows = pa.RecordBatch.from_arrays(values, names=[target_field(self.definition, c.name) for c in columns])
+        return [file for file, wanted in zip(files, holds.evaluate(rows).to_pylist(), strict=True) if wanted]
+
+    def described(self) -> str:
+        """Return paradigm, layouts, join and cases, as text."""
+        return f"{super().described()}\n\nexecuted in this process"

@@ -1,0 +1,170 @@
+"""A statement's expressions, compiled for Arrow data: conditions, values, constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from trinity.engine.changing.plan import StatementPlan
+from trinity.engine.expressions.compile import compile_expression
+from trinity.engine.expressions.node import Compiled, Scope, ScopeColumn
+from trinity.engine.not_local import NotLocal
+from trinity.engine.program import Case, Expression
+from trinity.engine.values.arrow_assignment import Assignment, assignment
+from trinity.engine.values.local_checks import LocalChecks
+from trinity.engine.values.store_assignment import refuse_other_than_boolean
+from trinity.spi import Column, Operation, TableDefinition, parse_given_type, parse_type, type_text
+
+__all__ = ["CompiledCase", "CompiledStatement", "CompiledValue", "source_scope", "target_field", "target_scope"]
+
+
+def target_field(definition: TableDefinition, name: str) -> str:
+    """Return the name that a column of the target has in the rows of the join."""
+    return f"t{definition.columns.index(definition.column(name))}"
+
+
+def target_scope(definition: TableDefinition, alias: str) -> list[ScopeColumn]:
+    """Return the columns of the target, as expressions name them, in the rows of the join."""
+    return [
+        ScopeColumn(c.name, target_field(definition, c.name), parse_type(c.type), alias) for c in definition.visible
+    ]
+
+
+def source_scope(rows: pa.Schema, alias: str) -> list[ScopeColumn]:
+    """Return the columns of the source, as expressions name them, in the rows of the join."""
+    return [ScopeColumn(f.name, f"s{n}", parse_given_type(type_text(f.type)), alias) for n, f in enumerate(rows)]
+
+
+@dataclass(frozen=True)
+class CompiledValue:
+    """The value of a column in the row that a case makes.
+
+    Attributes:
+        value: its expression.
+        assignment: the assignment of that to the column.
+    """
+
+    value: Compiled
+    assignment: Assignment
+
+    def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
+        """Return the values as they are stored, and the errors of those that do not fit, as JSON; None without any."""
+        given = self.value.evaluate(rows)
+        stored = self.assignment.cast(given)
+        return stored, self.assignment.refusals(given, stored)
+
+
+@dataclass(frozen=True)
+class CompiledCase:
+    """A WHEN clause.
+
+    Attributes:
+        case: the clause.
+        condition: its condition; None without one.
+        values: the columns that it sets.
+    """
+
+    case: Case
+    condition: Compiled | None
+    values: Mapping[str, CompiledValue] = field(default_factory=dict)
+
+    @property
+    def expressions(self) -> Iterator[Compiled]:
+        """Its expressions."""
+        if self.condition is not None:
+            yield self.condition
+        yield from (value.value for value in self.values.values())
+
+
+@dataclass(frozen=True)
+class CompiledStatement:
+    """A statement.
+
+    Attributes:
+        cases: its WHEN clauses, in order.
+        checks: the constraints on the rows that it stores; None without any.
+    """
+
+    cases: tuple[CompiledCase, ...]
+    checks: LocalChecks | None
+
+    @classmethod
+    def of(
+        cls, plan: StatementPlan, source: Iterable[ScopeColumn], timezone: Callable[[], str]
+    ) -> CompiledStatement | NotLocal:
+        """Compile the expressions of a statement.
+
+        Args:
+            plan: the statement.
+            source: the columns of its source.
+            timezone: returns the zone of timestamps without zone.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
+        """
+        compiler = _Compiler(
+            plan, Scope([*target_scope(plan.definition, plan.program.target_alias), *source]), timezone
+        )
+        cases = list[CompiledCase]()
+        for number in range(len(plan.program.cases)):
+            found = compiler.case(number)
+            if isinstance(found, NotLocal):
+                return found
+            cases.append(found)
+        if not plan.definition.checks:
+            return cls(tuple(cases), None)
+        checks = LocalChecks.of(plan.definition, plan.table, timezone)
+        return checks if isinstance(checks, NotLocal) else cls(tuple(cases), checks)
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """The columns of the join's rows that it reads."""
+        return frozenset(name for case in self.cases for e in case.expressions for name in e.fields)
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    plan: StatementPlan
+    scope: Scope
+    timezone: Callable[[], str]
+
+    def case(self, number: int) -> CompiledCase | NotLocal:
+        case = self.plan.program.cases[number]
+        condition = self._condition(number, case)
+        if isinstance(condition, NotLocal):
+            return condition
+        values = dict[str, CompiledValue]()
+        for name, text in (case.values or {}).items():
+            column = self.plan.definition.column(name)
+            key = case.operation is Operation.UPDATE and column.name in self.plan.definition.primary_key
+            if key and self.plan.leaves_key(case, column.name):
+                continue
+            value = self._value(number, column, text)
+            if isinstance(value, NotLocal):
+                return value
+            values[column.name] = value
+        return CompiledCase(case, condition, values)
+
+    def _condition(self, number: int, case: Case) -> Compiled | NotLocal | None:
+        if case.condition is None:
+            return None
+        found = self._compiled(case.condition)
+        if not isinstance(found, NotLocal):
+            refuse_other_than_boolean(str(found.type), f"The condition of {self.plan.clause(number)}")
+        return found
+
+    def _value(self, number: int, column: Column, text: Expression) -> CompiledValue | NotLocal:
+        value = self._compiled(text)
+        if isinstance(value, NotLocal):
+            return value
+        word = "SET" if self.plan.program.cases[number].operation is Operation.UPDATE else "INSERT"
+        stored = assignment(value.type, column, self.plan.table, f"{self.plan.clause(number).capitalize()}, {word}")
+        return stored if isinstance(stored, NotLocal) else CompiledValue(value, stored)
+
+    def _compiled(self, expression: Expression) -> Compiled | NotLocal:
+        if not isinstance(expression, str):
+            return NotLocal("only Spark evaluates a Column of its own")
+        return compile_expression(expression, self.scope, self.timezone)

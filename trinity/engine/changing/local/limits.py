@@ -1,0 +1,76 @@
+"""Limits of row changes in this process, told by the statement and the table alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.changing.conditions import Names
+from trinity.engine.changing.local.target import why_not_read
+from trinity.engine.changing.plan import concerned
+from trinity.engine.not_local import NotLocal
+from trinity.engine.program import Program
+from trinity.engine.values.defaults import is_plain
+from trinity.merge.arrow.keys import compared_alike
+from trinity.merge.parse import merge_spec
+from trinity.spi import Operation, SplitSource, TableDefinition, parse_type
+from trinity.syntax.spark_tree import spark_tree
+
+__all__ = ["why_not_local"]
+
+
+def why_not_local(splits: SplitSource, program: Program) -> NotLocal | None:
+    """Return why this process cannot execute a statement, whatever its expressions are; None when it may."""
+    return _why_not_table(splits) or _why_not_source(program, splits.definition) or _why_not_rows(program, splits)
+
+
+def _why_not_table(splits: SplitSource) -> NotLocal | None:
+    definition = splits.definition
+    if definition.keyed:
+        spec = merge_spec(definition)
+        if not compared_alike(definition, (*spec.key, *spec.ordering, *(c for g in spec.groups for c in g.sequence))):
+            return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
+    return why_not_read(splits)
+
+
+def _why_not_source(program: Program, definition: TableDefinition) -> NotLocal | None:
+    source = program.source
+    if source is None:
+        return None
+    if not isinstance(source, pa.Table):
+        return NotLocal("the source is a DataFrame of Spark's")
+    if any(pa.types.is_null(field.type) for field in source.schema):
+        return NotLocal("a column of the source has no type")
+    if any(_compares_char(text, program, definition) for text in _texts(program)):
+        return NotLocal("only Spark pads text of the source that is compared with a CHAR column")
+    return None
+
+
+def _why_not_rows(program: Program, splits: SplitSource) -> NotLocal | None:
+    if concerned(program):
+        return NotLocal("only Spark looks for values of further unique keys")
+    inserts = any(case.operation is Operation.INSERT for case in program.cases)
+    if inserts and not all(is_plain(column) for column in splits.definition.visible):
+        return NotLocal("only Spark evaluates a DEFAULT that is no literal")
+    return None
+
+
+def _texts(program: Program) -> Iterator[str]:
+    for case in program.cases:
+        yield from (text for text in (case.condition, *(case.values or {}).values()) if isinstance(text, str))
+
+
+@room()
+def _compares_char(text: str, program: Program, definition: TableDefinition) -> bool:
+    """Return True for a text that names a CHAR column of the target and the source."""
+    tree, names = spark_tree(text), Names(program.target_alias, program.source_alias, program.source_columns)
+    if tree is None:
+        return False
+    columns = list(tree.find_all(exp.Column))
+    chars = {c.name.lower() for c in definition.visible if parse_type(c.type).name == "char"}
+    return any(c.name.lower() in chars and names.side(c, definition) != "source" for c in columns) and any(
+        names.side(c, definition) != "target" for c in columns
+    )

@@ -1,0 +1,92 @@
+"""Keys under which a statement writes rows, compared in Arrow with the rows stored there (M4, M7, M9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.changing.local.plan import LocalPlan
+from trinity.engine.changing.local.stored_winners import stored_winners
+from trinity.engine.not_local import NotLocal
+from trinity.hidden import DELETED
+from trinity.merge.arrow.fold import beats
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.spec import MergeSpec
+from trinity.spi import Operation, SplitSource
+
+__all__ = ["check_keys"]
+
+_MOVED = "moved"
+
+
+def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.RecordBatch]) -> NotLocal | None:
+    """Refuse keys that are live and not vacated by the same statement, and moves that would lose.
+
+    Args:
+        plan: the statement.
+        splits: the pinned version.
+        changes: the plan's rows.
+
+    Returns:
+        why this process cannot look the keys up, if so.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).
+    """
+    spec = plan.spec
+    assert spec is not None
+    rows = [_Changes(plan, spec, page) for page in changes]
+    filled = pa.concat_tables([page.filled for page in rows]).combine_chunks() if rows else pa.table({})
+    if not len(filled):
+        return None
+    keys, numbers = Keys.of(filled, spec.key)
+    stored = stored_winners(splits, spec, keys)
+    if isinstance(stored, NotLocal):
+        return stored
+    at = np.full(len(keys) + 1, -1)  # the last place is of keys that are not among these
+    at[keys.numbers(stored)] = np.arange(len(stored))
+    places = np.flatnonzero(at[numbers] >= 0)
+    new, old = filled.take(places), stored.take(at[numbers[places]])
+    vacated = keys.numbers(pa.concat_tables([page.vacated for page in rows]))
+    live = ~old.column(DELETED).to_numpy() & ~np.isin(numbers[places], vacated)
+    loses = new.column(_MOVED).to_numpy() & beats(spec, old, new)
+    for place in np.flatnonzero(live | loses)[:1]:
+        if not live[place]:
+            raise plan.losing()
+        raise plan.live([new.column(k)[int(place)].as_py() for k in spec.key])
+    return None
+
+
+class _Changes:
+    """Rows of the plan.
+
+    Attributes:
+        filled: the new rows whose keys may be live, by key and ordering columns, and whether they moved there.
+        vacated: the keys that rows leave.
+    """
+
+    def __init__(self, plan: LocalPlan, spec: MergeSpec, page: pa.RecordBatch) -> None:
+        row_id, merge_row = page.column(len(plan.layout)), page.column(len(plan.layout) + 1)
+        fields = merge_row.flatten()
+        operation, case = fields[-2:]
+        wanted = list(dict.fromkeys((*spec.key, *spec.ordering)))
+        new = pa.table({name: fields[plan.data_schema.get_field_index(name)] for name in wanted})
+        old = pa.table({k: pc.struct_field(row_id, [row_id.type.get_field_index(k)]) for k in spec.key})
+        moving = pc.is_in(case, value_set=pa.array(plan.moving, case.type))
+        moved = pc.and_(moving, pc.invert(_same(old, new)))
+        fills = pc.or_(moved, pc.is_in(case, value_set=pa.array(plan.inserting, case.type)))
+        leaves = pc.or_(moved, pc.equal(operation, pa.scalar(int(Operation.DELETE), operation.type)))
+        self.filled = new.append_column(_MOVED, moved).filter(fills)
+        self.vacated = old.filter(leaves)
+
+
+def _same(old: pa.Table, new: pa.Table) -> pa.Array:
+    """Return True for each row whose key stays as it is."""
+    same = pa.array(np.ones(len(old), bool))
+    for name in old.column_names:
+        mine, its = (rows.column(name).combine_chunks() for rows in (old, new))
+        same = pc.and_(same, pc.fill_null(pc.equal(mine, its), False))
+    return same

@@ -1,0 +1,174 @@
+"""The plan of a row-changing statement over Arrow pages: the same rows as Spark's (M1).
+
+They are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the row
+id, the merge row of the first WHEN that holds, and why it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.changing.local.compiled import CompiledCase, CompiledStatement, target_field
+from trinity.engine.changing.local.joined import Joined
+from trinity.engine.changing.local.refusing_groups import without_effect_on
+from trinity.engine.changing.plan import StatementPlan
+from trinity.engine.program import When
+from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.merge.arrow.fold import beats
+from trinity.spi import Column, Operation, arrow_type
+
+__all__ = ["FILE_FIELD", "PLACE_FIELD", "LocalPlan"]
+
+FILE_FIELD, PLACE_FIELD = "file", "pos"
+"""Columns of a plain target's rows: the fields of their row id."""
+
+
+@dataclass(frozen=True)
+class LocalPlan(StatementPlan):
+    """The plan of a statement over the rows of its target.
+
+    Attributes:
+        compiled: its expressions.
+        joined: the columns of the join's rows that the join itself reads.
+    """
+
+    compiled: CompiledStatement
+    joined: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: StatementPlan, compiled: CompiledStatement, joined: frozenset[str]) -> LocalPlan:
+        """Return the plan of a statement whose expressions are compiled."""
+        known = (plan.table, plan.definition, plan.program, plan.row_id, plan.layout, plan.equalities)
+        return cls(*known, compiled, joined)
+
+    @cached_property
+    def fields(self) -> list[Column]:
+        """The columns of the target that it reads."""
+        names = {*self.layout, *self.definition.primary_key}
+        if self.spec is not None:
+            names.update(*self.row_id_columns)
+        for case in self.compiled.cases:
+            if case.case.operation is Operation.UPDATE:
+                names.update(c.name for c in self.definition.visible if c.name not in case.values)
+        read = self.compiled.fields | self.joined
+        return [c for c in self.definition.visible if c.name in names or target_field(self.definition, c.name) in read]
+
+    @cached_property
+    def data_schema(self) -> pa.Schema:
+        """The table's columns, as the rows that cases make have them."""
+        return pa.schema([(c.name, arrow_type(c.type)) for c in self.definition.columns])
+
+    @cached_property
+    def row_id_type(self) -> pa.StructType:
+        """The type of the row id."""
+        if self.spec is None:
+            return pa.struct([(FILE_FIELD, pa.string()), (PLACE_FIELD, pa.int64())])
+        ordered, others = self.row_id_columns
+        return pa.struct([(name, self.data_schema.field(name).type) for name in (*ordered, *others)])
+
+    def changes(self, joined: Joined) -> Iterator[pa.RecordBatch]:
+        """Yield the plan's rows for some rows of the join: layout columns, row id, merge row, refusal.
+
+        Raises:
+            TrinityError: the error of an expression for some value, as Spark raises it.
+        """
+        when, rows = joined
+        for number, case in enumerate(self.compiled.cases):
+            if case.case.when is not when or not rows.num_rows:
+                continue
+            selected = rows
+            if case.condition is not None:
+                holds = pc.fill_null(case.condition.evaluate(rows).cast(pa.bool_()), False)
+                selected, rows = rows.filter(holds), rows.filter(pc.invert(holds))
+            else:
+                rows = rows.slice(0, 0)
+            if case.case.operation is not None and selected.num_rows:
+                yield self._changed(number, case, selected)
+
+    def _changed(self, number: int, case: CompiledCase, rows: pa.RecordBatch) -> pa.RecordBatch:
+        data, refusal = self._row(case, rows)
+        refusal = self._refused(number, case, rows, data, refusal)
+        layout = [self._old(rows, name) for name in self.layout]
+        present = None if case.case.when is When.NOT_MATCHED else True
+        assert case.case.operation is not None
+        facts = [
+            pa.repeat(pa.scalar(value, kind), rows.num_rows)
+            for value, kind in (
+                (present, pa.bool_()), (int(case.case.operation), pa.int8()), (number, pa.int32())
+            )
+        ]  # fmt: skip
+        names = [*self.data_schema.names, "present", "operation", "case_number"]
+        merge_row = pa.StructArray.from_arrays([*data.columns, *facts], names=names)
+        columns = [*layout, self._row_id(number, case.case.when, rows), merge_row, refusal]
+        return pa.RecordBatch.from_arrays(columns, names=[*map(str, range(len(layout) + 2)), REFUSAL])
+
+    # -- what the join's rows become ----------------------------------------------------------------------
+
+    def _old(self, rows: pa.RecordBatch, name: str) -> pa.Array:
+        return rows.column(target_field(self.definition, name))
+
+    def _row_id(self, number: int, when: When, rows: pa.RecordBatch) -> pa.StructArray:
+        if when is When.NOT_MATCHED:
+            return pa.nulls(rows.num_rows, self.row_id_type)
+        if self.spec is None:
+            parts = [rows.column(FILE_FIELD), rows.column(PLACE_FIELD)]
+        else:
+            ordered, others = self.row_id_columns
+            dies = number in self.dying
+            kinds = self.data_schema
+            parts = [self._old(rows, name) for name in ordered]
+            parts += [
+                self._old(rows, name) if dies else pa.nulls(rows.num_rows, kinds.field(name).type) for name in others
+            ]
+        return pa.StructArray.from_arrays(parts, fields=list(self.row_id_type))
+
+    def _row(self, case: CompiledCase, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+        """Return the new rows, and the error of each with a value that does not fit, as JSON."""
+        data, refusal = list[pa.Array](), pa.nulls(rows.num_rows, pa.string())
+        for column, field in zip(self.definition.columns, self.data_schema, strict=True):
+            if column.name in case.values:
+                value, errors = case.values[column.name].evaluate(rows)
+                refusal = refusal if errors is None else pc.coalesce(refusal, errors)
+            elif case.case.operation is Operation.UPDATE and not column.hidden:
+                value = self._old(rows, column.name)
+            else:
+                value = pa.nulls(rows.num_rows, field.type)
+            data.append(value)
+        return pa.RecordBatch.from_arrays(data, schema=self.data_schema), refusal
+
+    # -- what is refused ----------------------------------------------------------------------------------
+
+    def _refused(
+        self, number: int, case: CompiledCase, rows: pa.RecordBatch, data: pa.RecordBatch, refusal: pa.Array
+    ) -> pa.Array:
+        """Return the errors of rows that lose to the stored ones (M9), or that a constraint forbids (M6)."""
+        spec = self.spec
+        if spec is not None and spec.groups and case.case.operation is Operation.UPDATE:
+            refusal = without_effect_on(self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal)
+        if spec is not None and self.may_lose(case.case):
+            earlier, later = self._side_by_side(rows, data, spec.ordering)
+            loses = pa.array(beats(spec, earlier, later))
+            refusal = pc.if_else(loses, self.losing().to_json(), refusal)
+        checks = self.compiled.checks
+        if checks is None or case.case.operation is Operation.DELETE or refusal.null_count < len(refusal):
+            return refusal
+        error = checks.violation(data)  # the first one is raised, whichever row it is of
+        return refusal if error is None else pa.repeat(error.to_json(), len(refusal))
+
+    def _side_by_side(
+        self, rows: pa.RecordBatch, data: pa.RecordBatch, names: Sequence[str]
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return some columns of the stored rows, and of the new ones."""
+        wanted = list(dict.fromkeys(names))
+        earlier = pa.Table.from_arrays([self._old(rows, name) for name in wanted], names=wanted)
+        return earlier, pa.Table.from_batches([data.select(wanted)])
+
+
+def _sequences(plan: LocalPlan) -> list[str]:
+    assert plan.spec is not None
+    return [c for g in plan.spec.groups for c in g.sequence]

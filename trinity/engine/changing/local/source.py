@@ -1,0 +1,111 @@
+"""The source of a MERGE in this process, and its join with the target by the equalities of ON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from trinity.engine.changing.attempt import Begun
+from trinity.engine.changing.local.compiled import source_scope, target_field, target_scope
+from trinity.engine.changing.local.equalities import LocalEquality, compared
+from trinity.engine.changing.local.joined import Join
+from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
+from trinity.engine.expressions.compile import compile_predicate
+from trinity.engine.expressions.node import Compiled, Scope, ScopeColumn
+from trinity.engine.not_local import NotLocal
+
+__all__ = ["LocalSource", "held_source"]
+
+
+@dataclass(frozen=True)
+class LocalSource(Source):
+    """Facts about the source of a statement, and its join with the target.
+
+    Attributes:
+        columns: its columns, as expressions name them, in the rows of the join.
+        equalities: the equalities of ON.
+        join: joins it with the target; None without a source.
+        values: target columns -> the values that ON lets a matched row have, BIGINT for whole numbers; None where every
+            row of the target matters.
+    """
+
+    columns: Sequence[ScopeColumn] = ()
+    equalities: Mapping[str, LocalEquality] = field(default_factory=dict)
+    join: Join | None = None
+    values: pa.Table | None = None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The columns of the join's rows that the join itself reads."""
+        if self.join is None:
+            return frozenset()
+        return frozenset(self.join.on) | (self.join.also.fields if self.join.also is not None else frozenset())
+
+
+def held_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotLocal:
+    """Return the facts about the source of a statement; or why Spark has to join it.
+
+    Args:
+        begun: the statement, whose source is in this process.
+        timezone: returns the zone of timestamps without zone.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
+    """
+    program, definition = begun.program, begun.merge.insert.definition
+    assert isinstance(program.source, pa.Table)
+    columns = source_scope(program.source.schema, program.source_alias)
+    equalities = compared(definition, begun.facts.equalities, Scope(columns), timezone)
+    if isinstance(equalities, NotLocal):
+        return equalities
+    also = _also(begun.facts.others, Scope([*target_scope(definition, program.target_alias), *columns]), timezone)
+    if isinstance(also, NotLocal):
+        return also
+    rows = _one_page(program.source, columns)
+    values = {name: equality.values(rows) for name, equality in equalities.items()}
+    fields = [target_field(definition, name) for name in values]
+    kinds = frozenset(case.when for case in program.cases)
+    join = Join.of(rows, pa.table(list(values.values()), names=fields), also, kinds)
+    if reads_all(program):
+        return LocalSource(rows.num_rows, columns=columns, equalities=equalities, join=join)
+    known = {name: column for name, column in values.items() if is_bounded(definition, name)}
+    few = 1 < rows.num_rows <= FEW and len(begun.splits.files) > 1
+    return LocalSource(
+        rows.num_rows,
+        {name: bounds for name, column in known.items() if (bounds := _bounds(column)) is not None},
+        {name: points for name, column in known.items() if few and (points := _points(column)) is not None},
+        columns,
+        equalities,
+        join,
+        pa.table(values),
+    )
+
+
+def _also(others: Sequence[exp.Expr], scope: Scope, timezone: Callable[[], str]) -> Compiled | NotLocal | None:
+    return compile_predicate(exp.and_(*others), scope, timezone) if others else None
+
+
+def _one_page(rows: pa.Table, columns: Sequence[ScopeColumn]) -> pa.RecordBatch:
+    whole = rows.combine_chunks()
+    arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[c.field for c in columns])
+
+
+def _bounds(values: pa.Array) -> tuple[Any, Any] | None:
+    try:
+        found = pc.min_max(values).as_py()
+    except (ValueError, OverflowError):  # Python has no dates before the year 1, nor after 9999
+        return None
+    return None if found["min"] is None else (found["min"], found["max"])
+
+
+def _points(values: pa.Array) -> list[Any] | None:
+    try:
+        return sorted(values.drop_null().unique().to_pylist())
+    except (ValueError, OverflowError):
+        return None

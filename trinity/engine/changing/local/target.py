@@ -1,0 +1,94 @@
+"""The rows of a statement's target in Arrow, in the columns of the join (M1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from trinity.engine.changing.local.compiled import target_field
+from trinity.engine.changing.local.plan import FILE_FIELD, PLACE_FIELD
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
+from trinity.engine.reading.data_files import reporting_unreadable_file
+from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
+from trinity.engine.reading.plan import plan_read
+from trinity.spi import Column, DataFile, SplitSource, arrival_order
+from trinity.storage import Location, stored_pages
+
+__all__ = ["keyed_rows", "located_rows", "target_schema", "why_not_read"]
+
+
+def why_not_read(splits: SplitSource) -> NotLocal | None:
+    """Return why this process cannot read the rows of a version; None when it can."""
+    if splits.definition.keyed:
+        return plan_read(splits).not_local
+    return None if splits_are_own(splits) else FOREIGN
+
+
+def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:
+    """Return the schema of the target's rows.
+
+    Args:
+        splits: the version.
+        columns: the columns that are read.
+    """
+    fields = [pa.field(target_field(splits.definition, c.name), c.to_arrow().type) for c in columns]
+    if not splits.definition.keyed:
+        fields += [pa.field(FILE_FIELD, pa.string()), pa.field(PLACE_FIELD, pa.int64())]
+    return pa.schema(fields)
+
+
+def located_rows(splits: SplitSource, files: Iterable[DataFile], columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some files of a plain table, each with its file and its place there.
+
+    Args:
+        splits: the version.
+        files: the files.
+        columns: the columns that are read.
+
+    Raises:
+        TrinityError: BAD_DATA naming a corrupt or missing file.
+    """
+    schema = target_schema(splits, columns)
+    stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
+    wanted = pa.schema([stored[c] for c in columns] or [splits.storage.field(0)])
+    for file in files:
+        left, first = rows_left(file, NOTHING_HIDDEN), 0
+        uri = Location.of(file.path).uri
+        with reporting_unreadable_file(file.path):
+            for page in stored_pages(file.path, wanted):
+                end = first + page.num_rows
+                shown = to_user_columns(page.select(range(len(columns))), columns).columns
+                place = [pa.repeat(uri, page.num_rows), pa.array(range(first, end), pa.int64())]
+                rows = pa.RecordBatch.from_arrays([*shown, *place], schema=schema)
+                yield rows if left is None else rows.filter(pa.array(left[first:end]))
+                first = end
+
+
+def keyed_rows(
+    splits: SplitSource, files: Sequence[DataFile], columns: Sequence[Column], keys: pa.Table | None
+) -> Iterator[pa.RecordBatch] | NotLocal:
+    """Return the merged rows of a keyed table.
+
+    Args:
+        splits: the version.
+        files: those of its files that have all versions of the wanted keys.
+        columns: the columns that are read.
+        keys: the keys among which the wanted ones are, whole ones; None for all.
+
+    Raises:
+        TrinityError: BAD_DATA naming a corrupt or missing file.
+    """
+    plan, schema = plan_read(splits), target_schema(splits, columns)
+    if keys is not None and plan.state is not None and not plan.state.is_known:
+        some = plan.state.of_keys(keys, files)
+        if some.why_not_searched is None:
+            plan = replace(plan, state=some, not_local=None)
+    pages = LocalExecutor(columns).rows(replace(plan, files=sorted(files, key=arrival_order)))
+    if isinstance(pages, NotLocal):
+        return pages
+    return (pa.RecordBatch.from_arrays(page.columns, schema=schema) for page in pages)
