@@ -375,7 +375,7 @@ class Session:
             connector, prefixes = self.connector(full.catalog), self._catalogs.property_prefixes(full.catalog)
             given, options = columns_of(columns), properties or {}
             definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
-            check_types(definition, lambda: self.spark)
+            check_types(definition, self)
             made = Table(self, full, connector.metadata.create_table(definition), connector)
             return made_alone(made, lambda: self.external.format_name(full))
 

@@ -159,7 +159,7 @@ class Table:
         Raises:
             TrinityError: as :meth:`to_df`.
         """
-        from trinity.engine.reading.merged_read import explained_read
+        from trinity.engine.reading.explain import explained_read
 
         return explained_read(self.session, splits_at(self, version, timestamp), where)
 
@@ -215,7 +215,7 @@ class Table:
         """
         from trinity.engine.reading.row_versions import row_versions
 
-        return Result(self.session, row_versions(self.session.spark, self.splits(version)))
+        return row_versions(self.session, self.splits(version))
 
     def changes(
         self,
@@ -250,12 +250,13 @@ class Table:
                 for an end before the start, for an unknown mode; DUPLICATE_COLUMN_NAME for a table with a column of one
                 of the three names.
         """
-        from trinity.engine.feed.change_feed import Form, change_feed
+        from trinity.engine.feed.changes import changes
         from trinity.engine.feed.interval import Bound
+        from trinity.engine.feed.shape import Form
 
         form = Form.of(deduplication_mode, compute_updates=compute_updates, preimages=preimages)
         until = None if end is None else Bound(end, end_inclusive)
-        return Result(self.session, change_feed(self, Bound(start, start_inclusive), until, form))
+        return changes(self, Bound(start, start_inclusive), until, form)
 
     def merge_view_sql(self, dialect: str) -> str:
         """Return one SELECT of the newest version's merged rows, for an engine without Trinity.

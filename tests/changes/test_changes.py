@@ -15,7 +15,7 @@ from tests.support.changes import applied, defined_changes, feed, rows_at
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.cli.tail import followed, print_changes
-from trinity.engine.feed import change_feed
+from trinity.engine.feed.spark import change_feed
 
 TABLES = {
     "deduplicate": "'watermark-key' = 'ts', 'tombstone-key' = 'gone'",

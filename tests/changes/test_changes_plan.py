@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.changes import defined_changes, feed
 from trinity import Session, Table
-from trinity.engine.feed import appends
+from trinity.engine.feed.spark import appends
 
 
 def made(session: Session, fmt: str, kind: str) -> Table:

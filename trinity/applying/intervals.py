@@ -17,7 +17,7 @@ from typing import Final
 
 from trinity.applying.events import ARRIVAL, DELETE, SEQUENCE
 from trinity.applying.words import END_AT, START_AT, Words
-from trinity.engine.feed.images import comparable_image, image
+from trinity.engine.feed.spark.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.hidden import DELETED
 from trinity.merge.row_kinds import StoredKind

@@ -132,9 +132,9 @@ class _Following:
 
     def _since(self, reached: Reached, newest: SplitSource) -> DataFrame:
         """Return the changes of the merged rows since the version that the target has, whatever the feed shows."""
-        from trinity.engine.feed.change_feed import Form as Shown
-        from trinity.engine.feed.change_feed import change_feed
         from trinity.engine.feed.interval import Bound
+        from trinity.engine.feed.shape import Form as Shown
+        from trinity.engine.feed.spark.change_feed import change_feed
 
         start = Bound(reached.version, inclusive=False, check=partial(self._check, reached))
         end = Bound(newest.version, inclusive=True)

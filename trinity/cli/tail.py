@@ -48,8 +48,9 @@ def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Dat
 
 
 def _changes(table: Table, reached: Reached, newest: int) -> DataFrame:
-    from trinity.engine.feed.change_feed import Form, change_feed
     from trinity.engine.feed.interval import Bound
+    from trinity.engine.feed.shape import Form
+    from trinity.engine.feed.spark.change_feed import change_feed
 
     start = Bound(reached.version, inclusive=False, check=partial(_check, table, reached))
     return change_feed(table, start, Bound(newest, inclusive=True), Form())

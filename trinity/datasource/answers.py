@@ -15,11 +15,11 @@ from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
 from trinity.datasource.stored_rows import stored_rows
 from trinity.datasource.triggers import reads_all_now
-from trinity.engine.feed.change_feed import check_names
 from trinity.engine.feed.changelog import prune
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
 from trinity.engine.feed.rounds import round_before
+from trinity.engine.feed.shape import check_names
 from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
 from trinity.engine.travel import epoch_ms, version_at

@@ -10,7 +10,7 @@ import numpy as np
 from trinity.spi import DataFile, Deletes
 from trinity.storage import Cache
 
-__all__ = ["NOTHING_HIDDEN", "bitmap_left_out", "bitmap_of", "has_left_out", "rows_left"]
+__all__ = ["NOTHING_HIDDEN", "bitmap_left_out", "bitmap_of", "has_left_out", "places_left", "rows_left"]
 
 NOTHING_HIDDEN: Final[Mapping[str, np.ndarray]] = {}
 """Path of a file -> the bits of its hidden rows, where there are none."""
@@ -46,3 +46,9 @@ def rows_left(file: DataFile, hidden: Mapping[str, np.ndarray]) -> np.ndarray | 
     words = bitmap_left_out(file, hidden.get(file.path))
     left: np.ndarray = np.unpackbits(words.view(np.uint8), count=file.rows, bitorder="little") == 0
     return left
+
+
+def places_left(file: DataFile) -> np.ndarray:
+    """Return the places of a file's rows that are not deleted by position."""
+    left = rows_left(file, NOTHING_HIDDEN)
+    return np.arange(file.rows) if left is None else np.flatnonzero(left)

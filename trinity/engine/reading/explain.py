@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from trinity.engine.executes import executed
+from trinity.engine.expressions.compile import compile_predicate
+from trinity.engine.expressions.node import Scope
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import tiers
-from trinity.engine.reading.plan import ReadPlan
-from trinity.spi import DataFile
+from trinity.engine.reading.plan import ReadPlan, plan_read
+from trinity.engine.target import Host
+from trinity.spi import DataFile, SplitSource
+from trinity.syntax.operands import compared_alone
 
-__all__ = ["in_words"]
+__all__ = ["explained_read", "in_words"]
+
+
+def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
+    """Return the plan of a merged read in words, as of :meth:`trinity.Table.explain`. Raises as that does."""
+    return in_words(plan_read(splits) if where is None else _plan(session, splits, where))
+
+
+def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
+    def timezone() -> str:
+        return session.timezone
+
+    def local() -> ReadPlan | NotLocal:
+        condition = compile_predicate(where, Scope.of(splits.definition.visible), timezone)
+        if isinstance(condition, NotLocal):
+            return condition
+        return plan_read(splits, compared_alone(where), timezone=timezone, looks_keys_up=True)
+
+    def by_spark() -> ReadPlan:
+        from trinity.engine.reading.merged_read import planned
+
+        return planned(session, splits, where)
+
+    return executed(session, f"The predicate ({where})", local, by_spark)
 
 
 def in_words(plan: ReadPlan) -> str:

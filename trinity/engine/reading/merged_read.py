@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.plan import FoldPlan, ReadPlan, plan_read
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.spark.remote import analysed, runs_in_process
@@ -20,7 +19,7 @@ from trinity.syntax.operands import compared_alone
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["explained_read", "filtered_read", "merged_read", "planned_read", "stored_winners"]
+__all__ = ["filtered_read", "merged_read", "planned", "planned_read", "stored_winners"]
 
 
 def merged_read(
@@ -59,10 +58,10 @@ def planned_read(session: Host, plan: ReadPlan) -> DataFrame:
         return analysed(SparkExecutor(session.spark).rows(plan))
 
 
-def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
-    """Return the plan of :func:`filtered_read` in words; nothing is read. Raises as that does."""
-    with checked_predicate(session, where) as where:
-        return in_words(_plan(session.spark, splits, where))
+def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
+    """Return the plan of :func:`filtered_read`; nothing is read. Raises as that does."""
+    with checked_predicate(session, where) as compared:
+        return _plan(session.spark, splits, compared)
 
 
 @contextmanager

@@ -6,8 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
+import pyarrow.compute as pc
+
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
+from trinity.engine.executes import executed, size_of
+from trinity.engine.expressions.compile import compile_predicate
+from trinity.engine.expressions.node import Scope
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
@@ -33,7 +41,7 @@ def _altered(target: Target, definition: TableDefinition, changes: Iterable[evol
     for change in changes:
         definition = evolve.changed(definition, change)
     merge_spec(definition)
-    check_types(definition, lambda: target.session.spark)
+    check_types(definition, target.session)
     return definition
 
 
@@ -43,7 +51,7 @@ def set_not_null(target: Target, name: str) -> None:
     splits = target.splits()
     column = change(splits.definition).column(name).name
     refusal = f"Column '{column}' of table '{target.name}' is NULL in some rows; fill them before it is NOT NULL."
-    _demand(target, splits, change, f"{quoted(column)} IS NULL", refusal)
+    _demand(target, splits, change, f"{quoted(column)} IS NOT NULL", refusal)
 
 
 def add_check(target: Target, check: Check) -> None:
@@ -53,25 +61,20 @@ def add_check(target: Target, check: Check) -> None:
         f"'{check.name}' is added."
     )
     change = partial(with_check, check=check)
-    _demand(target, target.splits(), change, f"NOT (\n{compared_alone(check.expression)}\n)", refusal)
+    _demand(target, target.splits(), change, check.expression, refusal)
 
 
-def _demand(target: Target, splits: SplitSource, change: evolve.Change, violated: str, refusal: str) -> None:
-    """Make a change, or raise CONSTRAINT_VIOLATION where a condition holds for some row.
+def _demand(target: Target, splits: SplitSource, change: evolve.Change, wanted: str, refusal: str) -> None:
+    """Make a change, or raise CONSTRAINT_VIOLATION where a condition is false for some row.
 
     The rows of ``splits`` are checked before the commit, and those of a newer version within it.
     """
-    from trinity.engine.reading.arrow_read import arrow_rows
-
     looked: tuple[str, int] | None = None
 
     def look(splits: SplitSource) -> None:
         nonlocal looked
         seen, looked = looked, (splits.definition.id, splits.version)
-        if (
-            looked != seen
-            and arrow_rows(target.session, splits, [splits.definition.visible[0].name], violated, 1).num_rows
-        ):
+        if looked != seen and not _holds(target, splits, wanted):
             raise TrinityError("CONSTRAINT_VIOLATION", refusal)
 
     def look_again(definition: TableDefinition) -> TableDefinition:
@@ -81,3 +84,28 @@ def _demand(target: Target, splits: SplitSource, change: evolve.Change, violated
     _altered(target, splits.definition, [change])
     look(splits)
     alter(target, change, look_again)
+
+
+def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
+    """Return False where a condition is false for some row of a version."""
+    session = target.session
+
+    def local() -> bool | NotLocal:
+        columns = splits.definition.visible
+        condition = compile_predicate(wanted, Scope.of(columns), lambda: session.timezone)
+        if isinstance(condition, NotLocal):
+            return condition
+        needed = [c for c in columns if c.name in condition.fields] or columns[:1]
+        pages = LocalExecutor(needed).rows(plan_read(splits))
+        if isinstance(pages, NotLocal):
+            return pages
+        return all(pc.all(condition.evaluate(page), min_count=0).as_py() for page in pages)
+
+    def by_spark() -> bool:
+        from trinity.engine.reading.merged_read import merged_read
+
+        violated = f"NOT (\n{compared_alone(wanted)}\n)"
+        return merged_read(session.spark, splits).where(violated).isEmpty()
+
+    what = f"The condition ({wanted}) on the rows of '{target.name}'"
+    return executed(session, what, local, by_spark, size=size_of(splits.files))

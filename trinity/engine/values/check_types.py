@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
+from trinity.engine.executes import executed, left_to_spark
 from trinity.engine.not_local import NotLocal
+from trinity.engine.target import Host
 from trinity.engine.values.local_checks import LocalChecks, no_zone
-from trinity.spi import TableDefinition
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from trinity.spi import Check, TableDefinition
 
 __all__ = ["check_types"]
 
 
-def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
-    """Refuse types that this Spark lacks (NOT_SUPPORTED), DEFAULTs of a wrong type, and CHECKs it cannot evaluate."""
-    if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
+def check_types(definition: TableDefinition, session: Host) -> None:
+    """Refuse types that the session's Spark lacks, DEFAULTs of a wrong type, and CHECKs that are no condition.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming a CHECK that only Spark evaluates, in a session that executes without it.
+    """
+    times = any("time" in c.type.replace("timestamp", "") for c in definition.columns)
+    if times and left_to_spark(session) is not None:
         from trinity.engine.spark.types import check_time_type
 
-        check_time_type(definition.columns, spark())
+        check_time_type(definition.columns, session.spark)
     if any(c.default is not None for c in definition.columns):
         from trinity.engine.values.defaults import check_defaults
 
-        check_defaults(definition, spark)
-    if definition.checks and isinstance(LocalChecks.of(definition, definition.full_name, no_zone), NotLocal):
+        check_defaults(definition, lambda: session.spark)
+    for check in definition.checks:
+        _check_condition(replace(definition, checks=(check,)), check, session)
+
+
+def _check_condition(definition: TableDefinition, check: Check, session: Host) -> None:
+    """Refuse a constraint that is no condition on one row; it is the only one of the definition."""
+
+    def local() -> NotLocal | None:
+        found = LocalChecks.of(definition, definition.full_name, no_zone)
+        return found if isinstance(found, NotLocal) else None
+
+    def by_spark() -> None:
         from trinity.engine.values.check_constraints import analyse_checks
 
-        analyse_checks(spark(), definition)
+        analyse_checks(session.spark, definition)
+
+    what = f"CHECK constraint '{check.name}' of table '{definition.full_name}', ({check.expression}),"
+    executed(session, what, local, by_spark, arrow=True)

@@ -98,7 +98,7 @@ class Reads:
 
     def in_words(self) -> list[str]:
         """Return the plan of each merged read as text."""
-        from trinity.engine.reading.merged_read import explained_read
+        from trinity.engine.reading.explain import explained_read
 
         return [explained_read(self.session, splits, where) for splits, where in self._merged]
 
@@ -175,7 +175,8 @@ class Reads:
         return splits_at(reference.table, None, self._instant(travel.timestamp))
 
     def _changes(self, table: Table, clause: ChangesClause) -> DataFrame:
-        from trinity.engine.feed.change_feed import Form, change_feed
+        from trinity.engine.feed.shape import Form
+        from trinity.engine.feed.spark.change_feed import change_feed
 
         options = dict(clause.options)
         mode = options.pop("deduplicationmode", "dropCarryovers")

@@ -18,9 +18,10 @@ from trinity.engine.compacting.bucket_task import BucketTask
 from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.local.layout import Layout
 from trinity.engine.compacting.local.parts import Parts
-from trinity.engine.compacting.local.winners import LogWinners, Staying, live_places, stored_schema
+from trinity.engine.compacting.local.winners import LogWinners, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
+from trinity.engine.reading.bitmaps import places_left
 from trinity.engine.reading.local.limits import NotLocal, splits_are_own, why_not_by_position
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
@@ -46,7 +47,10 @@ class LocalCompactor:
         winners, beaten, others = LogWinners.of(fold), _NOTHING, list[Staying]()
         if not by_bucket:
             found = _each(winners.losers, fold.base)
-            others = [Staying(f, live_places(f, lost)) for f, (lost, _) in zip(fold.base, found, strict=True)]
+            others = [
+                Staying(f, np.setdiff1d(places_left(f), lost, assume_unique=True))
+                for f, (lost, _) in zip(fold.base, found, strict=True)
+            ]
             beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in found)])
         stays = [*others, *winners.staying(beaten, deleted_too=spec.keeps_tombstones)]
         layout = Layout.of_partitions(fold.splits.files, spec) if buckets is None else Layout(spec.key, buckets)
@@ -76,7 +80,7 @@ class LocalCompactor:
 
         def pages(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
             for file in files:
-                yield from Staying(file, live_places(file)).pages(splits.storage)
+                yield from Staying(file, places_left(file)).pages(splits.storage)
 
         return _all(lambda group: write(group, pages(groups[group])), range(len(groups)))
 

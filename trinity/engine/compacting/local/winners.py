@@ -22,7 +22,7 @@ from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataFile, arrival_order
 from trinity.storage import stored_pages
 
-__all__ = ["LogWinners", "Staying", "live_places", "stored_schema"]
+__all__ = ["LogWinners", "Staying", "stored_schema"]
 
 
 def stored_schema(storage: pa.Schema) -> pa.Schema:
@@ -63,16 +63,6 @@ class Staying:
                     columns = [*kept.columns[:-1], pa.array(deleted), kept.column(SINCE)]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
                 first += page.num_rows
-
-
-def live_places(file: DataFile, lost: np.ndarray | None = None) -> np.ndarray:
-    """Return the places of a file's rows that are neither deleted by position nor among some others."""
-    stays = np.ones(file.rows, bool)
-    if file.deletes is not None:
-        stays[file.deletes.positions().to_numpy()] = False
-    if lost is not None:
-        stays[lost] = False
-    return np.flatnonzero(stays)
 
 
 @dataclass(frozen=True)

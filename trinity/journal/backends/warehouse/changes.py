@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.reading.row_versions import row_versions
+from trinity.engine.reading.spark.row_versions import row_versions
 from trinity.engine.spark.settings import pinned
 from trinity.journal.backends.base import Described, Result
 from trinity.journal.backends.warehouse.returning import Returning

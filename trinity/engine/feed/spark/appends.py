@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.picked_rows import pickable, picked_rows
+from trinity.engine.feed.spark.picked_rows import pickable, picked_rows
 from trinity.engine.reading.layout import tiers, well_bucketed
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
-from trinity.engine.feed.appends import FIRST, Appends
-from trinity.engine.feed.images import AFTER, BEFORE, VERSION, image
+from trinity.engine.feed.shape import VERSION
+from trinity.engine.feed.spark.appends import FIRST, Appends
+from trinity.engine.feed.spark.images import AFTER, BEFORE, image
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
+from trinity.engine.feed.shape import VERSION
+from trinity.engine.feed.spark.images import AFTER, BEFORE, differ, image
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.merged_read import merged_read
 from trinity.spark_names import DataFrame, F

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.changelog import found_changes
-from trinity.engine.feed.computed import Changes, computed_changes, steps_of
-from trinity.engine.feed.counted import counted_changes
-from trinity.engine.feed.images import (
-    CHANGE_TYPE,
-    VERSION,
-    changed_rows,
-    differ,
-    has_more,
-    in_form,
-    net_pairs,
-    paired,
-    union,
-)
 from trinity.engine.feed.interval import Bound, Interval, interval
-from trinity.engine.feed.kept import kept_rows
+from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, Form, check_names, has_more
+from trinity.engine.feed.spark.computed import Changes, computed_changes, steps_of
+from trinity.engine.feed.spark.counted import counted_changes
+from trinity.engine.feed.spark.images import changed_rows, differ, in_form, net_pairs, paired, union
+from trinity.engine.feed.spark.kept import kept_rows
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import with_char
@@ -38,41 +28,10 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TIMESTAMP", "Form", "change_feed", "check_names"]
+__all__ = ["change_feed"]
 
-TIMESTAMP: Final = "_commit_timestamp"
-"""TIMESTAMP: when the version was committed."""
 _FEW: Final = 64
 """The number of commits whose times still fit into an expression."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """The form in which a feed shows changes.
-
-    Attributes:
-        net: one change for each key over all versions, instead of one for each version.
-        updates: update_preimage and update_postimage; False for a delete and an insert.
-        preimages: False to leave out the rows before an update.
-        merged: True for the changes of the merged rows (C1), whatever the table's changelog-producer shows.
-    """
-
-    net: bool = False
-    updates: bool = True
-    preimages: bool = True
-    merged: bool = False
-
-    @classmethod
-    def of(cls, deduplication_mode: str, *, compute_updates: bool, preimages: bool) -> Form:
-        """Return the form that Spark 4.2's options ask for. Raises INVALID_ARGUMENTS for an unknown mode."""
-        known = {"none": False, "dropcarryovers": False, "netchanges": True}
-        net = known.get(deduplication_mode.lower())
-        if net is None:
-            raise TrinityError(
-                "INVALID_ARGUMENTS",
-                f"deduplication_mode '{deduplication_mode}': it is dropCarryovers or netChanges.",
-            )
-        return cls(net, compute_updates, preimages)
 
 
 def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> DataFrame:
@@ -162,14 +121,3 @@ def _timed(spark: SparkSession, rows: DataFrame, commits: Sequence[HistoryEntry]
 
 def _moment(commit: HistoryEntry) -> tuple[int, dt.datetime]:
     return commit.version, dt.datetime.fromtimestamp(commit.timestamp_ms / 1000, dt.UTC)
-
-
-def check_names(target: Target, definition: TableDefinition) -> None:
-    """Refuse a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
-    taken = [c.name for c in definition.visible if c.name.lower() in (CHANGE_TYPE, VERSION, TIMESTAMP)]
-    if taken:
-        raise TrinityError(
-            "DUPLICATE_COLUMN_NAME",
-            f"Column '{taken[0]}' of table '{target.name}' has the name of a column of the change feed; rename it to "
-            "read changes.",
-        )

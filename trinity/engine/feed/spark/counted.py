@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.images import CHANGE_TYPE, VERSION, comparable_image, image
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.feed.spark.images import comparable_image, image
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import version_scan

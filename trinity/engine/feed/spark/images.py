@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.within import value_by_id
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.feed.spark.within import value_by_id
 from trinity.engine.spark.types import spark_type
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataType, TableDefinition, parse_type
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AFTER",
     "BEFORE",
-    "CHANGE_TYPE",
-    "VERSION",
     "changed_rows",
     "differ",
-    "has_more",
     "image",
     "in_form",
     "net_pairs",
@@ -35,10 +33,6 @@ __all__ = [
     "values",
 ]
 
-VERSION: Final = "_commit_version"
-"""BIGINT: the version that made a change."""
-CHANGE_TYPE: Final = "_change_type"
-"""STRING: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage`` (C1)."""
 BEFORE: Final = "_trinity_before"
 """Image of a row as it was."""
 AFTER: Final = "_trinity_after"
@@ -60,11 +54,6 @@ def values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
     """Return Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
     known: Mapping[object, Column] = {c.identity: c for c in old}
     return [_value(column, known.get(column.identity)) for column in columns]
-
-
-def has_more(old: Sequence[Column], columns: Sequence[Column]) -> bool:
-    """Return True when another version has a column that the feed lacks: it was dropped since."""
-    return not {c.identity for c in old} <= {c.identity for c in columns}
 
 
 def _value(column: Column, old: Column | None) -> str:

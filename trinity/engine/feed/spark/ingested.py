@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trinity.engine.feed.images import CHANGE_TYPE, VERSION, values
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.feed.spark.images import values
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan

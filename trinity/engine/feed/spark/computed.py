@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trinity.engine.feed.compared import compared_pairs
-from trinity.engine.feed.counted import counted_changes
-from trinity.engine.feed.images import VERSION, changed_rows, net_pairs, union
-from trinity.engine.feed.ingested import ingested_rows, is_ingest
 from trinity.engine.feed.interval import Interval
-from trinity.engine.feed.moments import appended_pairs
 from trinity.engine.feed.rounds import Round, rounds
+from trinity.engine.feed.shape import VERSION
+from trinity.engine.feed.spark.compared import compared_pairs
+from trinity.engine.feed.spark.counted import counted_changes
+from trinity.engine.feed.spark.images import changed_rows, net_pairs, union
+from trinity.engine.feed.spark.ingested import ingested_rows, is_ingest
+from trinity.engine.feed.spark.moments import appended_pairs
 from trinity.engine.feed.steps import Step, runs, steps
 from trinity.engine.target import Target
 from trinity.merge.changelog import ChangelogProducer

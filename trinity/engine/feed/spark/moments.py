@@ -2,7 +2,7 @@
 
 In a table that folds by column, the row versions of each touched key are joined with the moments at which they
 exist. Folded by key and moment, they are the rows before and after each version. Whole rows need no fold: see
-:mod:`trinity.engine.feed.whole_rows`.
+:mod:`trinity.engine.feed.spark.whole_rows`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from trinity.engine.feed.appends import FIRST, Appends
-from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
+from trinity.engine.feed.shape import VERSION
+from trinity.engine.feed.spark.appends import FIRST, Appends
+from trinity.engine.feed.spark.images import AFTER, BEFORE, differ, image
+from trinity.engine.feed.spark.whole_rows import whole_row_pairs
 from trinity.engine.feed.steps import Step
-from trinity.engine.feed.whole_rows import whole_row_pairs
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns

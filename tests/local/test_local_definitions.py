@@ -1,0 +1,100 @@
+"""Tables are made, altered and dropped in this process, on every format, without Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from trinity import Column, Session, Table, TrinityError
+
+COLUMNS = [Column("k", "bigint", nullable=False), Column("n", "int"), Column("v", "string")]
+
+
+def made(local: Session, fmt: str, **checks: str) -> Table:
+    return local.create_table(f"{fmt}.default.t", COLUMNS, primary_key=["k"], checks=checks)
+
+
+def fill(table: Table, **columns: list[object]) -> None:
+    schema = pa.schema([f for f in table.definition.to_arrow() if f.name in columns])
+    table.upsert(pa.table(columns, schema))
+
+
+def test_columns_change(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1, 2], n=[10, None], v=["a", "b"])
+    table.add_column(Column("w", "date"), after="k")
+    table.rename_column("v", "text")
+    table.widen_column("n", "bigint")
+    table.drop_column("w")
+    table.set_properties({"comment": "kept"})
+    fill(table, k=[3], n=[1 << 40], text=["c"])
+    assert table.to_arrow().sort_by("k").to_pylist() == [
+        {"k": 1, "n": 10, "text": "a"},
+        {"k": 2, "n": None, "text": "b"},
+        {"k": 3, "n": 1 << 40, "text": "c"},
+    ]
+    assert table.properties["comment"] == "kept"
+    assert local.list_tables(local_fmt, "default") == ["t"]
+    local.drop_table(table.name)
+    assert local.list_tables(local_fmt, "default") == []
+
+
+def test_a_column_becomes_not_null_where_no_row_is(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1, 2], n=[10, None], v=["a", "b"])
+    version = table.splits().version
+    with pytest.raises(TrinityError, match=r"'n' of table .* is NULL in some rows") as error:
+        table.set_not_null("n")
+    assert error.value.code == "CONSTRAINT_VIOLATION"
+    assert table.splits().version == version
+    table.set_not_null("v")
+    assert not table.definition.column("v").nullable
+    table.set_not_null("v", not_null=False)
+    assert table.definition.column("v").nullable
+
+
+def test_a_check_is_added_where_every_row_meets_it(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1, 2], v=["a", "b"])
+    table.add_check("positive", "n > 0")
+    with pytest.raises(TrinityError, match="do not meet CHECK") as error:
+        table.add_check("short", "v = 'a' OR n IS NOT NULL")
+    assert error.value.code == "CONSTRAINT_VIOLATION"
+    table.add_check("named", "v IN ('a', 'b')")
+    assert [c.name for c in table.definition.checks] == ["positive", "named"]
+    table.drop_check("positive")
+    assert [c.name for c in table.definition.checks] == ["named"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [("n", "TYPE_MISMATCH"), ("nn > 0", "COLUMN_NOT_FOUND"), ("n >", "SYNTAX_ERROR"), ("rand() < n", "NOT_SUPPORTED")],
+)
+def test_a_check_that_is_none_is_refused(local: Session, local_fmt: str, condition: str, code: str) -> None:
+    with pytest.raises(TrinityError) as error:
+        made(local, local_fmt, wrong=condition)
+    assert error.value.code == code
+    assert local.list_tables(local_fmt, "default") == []
+
+
+def test_a_check_that_only_spark_evaluates_is_said_by_name(local: Session, local_fmt: str) -> None:
+    with pytest.raises(TrinityError, match=r"CHECK constraint 'odd' .*\(xxhash64\(v\) > 0\), needs Spark") as error:
+        made(local, local_fmt, odd="xxhash64(v) > 0")
+    assert error.value.code == "NOT_SUPPORTED"
+
+
+def test_a_plan_is_told_without_spark(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1], n=[1], v=["a"])
+    assert "log: 1 of 1 file, 1 row, 1 commit" in table.explain()
+    assert "log: 0 of 1 file, 0 rows, 0 commits" in table.explain(where="k = 5")
+    with pytest.raises(TrinityError, match="no column 'kk'") as error:
+        table.explain(where="kk = 5")
+    assert error.value.code == "COLUMN_NOT_FOUND"
+
+
+def test_a_time_is_stored_and_read(local: Session, local_fmt: str) -> None:
+    columns = [Column("k", "bigint"), Column("at", "time(6)")]
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"])
+    table.upsert(pa.table({"k": [1], "at": pa.array([1_000_001], pa.time64("us"))}))
+    assert table.to_arrow().column("at").cast(pa.int64()).to_pylist() == [1_000_001]

@@ -1,0 +1,1 @@
+"""The change feed in this process, as Arrow data."""

@@ -1,0 +1,135 @@
+"""A run of appends to a table that keeps rows whole: which of a key's versions won before and after each.
+
+Key, ordering columns and marks of deletion tell that. Whole rows are read only where the winner has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.feed.local.images import NONE, Pairs
+from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.feed.steps import Step
+from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.pruning import may_share_keys
+from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
+from trinity.merge.arrow.fold import is_deleted, taking_part, winner_first
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.parse import merge_spec
+from trinity.merge.spec import MergeSpec
+from trinity.spi import Column, DataFile, SplitSource, Tier, arrival_order
+
+__all__ = ["appended_pairs"]
+
+_FIRST = -1
+"""The moment before the first append."""
+
+
+def appended_pairs(run: Sequence[Step], columns: Sequence[Column]) -> Pairs:
+    """Return the pairs of images of a run of appends.
+
+    Args:
+        run: steps of which each follows the one before it.
+        columns: the columns of the feed.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file that cannot be read.
+    """
+    splits = run[-1].after
+    added = {file.path: step.version for step in run for file in step.added}
+    appends = _Appends(splits, merge_spec(splits.definition), added)
+    versions = appends.versions()
+    before, after, moments = appends.turns(versions)
+    needed, places = np.unique(np.concatenate([before, after]), return_inverse=True)
+    needed = needed[needed != NONE]
+    # the versions are in the order of the files, and of their places in these
+    rows = versions.select([FILE_NUMBER, POSITION]).take(needed)
+    images = InColumns(splits, columns).at(
+        appends.files, rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy()
+    )
+    places -= len(np.unique(np.concatenate([before, after]))) - len(needed)  # NONE comes first among them
+    return Pairs(images, places[: len(before)], places[len(before) :], moments).that_differ()
+
+
+@dataclass(frozen=True)
+class _Appends:
+    """Consecutive commits that only added row versions.
+
+    Attributes:
+        splits: the version that the last of them made.
+        spec: the table's options.
+        added: path of each file that they added -> version that added it.
+    """
+
+    splits: SplitSource
+    spec: MergeSpec
+    added: Mapping[str, int]
+
+    @property
+    def files(self) -> list[DataFile]:
+        """The files that may have versions of touched keys, in the order of arrival, the base first."""
+        base, log = tiers(self.splits.files)
+        mine = [file for file in log if file.path in self.added]
+        before = [*base, *(file for file in log if file.path not in self.added)]
+        needed = may_share_keys(before, mine, self.splits.definition)
+        base, earlier = tiers(needed)
+        return [*base, *self.splits.sidecar, *sorted([*earlier, *mine], key=arrival_order)]
+
+    def versions(self) -> pa.Table:
+        """Return the versions of touched keys in narrow columns, with file, place, moment and ``DELETED``."""
+        files = self.files
+        mine = [n for n, file in enumerate(files) if file.path in self.added]
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            came = dict(zip(mine, pool.map(lambda n: self._read(files[n]), mine), strict=True))
+            keys, _ = Keys.of(pa.concat_tables(came.values()), self.spec.key)
+            parts = pool.map(lambda n: self._placed(n, files[n], keys, came.get(n)), range(len(files)))
+            return taking_part(self.spec, pa.concat_tables(parts).combine_chunks())
+
+    def _read(self, file: DataFile) -> pa.Table:
+        names = [name for name in self.spec.sidecar_columns if name in self.splits.storage.names]
+        return read_columns(file.path, self.splits.storage, names)
+
+    def _placed(self, number: int, file: DataFile, keys: Keys, rows: pa.Table | None) -> pa.Table:
+        if rows is None:
+            rows = self._read(file)
+            places, _ = keys.lookup(rows)
+        else:
+            places = np.arange(len(rows))
+        if file.deletes is not None:
+            places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
+        rows = rows.take(places)
+        deleted = is_deleted(self.spec, rows)
+        if file.tier is Tier.BASE:
+            deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
+        moment = self.added.get(file.path, _FIRST)
+        for name, value in ((FILE_NUMBER, number), (MOMENT, moment)):
+            rows = rows.append_column(name, pa.array(np.full(len(rows), value)))
+        return rows.append_column(POSITION, pa.array(places, pa.int64())).append_column(DELETED, deleted)
+
+    def turns(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""
+        count = len(versions)
+        moments = versions.column(MOMENT).to_numpy()
+        _, numbers = Keys.of(versions, self.spec.key)
+        arrived = versions.append_column(ARRIVAL, pa.array(np.arange(count)))
+        ranked = winner_first(self.spec, arrived)[::-1].astype(np.int64)
+        ranks = np.empty(count, np.int64)
+        ranks[ranked] = np.arange(count)
+        order = np.lexsort((moments, numbers))
+        # the best rank so far of each key: numbers ascend, so that none is carried over to the next key
+        best = np.maximum.accumulate(numbers[order] * count + ranks[order]) % max(count, 1)
+        key, moment = numbers[order], moments[order]
+        last = np.append((np.diff(key) != 0) | (np.diff(moment) != 0), True)[:count]
+        key, moment, after = key[last], moment[last], ranked[best[last]]
+        after = np.where(versions.column(DELETED).to_numpy()[after], NONE, after)
+        before = np.full(len(after), NONE)
+        same = np.flatnonzero(np.diff(key) == 0)
+        before[same + 1] = after[same]
+        changed = (moment > _FIRST) & (before != after)
+        return before[changed], after[changed], moment[changed]

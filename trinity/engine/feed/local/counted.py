@@ -1,0 +1,89 @@
+"""The changes of a plain table: added and removed rows, counted, since equal rows are not told apart (C5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.feed.steps import Step
+from trinity.engine.reading.bitmaps import places_left
+from trinity.spi import Column
+
+__all__ = ["counted_changes", "is_counted"]
+
+
+def is_counted(kind: pa.DataType) -> bool:
+    """Return True for a type whose equal values Arrow brings together: lists and maps it does not."""
+    return not pa.types.is_nested(kind) or (
+        pa.types.is_struct(kind) and all(is_counted(kind.field(number).type) for number in range(kind.num_fields))
+    )
+
+
+def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> pa.Table:
+    """Return the rows of the feed.
+
+    Args:
+        steps: at least one, in their order.
+        columns: the columns of the feed.
+        net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
+            version that touched its row.
+    """
+    parts = [(step, sign, part) for step in steps for sign in (1, -1) for part in [_moved(step, sign, columns)]]
+    rows = pa.concat_tables([part for _, _, part in parts]).combine_chunks()
+    sizes = [len(part) for _, _, part in parts]
+    versions = np.repeat([step.version for step, _, _ in parts], sizes)
+    signs = np.repeat([sign for _, sign, _ in parts], sizes)
+    groups = _numbers([*_flat(rows), *([] if net else [pa.array(versions)])])
+    count = int(groups.max(initial=-1)) + 1
+    sums, last, first = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, len(rows))
+    np.add.at(sums, groups, signs)
+    np.maximum.at(last, groups, versions)
+    np.minimum.at(first, groups, np.arange(len(rows)))
+    moved = np.flatnonzero(sums)
+    each = np.repeat(moved, np.abs(sums[moved]))
+    kinds = pa.array(np.where(sums[each] > 0, "insert", "delete").tolist(), pa.string())
+    found = rows.take(first[each]).append_column(CHANGE_TYPE, kinds)
+    return found.append_column(VERSION, pa.array(last[each], pa.int64()))
+
+
+def _moved(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
+    """Return the rows that a step added, or removed."""
+    splits, files = (step.after, step.added) if sign > 0 else (step.before, step.removed)
+    places = [places_left(file) for file in files]
+    numbers = np.repeat(np.arange(len(files)), [len(found) for found in places])
+    return InColumns(splits, columns).at(files, numbers, np.concatenate([np.empty(0, np.int64), *places]))
+
+
+def _flat(rows: pa.Table) -> Iterator[pa.Array]:
+    """Yield arrays without fields, which are equal where Spark finds rows equal: NaNs are, and zeros of both signs."""
+    for column in rows.columns:
+        yield from _plain(column.combine_chunks())
+
+
+def _plain(values: pa.Array) -> Iterator[pa.Array]:
+    if pa.types.is_struct(values.type):
+        yield values.is_valid()
+        for field in values.flatten():
+            yield from _plain(field)
+    elif pa.types.is_floating(values.type):
+        one_zero, one_nan = pc.add(values, pa.scalar(0, values.type)), pa.scalar(float("nan"), values.type)
+        yield pc.if_else(pc.is_nan(values), one_nan, one_zero)
+    else:
+        yield values
+
+
+def _numbers(columns: Iterable[pa.Array]) -> np.ndarray:
+    """Return a number for each row; rows that are equal in all columns have the same."""
+    numbers: np.ndarray | None = None
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        part = encoded.indices.to_numpy().astype(np.int64)
+        both = part if numbers is None else numbers * len(encoded.dictionary) + part
+        numbers = np.unique(both, return_inverse=True)[1]
+    assert numbers is not None
+    return numbers

@@ -1,0 +1,165 @@
+"""The change feed as Arrow data in this process: what it can tell without Spark, and why not the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.feed.changelog import found_changes
+from trinity.engine.feed.interval import Interval
+from trinity.engine.feed.local.appends import appended_pairs
+from trinity.engine.feed.local.compared import compared_pairs
+from trinity.engine.feed.local.counted import counted_changes, is_counted
+from trinity.engine.feed.local.equal_values import is_comparable
+from trinity.engine.feed.local.images import Pairs, feed_schema, in_form, paired, unioned
+from trinity.engine.feed.local.rows import InColumns, why_not_shown
+from trinity.engine.feed.rounds import rounds
+from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form, has_more
+from trinity.engine.feed.steps import Step, runs, steps
+from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.plan import plan_read
+from trinity.engine.target import Target
+from trinity.merge.arrow.keys import compared_alike
+from trinity.merge.changelog import ChangelogProducer, changelog_producer
+from trinity.merge.parse import merge_spec
+from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
+from trinity.storage import parquet_footer
+from trinity.storage.changelog import KeptChanges
+
+__all__ = ["LocalFeed", "timed"]
+
+
+@dataclass(frozen=True)
+class LocalFeed:
+    """The feed of a part of a table's history.
+
+    Attributes:
+        target: the table.
+        parts: the commits whose changes are computed.
+        kept: changes that are on disk, and shown, too.
+        definition: the columns and the key of the feed: those of its last version.
+        producer: what a commit shows.
+        form: how changes are shown.
+    """
+
+    target: Target
+    parts: Sequence[Interval]
+    kept: Sequence[KeptChanges]
+    definition: TableDefinition
+    producer: ChangelogProducer
+    form: Form
+
+    @classmethod
+    def of(cls, target: Target, part: Interval, definition: TableDefinition, form: Form) -> LocalFeed:
+        """Return the feed of a part of the history: what is on disk is read, and the rest is computed."""
+        producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
+        found = found_changes(target, part.entries, producer).values()
+        feed = cls(target, (), (), definition, producer, form)
+        # changes of a plain table that may cancel out are computed
+        kept = [k for k in found if definition.keyed or not k.files or not feed._needs_more(k)]
+        return replace(feed, parts=part.without({k.version for k in kept}), kept=kept)
+
+    @cached_property
+    def _columns(self) -> Sequence[Column]:
+        return self.definition.visible
+
+    def _needs_more(self, kept: KeptChanges) -> bool:
+        """Return True where rows that are on disk are not shown as they are: some cancel out."""
+        return self.form.net or has_more(kept.columns, self._columns)
+
+    @cached_property
+    def _groups(self) -> list[tuple[int | None, list[Step]]]:
+        """The steps that are computed: those of a round with the version that shows them, else all by themselves."""
+        if self.producer is ChangelogProducer.FULL_COMPACTION:
+            return [(r.version, steps(self.target, r.before, r.entries)) for r in rounds(self.target, self.parts)]
+        return [(None, [step for part in self.parts for step in steps(self.target, part.before, part.entries)])]
+
+    def why_not(self) -> NotLocal | None:
+        """Return why this process cannot tell the feed.
+
+        Raises:
+            TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.rounds.rounds`.
+        """
+        if self.producer is ChangelogProducer.INPUT:
+            return NotLocal("the changes of changelog-producer=input are rows as they came")
+        known = [self._why_not_by_step(step) for _, found in self._groups for step in found]
+        known += [why_not_shown(kept.columns, self._columns) for kept in self.kept]
+        kinds = self.definition.with_columns(self._columns).to_arrow().types
+        comparable = is_comparable if self.definition.keyed else is_counted
+        if not all(map(comparable, kinds)):
+            known.append(NotLocal("Arrow does not compare values of all of its columns"))
+        if self.definition.keyed and not compared_alike(self.definition, self.definition.primary_key):
+            known.append(NotLocal("Arrow compares the types of its key columns otherwise than Spark"))
+        return next((why for why in known if why is not None), None)
+
+    def _why_not_by_step(self, step: Step) -> NotLocal | None:
+        both = (step.before, step.after)
+        whys = [why for splits in both for why in (plan_read(splits).not_local, self._why_not_in(splits)) if why]
+        return whys[0] if whys else None
+
+    def _why_not_in(self, splits: SplitSource) -> NotLocal | None:
+        definition = splits.definition
+        if definition.keyed and merge_spec(definition).by_column:
+            return NotLocal(f"merge engine {merge_spec(definition).engine.value} folds column by column")
+        return why_not_shown(definition.visible, self._columns)
+
+    # -- the rows -----------------------------------------------------------------------------------------
+
+    def rows(self) -> pa.Table:
+        """Return the rows of the feed, without their commits' times. Raises BAD_DATA naming a file."""
+        shown = self._of_keys() if self.definition.keyed else self._of_rows()
+        return pa.concat_tables([feed_schema(self._columns).empty_table(), *shown])
+
+    def _of_rows(self) -> Iterable[pa.Table]:
+        """Yield the changes of a plain table."""
+        yield from map(self._on_disk, self.kept)
+        for _, found in self._groups:
+            if found:
+                yield counted_changes(found, self._columns, net=self.form.net)
+
+    def _of_keys(self) -> Iterable[pa.Table]:
+        """Yield the changes of a keyed table."""
+        key, pairs = self.definition.primary_key, list[Pairs]()
+        for version, found in self._groups:
+            mine = [self._pairs(run) for run in runs(found)]
+            if version is not None and mine:
+                net = unioned(mine).net(key)
+                mine = [Pairs(net.rows, net.before, net.after, np.full(len(net.versions), version))]
+            pairs += mine
+        for kept in self.kept:
+            if not self._needs_more(kept):
+                yield in_form(self._on_disk(kept), self.form)
+            elif kept.files:
+                pairs.append(paired(self._on_disk(kept), self._columns, key).that_differ())
+        if self.form.net and pairs:
+            pairs = [unioned(pairs).net(key)]
+        yield from (each.shown(self.form) for each in pairs)
+
+    def _pairs(self, run: list[Step]) -> Pairs:
+        if run[0].appends:
+            return appended_pairs(run, self._columns)
+        return compared_pairs(run[0], self._columns, self.definition.primary_key)
+
+    def _on_disk(self, kept: KeptChanges) -> pa.Table:
+        """Return the rows of the feed that are in files."""
+        written = written_columns(kept.columns)
+        splits = SplitSource(0, 0, written, stored_schema(written), ())
+        shown = InColumns(splits, (*self._columns, *MARKS))
+        files = [DataFile(path, 0, parquet_footer(path).num_rows) for path in kept.files]
+        places = [np.arange(file.rows) for file in files]
+        numbers = np.repeat(np.arange(len(files)), [file.rows for file in files])
+        return shown.at(files, numbers, np.concatenate([np.empty(0, np.int64), *places]))
+
+
+def timed(rows: pa.Table, entries: Sequence[HistoryEntry]) -> pa.Table:
+    """Return the rows of a feed with their commits' times."""
+    times = {entry.version: entry.timestamp_ms * 1000 for entry in entries}
+    place = pc.index_in(rows.column(VERSION), pa.array(times, pa.int64())).combine_chunks()
+    moments = pa.array(times.values(), pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return rows.append_column(TIMESTAMP, moments.take(place))

@@ -1,0 +1,126 @@
+"""Rows before and after a change, as Arrow data: pairs of images, and the rows of the feed made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.feed.local.equal_values import equal_values
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, Form
+from trinity.merge.arrow.keys import Keys
+from trinity.spi import Column
+
+__all__ = ["NONE", "Pairs", "feed_schema", "in_form", "paired", "unioned"]
+
+NONE = -1
+"""The place of an image that there is not."""
+_BEFORE = ("delete", "update_preimage")
+
+
+def feed_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Return the columns of a feed's rows, without their time."""
+    marks = [pa.field(CHANGE_TYPE, pa.string()), pa.field(VERSION, pa.int64())]
+    return pa.schema([*(c.to_arrow() for c in columns), *marks])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of images.
+
+    Attributes:
+        rows: images, in the columns of the feed.
+        before: the place of each pair's row as it was; :data:`NONE` where there was none.
+        after: the place of the row as it became, likewise.
+        versions: the version of each pair.
+    """
+
+    rows: pa.Table
+    before: np.ndarray
+    after: np.ndarray
+    versions: np.ndarray
+
+    def where(self, wanted: np.ndarray) -> Pairs:
+        """Return some of them."""
+        return replace(self, before=self.before[wanted], after=self.after[wanted], versions=self.versions[wanted])
+
+    def that_differ(self) -> Pairs:
+        """Return those whose images differ (C1); two absent rows do not."""
+        there, was = self.after != NONE, self.before != NONE
+        differ = there != was
+        both = np.flatnonzero(there & was & (self.before != self.after))
+        before, after = self.rows.take(self.before[both]), self.rows.take(self.after[both])
+        differ[both] = ~equal_rows(before, after)
+        return self.where(differ)
+
+    def net(self, key: Sequence[str]) -> Pairs:
+        """Return one pair for each key: its row before the first change and after the last, unless these are equal."""
+        shown = np.where(self.after == NONE, self.before, self.after)
+        _, numbers = Keys.of(self.rows.select(key).take(shown), key)
+        order = np.lexsort((self.versions, numbers))
+        first = np.flatnonzero(np.append(True, np.diff(numbers[order]) != 0)) if len(order) else order
+        last = np.append(first[1:], len(order)) - 1 if len(order) else order
+        ends = order[last]
+        return Pairs(self.rows, self.before[order[first]], self.after[ends], self.versions[ends]).that_differ()
+
+    def shown(self, form: Form) -> pa.Table:
+        """Return the rows of the feed: its columns, change type and version."""
+        was, there = self.before != NONE, self.after != NONE
+        updated = was & there
+        old = np.flatnonzero(was & (~updated | (form.preimages or not form.updates)))
+        new = np.flatnonzero(there)
+        names = ("update_preimage", "update_postimage") if form.updates else ("delete", "insert")
+        kinds = [*np.where(updated[old], names[0], "delete"), *np.where(updated[new], names[1], "insert")]
+        rows = self.rows.take(np.concatenate([self.before[old], self.after[new]]))
+        versions = np.concatenate([self.versions[old], self.versions[new]])
+        return rows.append_column(CHANGE_TYPE, pa.array(kinds, pa.string())).append_column(
+            VERSION, pa.array(versions, pa.int64())
+        )
+
+
+def equal_rows(some: pa.Table, others: pa.Table) -> np.ndarray:
+    """Return True where a row equals the one in its place among others, as ``<=>`` has it in Spark."""
+    found = np.ones(len(some), bool)
+    for left, right in zip(some.columns, others.columns, strict=True):
+        found &= equal_values(left.combine_chunks(), right.combine_chunks())
+    return found
+
+
+def unioned(pairs: Sequence[Pairs]) -> Pairs:
+    """Return all pairs of one or more."""
+    if len(pairs) == 1:
+        return pairs[0]
+    starts = np.cumsum([0, *(len(each.rows) for each in pairs)])
+
+    def moved(places: np.ndarray, start: int) -> np.ndarray:
+        return np.where(places == NONE, NONE, places + start)
+
+    return Pairs(
+        pa.concat_tables([each.rows for each in pairs]),
+        np.concatenate([moved(each.before, start) for each, start in zip(pairs, starts, strict=False)]),
+        np.concatenate([moved(each.after, start) for each, start in zip(pairs, starts, strict=False)]),
+        np.concatenate([each.versions for each in pairs]),
+    )
+
+
+def in_form(rows: pa.Table, form: Form) -> pa.Table:
+    """Return rows of the feed that show everything, in another form."""
+    kinds = rows.column(CHANGE_TYPE).to_numpy()
+    if form.updates:
+        return rows if form.preimages else rows.filter(pa.array(kinds != "update_preimage"))
+    plain = np.where(kinds == "update_preimage", "delete", np.where(kinds == "update_postimage", "insert", kinds))
+    place = rows.schema.get_field_index(CHANGE_TYPE)
+    return rows.set_column(place, CHANGE_TYPE, pa.array(plain, pa.string()))
+
+
+def paired(rows: pa.Table, columns: Sequence[Column], key: Sequence[str]) -> Pairs:
+    """Return the pairs of images from which rows of the feed were made."""
+    keys, numbers = Keys.of(rows, [*key, VERSION])
+    old = np.isin(rows.column(CHANGE_TYPE).to_numpy(), _BEFORE)
+    before, after, versions = (np.full(len(keys), NONE) for _ in range(3))
+    before[numbers[old]] = np.flatnonzero(old)
+    after[numbers[~old]] = np.flatnonzero(~old)
+    versions[numbers] = rows.column(VERSION).to_numpy()
+    return Pairs(rows.select([c.name for c in columns]), before, after, versions)

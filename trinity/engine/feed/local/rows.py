@@ -1,0 +1,95 @@
+"""Rows of a version in the columns of a feed, which are those of its last version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.data_files import reporting_unreadable_file
+from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.writing.casts import cast_array
+from trinity.spi import Column, DataFile, SplitSource
+from trinity.storage import stored_pages
+
+__all__ = ["InColumns", "why_not_shown"]
+
+
+def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal | None:
+    """Return why rows that have the columns of another version cannot be shown in those of the feed."""
+    known = {c.identity: c for c in old}
+    for column in columns:
+        before = known.get(column.identity)
+        if before and column.within and before.within and (column.within, column.type) != (before.within, before.type):
+            return NotLocal(f"fields within column '{column.name}' were changed")
+    return None
+
+
+@dataclass(frozen=True)
+class InColumns:
+    """Shows rows of files in the columns of a feed: one that they lack is NULL, one dropped since is left out.
+
+    Attributes:
+        splits: the version of the files.
+        columns: the columns of the feed.
+    """
+
+    splits: SplitSource
+    columns: Sequence[Column]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the feed."""
+        return pa.schema([c.to_arrow() for c in self.columns])
+
+    def at(self, files: Sequence[DataFile], numbers: np.ndarray, places: np.ndarray) -> pa.Table:
+        """Return rows by file and place, in ascending order of these.
+
+        Args:
+            files: the files.
+            numbers: the number of each row's file among them, ascending.
+            places: the row's place in its file, ascending in each.
+
+        Raises:
+            TrinityError: BAD_DATA naming a file that cannot be read.
+        """
+        edges = np.searchsorted(numbers, np.arange(len(files) + 1))
+        wanted = [places[edges[n] : edges[n + 1]] for n in range(len(files))]
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            found = pool.map(lambda n: list(self.of_file(files[n], wanted[n])), range(len(files)))
+            return pa.Table.from_batches([page for pages in found for page in pages], self.schema)
+
+    def of_file(self, file: DataFile, places: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Yield rows of a file by their places, ascending. Raises as :meth:`at`."""
+        definition, first = self.splits.definition, 0
+        stored = dict(zip(definition.columns, self.splits.storage, strict=True))
+        known = {c.identity: c for c in definition.visible}
+        there = [known[c.identity] for c in self.columns if c.identity in known]
+        with reporting_unreadable_file(file.path):
+            for page in stored_pages(file.path, pa.schema([stored[c] for c in there])) if len(places) else ():
+                begin, end = np.searchsorted(places, (first, first + page.num_rows))
+                if begin < end:
+                    picked = page if end - begin == page.num_rows else page.take(pa.array(places[begin:end] - first))
+                    yield self.shown(to_user_columns(picked, there), there)
+                first += page.num_rows
+
+    def shown(self, rows: pa.RecordBatch, old: Sequence[Column]) -> pa.RecordBatch:
+        """Return rows in the columns of the feed.
+
+        Args:
+            rows: the rows, in the logical types of their columns.
+            old: these columns.
+        """
+        known = {c.identity: rows.column(place) for place, c in enumerate(old)}
+        arrays = []
+        for column in self.columns:
+            kind, found = column.to_arrow().type, known.get(column.identity)
+            if found is None:
+                arrays.append(pa.nulls(rows.num_rows, kind))
+            else:
+                arrays.append(cast_array(found, kind, f"column '{column.name}'", "UTC"))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -1,0 +1,65 @@
+"""The shape of a change feed: its columns, and the form in which it shows changes (C1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.spi import Column, TableDefinition
+
+__all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "has_more"]
+
+VERSION: Final = "_commit_version"
+"""BIGINT: the version that made a change."""
+CHANGE_TYPE: Final = "_change_type"
+"""STRING: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage`` (C1)."""
+TIMESTAMP: Final = "_commit_timestamp"
+"""TIMESTAMP: when the version was committed."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form in which a feed shows changes.
+
+    Attributes:
+        net: one change for each key over all versions, instead of one for each version.
+        updates: update_preimage and update_postimage; False for a delete and an insert.
+        preimages: False to leave out the rows before an update.
+        merged: True for the changes of the merged rows (C1), whatever the table's changelog-producer shows.
+    """
+
+    net: bool = False
+    updates: bool = True
+    preimages: bool = True
+    merged: bool = False
+
+    @classmethod
+    def of(cls, deduplication_mode: str, *, compute_updates: bool, preimages: bool) -> Form:
+        """Return the form that Spark 4.2's options ask for. Raises INVALID_ARGUMENTS for an unknown mode."""
+        known = {"none": False, "dropcarryovers": False, "netchanges": True}
+        net = known.get(deduplication_mode.lower())
+        if net is None:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"deduplication_mode '{deduplication_mode}': it is dropCarryovers or netChanges.",
+            )
+        return cls(net, compute_updates, preimages)
+
+
+def check_names(target: Target, definition: TableDefinition) -> None:
+    """Refuse a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
+    taken = [c.name for c in definition.visible if c.name.lower() in (CHANGE_TYPE, VERSION, TIMESTAMP)]
+    if taken:
+        raise TrinityError(
+            "DUPLICATE_COLUMN_NAME",
+            f"Column '{taken[0]}' of table '{target.name}' has the name of a column of the change feed; rename it to "
+            "read changes.",
+        )
+
+
+def has_more(old: Sequence[Column], columns: Sequence[Column]) -> bool:
+    """Return True when another version has a column that the feed lacks: it was dropped since."""
+    return not {c.identity for c in old} <= {c.identity for c in columns}

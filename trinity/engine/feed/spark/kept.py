@@ -1,0 +1,54 @@
+"""Changes on disk, written and read by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trinity.engine.feed.changelog import TableChangelog
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.feed.spark.computed import all_rows
+from trinity.engine.feed.spark.images import union, values
+from trinity.engine.feed.spark.written import write_files
+from trinity.engine.feed.stored import PartsAlike, Written, by_version, stored_schema, written_columns
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import plain_scan
+from trinity.engine.spark.remote import parallelism
+from trinity.engine.spark.settings import pinned
+from trinity.engine.target import Target
+from trinity.spark_names import DataFrame
+from trinity.spi import Column, DataFile, SplitSource
+from trinity.storage.changelog import KeptChanges
+from trinity.syntax.quoting import quoted
+
+__all__ = ["kept_rows", "written_by_spark"]
+
+
+def written_by_spark(known: TableChangelog, target: Target, alike: PartsAlike) -> Written:
+    """Compute and write the changes of versions that have the same columns, by one job. Raises as ``keep``."""
+    from trinity.calls.spark import spark_errors
+
+    spark = target.session.spark
+    with pinned(spark), spark_errors():
+        rows = all_rows(target, alike.parts, alike.definition, known.producer)
+        if rows is None:
+            return {}
+        written = alike.written(target)
+        return by_version(write_files(target, known.changelog.store.root, written, rows.coalesce(parallelism(spark))))
+
+
+def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
+    """Return the rows of the feed that are in files, in the columns of another version; None when there are none."""
+    alike: dict[tuple[Column, ...], list[str]] = {}
+    for changes in kept:
+        alike.setdefault(changes.columns, []).extend(changes.files)
+    found = [_scanned(target, files, old, columns) for old, files in alike.items() if files]
+    return union(found) if found else None
+
+
+def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], columns: Sequence[Column]) -> DataFrame:
+    written = written_columns(old)
+    storage = stored_schema(written)
+    rows = plain_scan(target.session.spark, [DataFile(path, 0, 0) for path in files], storage)
+    rows = to_user_columns(rows, SplitSource(0, 0, written, storage, ()))
+    shown = zip(columns, values(columns, old), strict=True)
+    return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)

@@ -1,0 +1,89 @@
+"""How changes are stored in files: the table's columns, and what the feed adds to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from trinity.engine.feed.interval import Interval
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.target import Target
+from trinity.engine.writing.ingest import StoredForm, plan_ingest
+from trinity.engine.writing.run_sinks import AppendTask
+from trinity.spi import Column, DataFile, TableDefinition
+from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
+
+__all__ = [
+    "MARKS",
+    "PartsAlike",
+    "Written",
+    "by_version",
+    "stored_columns",
+    "stored_schema",
+    "writing",
+    "written_columns",
+]
+
+MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
+"""Columns that the files have after the table's."""
+Written: TypeAlias = Mapping[int, Sequence[DataFile]]
+"""Version -> the files with its changes."""
+
+
+@dataclass(frozen=True)
+class PartsAlike:
+    """Parts of a table's history whose versions have the same columns.
+
+    Attributes:
+        definition: has these.
+        parts: the parts, in their order.
+    """
+
+    definition: TableDefinition
+    parts: Sequence[Interval]
+
+    def written(self, target: Target) -> TableDefinition:
+        """Return columns, partitioning and options of the files of their changes."""
+        columns = written_columns(self.definition.visible)
+        return replace(columns, partition_by=(VERSION,), properties=target.properties)
+
+
+def stored_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return columns as such files have them: name, type and field ids."""
+    return tuple(Column(c.name, c.type, field_id=c.field_id, within=c.within) for c in columns)
+
+
+def stored_schema(written: TableDefinition) -> pa.Schema:
+    """Return the schema of such files."""
+    return pa.schema([(c.name, c.to_arrow().type) for c in written.columns])
+
+
+def written_columns(columns: Iterable[Column]) -> TableDefinition:
+    """Return the columns of files, as those of a plain table."""
+    return TableDefinition("", "", (*stored_columns(columns), *MARKS))
+
+
+def writing(target: Target, folder: str, written: TableDefinition, given: pa.Schema) -> AppendTask:
+    """Return the task that writes rows into a folder.
+
+    Args:
+        target: the table that the rows are of, for messages and settings.
+        folder: the folder.
+        written: columns, partitioning and options of the files.
+        given: the columns of the rows.
+    """
+    into = replace(write_target(folder, written, stored_schema(written), statistics=()), ending=OWN_ENDING)
+    plain = replace(written, partition_by=(), properties={})
+    conformer = plan_ingest(StoredForm.of(target, plain, into.storage), given)
+    return AppendTask(ParquetSinkProvider(), into, conformer)
+
+
+def by_version(files: Iterable[DataFile]) -> Written:
+    """Return the files of a folder of changes by the version that they are about."""
+    found: dict[int, list[DataFile]] = {}
+    for file in files:
+        found.setdefault(file.partition[VERSION], []).append(file)
+    return found
