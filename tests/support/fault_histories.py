@@ -14,11 +14,16 @@ from tests.support.bucket_lake import COLUMNS, BucketLake
 from tests.support.fault_sequences import FaultSequence, drawn, hurried, playing
 from trinity import Column, Session
 from trinity.errors import TrinityError
+from trinity.spi import CommitResult
 from trinity.storage import Location
 
 __all__ = ["History", "Statement", "drawn_history", "play"]
 
-_STATEMENTS = ("append", "append", "append", "txn", "create", "drop", "alter", "folder", "folder")
+_STATEMENTS = (
+    *("append", "append", "append", "txn", "create", "drop", "alter", "folder", "folder"),
+    *("upsert", "upsert", "remove", "compact", "compact", "vacuum"),
+)
+_KEYS = 3
 _UNKNOWN = "COMMIT_STATE_UNKNOWN"
 _TOLD = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)
 """What may be told of a fault of the store."""
@@ -54,12 +59,15 @@ def play(lake: BucketLake, history: History) -> None:
 class _Player:
     lake: BucketLake
     rows: dict[str, Counter[int]] = field(default_factory=dict)
-    columns: dict[str, int] = field(default_factory=dict)
+    live: dict[int, int] = field(default_factory=dict)
+    """Key of the keyed table -> number of the row that has it."""
     numbers: int = 0
 
     def play(self, history: History) -> None:
         with self.lake.connect() as session:
             self._make(session, "t0")
+            session.create_table("keyed", COLUMNS, primary_key=["k"])
+            self.rows["keyed"] = Counter()
             if self.lake.fmt == "parquet":
                 self._register(session)
             for statement in history:
@@ -73,7 +81,7 @@ class _Player:
             told = _code(step.act)
         assert told in (None, *_TOLD), (statement, told)
         with self.lake.connect() as fresh:
-            stands = step.stands(fresh)
+            stands = step.stands(fresh) if step.stands is not None else told is None
             assert told == _UNKNOWN or stands == (told is None), (statement, told, stands)
             step.settle(fresh, stands)
             for one in (fresh, session):
@@ -119,7 +127,7 @@ class _Player:
         return _Step(lambda: session.create_table(name, COLUMNS), lambda fresh: _there(fresh, name), settle)
 
     def _drop(self, session: Session) -> _Step | None:
-        name = next((name for name in self.rows if name not in ("t0", "folder")), None)
+        name = next((name for name in self.rows if name not in ("t0", "keyed", "folder")), None)
         if name is None:
             return None
 
@@ -137,6 +145,43 @@ class _Player:
             lambda fresh: any(c.name == column for c in fresh.table("t0").definition.columns),
         )
 
+    def _upsert(self, session: Session) -> _Step:
+        number = self._number()
+        return self._change(number % _KEYS, number, lambda: _put(session, number))
+
+    def _remove(self, session: Session) -> _Step:
+        number = self._number()
+        if number % _KEYS not in self.live:
+            return self._upsert(session)
+        return self._change(number % _KEYS, None, lambda: session.table("keyed").delete([number % _KEYS]))
+
+    def _change(self, key: int, number: int | None, act: Callable[[], object]) -> _Step:
+        """Return the step that gives a key a row of a number, or none."""
+        after = {**self.live, key: number}
+        expected = {k: n for k, n in after.items() if n is not None}
+
+        def settle(fresh: Session, stands: bool) -> None:
+            if stands:
+                self.live, self.rows["keyed"] = expected, Counter(expected.values())
+
+        return _Step(act, lambda fresh: self._read(fresh, "keyed") == Counter(expected.values()), settle)
+
+    def _compact(self, session: Session) -> _Step:
+        """Compact a log that has something to compact."""
+        number = self._number()
+        _put(session, number)
+        self.live[number % _KEYS] = number
+        self.rows["keyed"] = Counter(self.live.values())
+        table, strength = session.table("keyed"), ("full", "resolve", "minor")[number % 3]
+        before = table.version
+        if strength != "full" and (self.lake.fmt == "parquet" or strength == "minor"):
+            strength = "full"
+        return _Step(lambda: table.compact(strength), lambda fresh: fresh.table("keyed").version > before)
+
+    def _vacuum(self, session: Session) -> _Step:
+        """Vacuum a table: what it removes is no row, however far it came."""
+        return _Step(lambda: session.table("keyed").vacuum("0 seconds"), None)
+
     # -- helpers ----------------------------------------------------------------------------------------
 
     def _number(self) -> int:
@@ -144,6 +189,8 @@ class _Player:
         return self.numbers
 
     def _read(self, session: Session, name: str) -> Counter[int]:
+        if name == "keyed":
+            return Counter(map(int, session.table(name).to_arrow(columns=["v"])["v"].to_pylist()))
         files = [Location.of(file.path).for_arrow for file in session.table(name).splits().files]
         tables = [pq.read_table(file, columns=["k"], filesystem=self.lake.server.files) for file in files]
         return Counter(k for table in tables for k in table.column("k").to_pylist())
@@ -165,12 +212,12 @@ class _Step:
 
     Attributes:
         act: runs it.
-        stands: tells in a fresh session whether it took effect.
+        stands: tells in a fresh session whether it took effect; None where only what it told does.
         settle: keeps in mind what became of it.
     """
 
     act: Callable[[], object]
-    stands: Callable[[Session], bool]
+    stands: Callable[[Session], bool] | None
     settle: Callable[[Session, bool], None] = lambda fresh, stands: None
 
 
@@ -180,6 +227,10 @@ def _code(act: Callable[[], object]) -> str | None:
     except TrinityError as error:
         return error.code
     return None
+
+
+def _put(session: Session, number: int) -> CommitResult:
+    return session.table("keyed").upsert({"k": number % _KEYS, "v": str(number)})
 
 
 def _rows(number: int) -> pa.Table:

@@ -21,6 +21,16 @@ def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterat
     """
     try:
         yield
-    except TrinityError:
-        connector.metadata.get_splits(replace(pinned, version=None))
+    except TrinityError as error:
+        if error.code != "COMMIT_STATE_UNKNOWN":  # what is not known of a commit, no look at the table tells
+            _check_present(connector, pinned)
         raise
+
+
+def _check_present(connector: Connector, pinned: TableHandle) -> None:
+    """Raise the error of a missing table; that the table cannot be looked at, as in a store that is down, is none."""
+    try:
+        connector.metadata.get_splits(replace(pinned, version=None))
+    except TrinityError as error:
+        if error.code in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND", "TRANSACTION_CONFLICT"):
+            raise
