@@ -6,19 +6,21 @@ that a column takes its value from. Only functions whose every step depends on t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
+from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.arrow.groups import GroupFold
 from trinity.merge.arrow.keys import Keys, one_zero
 from trinity.merge.arrow.order import FoldOrder, order_codes
-from trinity.merge.arrow.removal import kept_after_removal
+from trinity.merge.arrow.removal import Removal, kept_after_removal
 from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import AggregateFunction, aggregate_function
@@ -26,7 +28,10 @@ from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
-__all__ = ["ColumnFold", "Contributions"]
+__all__ = ["ColumnFold", "Contributions", "Rewritten"]
+
+_ASIDE: Final = 1 << 40
+"""Rows put aside arrive before the base."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +43,34 @@ class Contributions:
         kinds: a :class:`~trinity.merge.row_kinds.FoldKind` for each.
         place: the fold order by key.
         counted: True for the rows of a key from its last cut on. The cut is among them.
+        removal: what removal by groups has left of them, as far as it is known.
     """
 
     rows: pa.Table
     kinds: np.ndarray
     place: FoldOrder
     counted: np.ndarray
+    removal: Removal | None = None
 
     @cached_property
     def values(self) -> dict[str, pa.Array]:
         """Column -> its values."""
         return {name: self.rows.column(name).combine_chunks() for name in self.rows.column_names}
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What a compaction makes of row versions, in storage form.
+
+    Attributes:
+        base: a folded row for each visible key.
+        left: the row versions of keys with a value out of range, in fold order: they stay in the log (A4).
+        aside: row versions that later ones have to meet, with ``SINCE`` and ``ARRIVAL`` (E3).
+    """
+
+    base: pa.Table
+    left: pa.Table
+    aside: pa.Table
 
 
 @dataclass(frozen=True)
@@ -131,8 +153,8 @@ class ColumnFold:
         counted = given.counted & (given.kinds != FoldKind.CUT)
         if not (self.spec.remove_on_group and self.spec.row_kind):
             return replace(given, counted=counted)
-        groups, values = self.spec.remove_on_group, given.values
-        return replace(given, counted=kept_after_removal(groups, values, given.place, given.kinds, counted).kept)
+        removal = kept_after_removal(self.spec.remove_on_group, given.values, given.place, given.kinds, counted)
+        return replace(given, counted=removal.kept, removal=removal)
 
     def __call__(self, given: Contributions) -> pa.Table:
         """Fold :meth:`contributions` into the key columns and the wanted ones, a row for each visible key.
@@ -148,6 +170,60 @@ class ColumnFold:
         key = fold.key
         arrays = [(key[name] if name in key else found[name].values).take(visible) for name in names]
         return pa.Table.from_arrays(arrays, schema=pa.schema([given.rows.schema.field(name) for name in names]))
+
+    def rewritten(self, given: Contributions, storage: pa.Schema, now_ms: int) -> Rewritten:
+        """Fold :meth:`contributions` as a compaction does.
+
+        Args:
+            given: rows with all columns, and ``SINCE``.
+            storage: the columns that are stored.
+            now_ms: the time since when new rows are aside.
+        """
+        fold = _Fold(self, self.counting(given))
+        found = fold.columns()
+        unfit = np.zeros(given.place.count, bool)
+        for folded in found.values():
+            unfit |= False if folded.unfit is None else folded.unfit & fold.visible
+        values = fold.key | {name: folded.values for name, folded in found.items()}
+        number = pa.scalar(StoredKind.FOLDED, pa.int64())
+        kinds = {ROW_KIND: pa.repeat(number, given.place.count)} if ROW_KIND in storage.names else {}
+        base = _of_columns(values | kinds, storage, given.place.count).filter(pa.array(fold.visible & ~unfit))
+        left = given.rows.select(storage.names).filter(pa.array(given.counted & unfit[given.place.keys]))
+        return Rewritten(base, left, self._aside(given, storage, unfit, now_ms))
+
+    def _aside(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
+        """Return the rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        spec = self.spec
+        # in arrival order nothing can come before a cut or a revival any more
+        rows = given if spec.ordering else self.counting(given)
+        keys, kept = rows.place.keys, rows.counted & ~unfit[rows.place.keys]
+        visible = rows.place.last(rows.counted & (rows.kinds == FoldKind.ADD)) >= 0
+        if not spec.keeps_history:
+            kept &= ~visible[keys] | (rows.kinds == FoldKind.CUT)
+        since = pc.fill_null(rows.rows.column(SINCE), now_ms).combine_chunks()
+        if spec.tombstone_retention_ms is not None:
+            kept &= visible[keys] | (since.to_numpy() >= now_ms - spec.tombstone_retention_ms)
+        order = rows.place.sorted(kept)
+        stored = _of_columns({name: picked(rows.values[name], order) for name in storage.names}, storage, len(order))
+        found = [stored.append_column(SINCE, since.take(pa.array(order)))]
+        if not spec.ordering:
+            dead = self._thresholds(rows, storage)
+            found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(now_ms, pa.int64()), len(dead))))
+        aside = pa.concat_tables(found)
+        return aside.append_column(ARRIVAL, pa.array(np.arange(len(aside)) - _ASIDE))
+
+    def _thresholds(self, given: Contributions, storage: pa.Schema) -> pa.Table:
+        """Return for each dead key one -D that carries its thresholds (D5)."""
+        removal = given.removal
+        if removal is None:
+            return _of_columns({}, storage, 0)
+        assert self.spec.row_kind
+        rows = given.place.last(np.ones(len(given.kinds), bool))[removal.dead]
+        values = {name: picked(given.values[name], rows) for name in self.spec.key}
+        for group, at in zip(self.spec.remove_on_group, removal.thresholds, strict=True):
+            values |= {name: picked(given.values[name], at) for name in group.sequence}
+        values[self.spec.row_kind] = pa.repeat("-D", len(rows))
+        return _of_columns(values, storage, len(rows))
 
     def _refuse_unfit(self, found: dict[str, Folded], fold: _Fold) -> None:
         for name, folded in found.items():
@@ -256,6 +332,13 @@ class _Fold:
         place = self.of.definition.ever.index(self.of.definition.column(name))
         marks = pc.utf8_slice_codeunits(self.marks, place, place + 1)
         return _true(pc.equal(marks, mark))
+
+
+def _of_columns(values: Mapping[str, pa.Array], storage: pa.Schema, rows: int) -> pa.Table:
+    """Return rows with some columns, NULL in the others."""
+    optional = pa.schema([field.with_nullable(True) for field in storage])
+    arrays = [values[f.name].cast(f.type) if f.name in values else pa.nulls(rows, f.type) for f in optional]
+    return pa.Table.from_arrays(arrays, schema=optional)
 
 
 def _is_retract(kinds: np.ndarray) -> np.ndarray:

@@ -16,17 +16,25 @@ import pyarrow as pa
 from trinity.engine.compacting.bucket_merge import BucketMerge, in_order
 from trinity.engine.compacting.bucket_task import BucketTask
 from trinity.engine.compacting.compactor import Resolve
+from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.layout import Layout
 from trinity.engine.compacting.local.parts import Parts
 from trinity.engine.compacting.local.winners import LogWinners, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.reading.bitmaps import places_left
-from trinity.engine.reading.local.limits import NotLocal, splits_are_own, why_not_by_position
+from trinity.engine.reading.local.limits import (
+    FOREIGN,
+    NotLocal,
+    splits_are_own,
+    why_not_by_column,
+    why_not_by_position,
+)
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.writing.run_sinks import RewriteTask
-from trinity.spi import DataFile, SplitSource
+from trinity.merge.arrow.keys import compared_alike
+from trinity.spi import DataFile, SplitSource, arrival_order
 
 __all__ = ["LocalCompactor"]
 
@@ -39,6 +47,8 @@ class LocalCompactor:
     """See :class:`~trinity.engine.compacting.compactor.Compactor`."""
 
     def folded(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
+        if fold.spec.by_column:
+            return _folded_by_column(fold, write, buckets)
         if (why := _why_not(fold)) is not None:
             return why
         spec, storage = fold.spec, fold.splits.storage
@@ -59,17 +69,20 @@ class LocalCompactor:
             return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
 
     def folded_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        if (why := _why_not(fold)) is not None:
-            return why
         spec, storage = fold.spec, fold.splits.storage
-        stays = LogWinners.of(fold).staying(_NOTHING, deleted_too=True)
+        if (why := _why_not_by_column(fold) if spec.by_column else _why_not(fold)) is not None:
+            return why
+        if spec.by_column:  # all stay, and those of one key in their order
+            stays = [Staying(file, places_left(file)) for file in sorted(fold.log, key=arrival_order)]
+        else:
+            stays = LogWinners.of(fold).staying(_NOTHING, deleted_too=True)
         layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
 
         def written(part: int) -> list[bytes]:
             rows = parts.take(part)
             return write(part, in_order(rows, np.arange(len(rows)), spec.key))
 
-        with _laid_out(stays, storage, layout) as parts:
+        with _laid_out(stays, storage, layout, ordered=spec.by_column) as parts:
             return _all(written, list(parts))
 
     def concatenated(
@@ -108,12 +121,30 @@ class LocalCompactor:
         return rows, deletes.write(0, losing)
 
 
+def _folded_by_column(fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
+    why = _why_not_by_column(fold) or why_not_by_column(fold.splits, fold.spec, fold.log)
+    if why is not None:
+        return why
+    rewrite = ColumnRewrite(fold, buckets or 1)
+    with rewrite.lay_out() as parts:
+        return _all(lambda part: rewrite.write(parts, part, write), list(parts))
+
+
+def _why_not_by_column(fold: FoldPlan) -> NotLocal | None:
+    """Return why rows of an engine that folds by column are not laid out by this process; None when they are."""
+    if not splits_are_own(fold.splits):
+        return FOREIGN
+    if not compared_alike(fold.splits.definition, fold.spec.key):
+        return NotLocal("Arrow hashes or sorts the types of its key otherwise than Spark")
+    return None
+
+
 def _why_not(fold: FoldPlan) -> NotLocal | None:
     return why_not_by_position(fold.splits, fold.spec, fold.base, fold.log)
 
 
-def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout) -> Parts:
-    """Read the rows that stay, several files at a time, each row into its part."""
+def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout, *, ordered: bool = False) -> Parts:
+    """Read the rows that stay, each into its part; several files at a time unless the rows are in an order."""
     parts = Parts(stored_schema(storage))
 
     def read(rows: Staying) -> None:
@@ -121,7 +152,11 @@ def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout) -> P
             parts.add(page, layout.parts(rows.file, page))
 
     try:
-        _each(read, stays)
+        if ordered:
+            for rows in stays:
+                read(rows)
+        else:
+            _each(read, stays)
     except BaseException:
         parts.__exit__(None, None, None)
         raise

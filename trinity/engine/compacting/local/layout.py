@@ -45,6 +45,13 @@ class Layout:
     def parts(self, file: DataFile, rows: pa.RecordBatch) -> np.ndarray:
         """Return the part of each of a file's rows."""
         first, count = self.partitions.get(file.path, (0, self.count))
+        return first + self._by_hash(rows, count)
+
+    def of_rows(self, rows: pa.RecordBatch) -> np.ndarray:
+        """Return the part of each of some rows that no partition is known of."""
+        return self._by_hash(rows, self.count)
+
+    def _by_hash(self, rows: pa.RecordBatch, count: int) -> np.ndarray:
         if count == 1:
-            return np.full(rows.num_rows, first, np.int32)
-        return first + buckets_of(pa.Table.from_batches([rows]), self.key, count)
+            return np.zeros(rows.num_rows, np.int32)
+        return buckets_of(pa.Table.from_batches([rows]), self.key, count)

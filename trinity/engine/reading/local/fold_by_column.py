@@ -6,7 +6,7 @@ rows are merged rows as they are, and pass by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -83,7 +83,7 @@ class FoldedKeys:
         log = _folded_first(pa.concat_tables(rows), fold.spec)
         return cls(fold, storage, log, Keys.of(log, fold.spec.key)[0])
 
-    def split(self, pages: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
+    def split(self, pages: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
         """Return (rows whose keys are not folded, those whose are)."""
         others, met = list[pa.RecordBatch](), list[pa.Table]()
         for page in pages:

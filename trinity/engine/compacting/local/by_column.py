@@ -1,0 +1,114 @@
+"""Compaction of tables whose engine folds column by column, in this process: only keys of the log are folded.
+
+All other rows of base and sidecar stay what they are, and are laid out page by page.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.compacting.bucket_merge import in_order
+from trinity.engine.compacting.local.layout import Layout
+from trinity.engine.compacting.local.parts import Parts
+from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages
+from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.writing.run_sinks import RewriteTask
+from trinity.hidden import ARRIVAL, BUCKET, DELETED, LEFT, SINCE
+from trinity.merge.arrow.by_column import ColumnFold
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.row_kinds import StoredKind
+from trinity.spi import CARRIED, ROW_KIND
+
+__all__ = ["ColumnRewrite"]
+
+
+class ColumnRewrite:
+    """A full compaction of base, sidecar and log.
+
+    Args:
+        fold: all files of a version.
+        count: how many files the base gets.
+    """
+
+    def __init__(self, fold: FoldPlan, count: int) -> None:
+        self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
+        self.layout = Layout(self.spec.key, count)
+        self.now = int(time.time() * 1000)
+        optional = [f.with_nullable(True) for f in self.storage]
+        facts = pa.schema([(SINCE, pa.int64()), (ARRIVAL, pa.int64()), (DELETED, pa.bool_()), (LEFT, pa.bool_())])
+        self.schema = pa.schema([*optional, *facts])
+        self.in_log = False
+
+    def lay_out(self) -> Parts:
+        """Return the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.
+
+        Raises:
+            TrinityError: BAD_DATA naming a file that cannot be read.
+        """
+        parts = Parts(self.schema)
+        try:
+            self._add_all(parts)
+        except BaseException:
+            parts.__exit__(None, None, None)
+            raise
+        return parts
+
+    def _add_all(self, parts: Parts) -> None:
+        read = self.storage.append(pa.field(SINCE, pa.int64()))
+        keys = self._keys(FoldedKeys.of(self.fold, read))
+        earlier = keys.aside()
+        placed = read.append(pa.field(ARRIVAL, pa.int64()))
+        for file in self.fold.splits.sidecar:
+            for page in keys.split(live_pages(file, placed))[0]:
+                self._add(parts, pa.Table.from_batches([page]), deleted=True)
+        for file in (*self.fold.base, *self.fold.runs):
+            for page in live_pages(file, read):
+                [others], met = keys.split([page])
+                earlier += [] if self.spec.keeps_history else met  # else the sidecar has what they were folded from
+                self._add(parts, self._as_folded(pa.Table.from_batches([others])))
+        by_column = ColumnFold(self.fold.splits.definition, self.spec)
+        given = by_column.contributions(pa.concat_tables([*earlier, keys.log]))
+        found = by_column.rewritten(given, self.storage, self.now)
+        self.in_log = len(found.left) > 0
+        self._add(parts, found.base)
+        self._add(parts, found.left, left=True)
+        self._add(parts, found.aside, deleted=True)
+
+    def _keys(self, keys: FoldedKeys) -> FoldedKeys:
+        """Return the keys that are folded: those of the sidecar too where its rows grow too old."""
+        if self.spec.tombstone_retention_ms is None:
+            return keys
+        wanted = pa.schema([self.storage.field(name) for name in self.spec.key])
+        pages = [page for file in self.fold.splits.sidecar for page in live_pages(file, wanted)]
+        both = pa.concat_tables([keys.log.select(self.spec.key), pa.Table.from_batches(pages, wanted)])
+        return replace(keys, keys=Keys.of(both, self.spec.key)[0])
+
+    def _as_folded(self, rows: pa.Table) -> pa.Table:
+        """Return base rows, which are folded, marked so."""
+        for name, value in ((ROW_KIND, StoredKind.FOLDED), (CARRIED, None)):
+            if name in self.storage.names:
+                marks = pa.repeat(pa.scalar(value, self.storage.field(name).type), len(rows))
+                rows = rows.set_column(rows.schema.get_field_index(name), name, marks)
+        return rows
+
+    def _add(self, parts: Parts, rows: pa.Table, *, deleted: bool = False, left: bool = False) -> None:
+        count = len(rows)
+        columns = [rows.column(f.name) for f in self.storage]
+        nothing = pa.nulls(count, pa.int64())
+        order = [pc.fill_null(rows.column(SINCE), self.now), rows.column(ARRIVAL)] if deleted else [nothing, nothing]
+        marks = [pa.repeat(deleted, count), pa.repeat(left, count)]
+        whole = pa.Table.from_arrays([*columns, *order, *marks], schema=self.schema)
+        for page in whole.combine_chunks().to_batches():
+            parts.add(page, self.layout.of_rows(page))
+
+    def write(self, parts: Parts, part: int, task: RewriteTask) -> list[bytes]:
+        """Write a part, sorted by key."""
+        rows = parts.take(part)
+        if task.buckets:
+            rows = rows.append_column(BUCKET, pa.array(np.full(len(rows), part, np.int32)))
+        return replace(task, in_log=self.in_log)(part, in_order(rows, np.arange(len(rows)), self.spec.key))
