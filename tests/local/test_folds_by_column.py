@@ -12,14 +12,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import trinity
-from tests.support.fold_backends import BACKENDS, PROFILES, WRITES, cannot_say, definition_of, stored, written
+from tests.support.fold_backends import (
+    BACKENDS,
+    CARE,
+    KEYS_IN_ARROW,
+    PROFILES,
+    WRITES,
+    cannot_say,
+    definition_of,
+    play,
+    stored,
+    written,
+)
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.reading.plan import plan_read
 from trinity_conformance.generate.engine_histories import engine_histories
-from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.play.differences import compare
-from trinity_conformance.play.subject import TrinitySubject
-from trinity_conformance.play.traces import Compact, Delete, History, Upsert
+from trinity_conformance.play.traces import History
 
 
 @pytest.fixture(scope="module")
@@ -64,40 +73,10 @@ def test_many_generated_row_versions_fold_as_the_model_does(definitions: Session
     assert check_backends(definitions, history)["arrow"] == 1
 
 
-CARE = {"upsert": 7, "compact": 5}
-
-
-def play(session: Session, name: str, history: History) -> None:
-    """Write and compact a table as a history does, and compare what it reads with the model."""
-    shape, model = history.shape, EngineModel(history.shape)
-    definition_of(shape, session, name)
-    for step in history.steps:
-        table = session.table(name)
-        if isinstance(step, Upsert):
-            some = [c for c in shape.columns if step.names is None or c.name in step.names]
-            table.upsert(pa.concat_tables(TrinitySubject._arrow(some, split) for split in step.splits), txn=step.txn)
-            model.upsert(step.rows, step.txn, step.names)
-        elif isinstance(step, Delete) and step.keys is not None:
-            key = [c for c in shape.columns if c.name in shape.key]
-            table.delete(TrinitySubject._arrow(key, step.keys))
-            model.delete_keys(model.key_form(one) for one in step.keys)
-        elif isinstance(step, Compact):
-            table.compact(full=step.full)
-        if model.overflows():
-            with pytest.raises(TrinityError, match="NUMERIC_VALUE_OUT_OF_RANGE"):
-                session.table(name).to_arrow()
-        else:
-            assert compare(model, model.merged(), session.table(name).to_arrow().to_pylist()) is None
-
-
 @pytest.fixture(scope="module")
 def warehouses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     with trinity.connect(tmp_path_factory.mktemp("folds"), engine="local") as opened:
         yield opened
-
-
-KEYS_IN_ARROW = [p for p in PROFILES if "double" not in p.key]
-"""Kinds of tables that this process compacts."""
 
 
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.support.fold_backends import PROFILES, WRITES, definition_of, in_spark, stored, written
+import trinity
+from tests.support.fold_backends import (
+    CARE,
+    KEYS_IN_ARROW,
+    PROFILES,
+    WRITES,
+    definition_of,
+    in_spark,
+    play,
+    stored,
+    written,
+)
 from trinity import Session
 from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.generate.histories import sample
@@ -21,3 +34,14 @@ def test_generated_row_versions_fold_as_the_model_does(session: Session) -> None
     folded = in_spark(session, list(zip(definitions, versions, strict=True)))
     for model, rows in zip(models, folded, strict=True):
         assert compare(model, model.merged(), rows) is None
+
+
+@pytest.mark.full
+def test_what_this_process_has_compacted_is_what_spark_reads(session: Session, warehouse: Path, fmt: str) -> None:
+    with trinity.connect(warehouse, engine="local") as local:
+        for number, profile in enumerate(KEYS_IN_ARROW[:26]):
+            name = f"{fmt}.default.t{number}"
+            model = play(local, name, sample(engine_histories(profile, emphasis=CARE), number))
+            if not model.overflows():
+                rows = session.table(name).to_df().select(*model.shape.names).toArrow().to_pylist()
+                assert compare(model, model.merged(), rows) is None

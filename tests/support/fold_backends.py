@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from trinity import Column, Session
 from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
@@ -27,7 +28,9 @@ from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Version
-from trinity_conformance.play.traces import Change, Delete, History, Upsert
+from trinity_conformance.play.differences import compare
+from trinity_conformance.play.subject import TrinitySubject
+from trinity_conformance.play.traces import Change, Compact, Delete, History, Upsert
 
 __all__ = [
     "BACKENDS",
@@ -156,4 +159,33 @@ def written(history: History) -> EngineModel:
             model.delete_keys(model.key_form(key) for key in step.keys or ())
         elif isinstance(step, Change):
             model.change(step.statement)
+    return model
+
+
+KEYS_IN_ARROW = [p for p in PROFILES if "double" not in p.key]
+"""Kinds of tables that this process compacts."""
+CARE = {"upsert": 7, "compact": 5}
+
+
+def play(session: Session, name: str, history: History) -> EngineModel:
+    """Write and compact a table as a history does, compare what each step reads with the model, and return that."""
+    shape, model = history.shape, EngineModel(history.shape)
+    definition_of(shape, session, name)
+    for step in history.steps:
+        table = session.table(name)
+        if isinstance(step, Upsert):
+            some = [c for c in shape.columns if step.names is None or c.name in step.names]
+            table.upsert(pa.concat_tables(TrinitySubject._arrow(some, split) for split in step.splits), txn=step.txn)
+            model.upsert(step.rows, step.txn, step.names)
+        elif isinstance(step, Delete) and step.keys is not None:
+            key = [c for c in shape.columns if c.name in shape.key]
+            table.delete(TrinitySubject._arrow(key, step.keys))
+            model.delete_keys(model.key_form(one) for one in step.keys)
+        elif isinstance(step, Compact):
+            table.compact(full=step.full)
+        if model.overflows():
+            with pytest.raises(TrinityError, match="NUMERIC_VALUE_OUT_OF_RANGE"):
+                session.table(name).to_arrow()
+        else:
+            assert compare(model, model.merged(), session.table(name).to_arrow().to_pylist()) is None
     return model
