@@ -56,7 +56,7 @@ class Shape(NamedTuple):
     fmt: str
     keyed: bool
     partitioned: bool
-    paradigm: str = "delete_row_and_insert_row"
+    options: dict[str, str] = {}  # noqa: RUF012 - of a NamedTuple, and never changed
 
 
 def row(random: Random, key: int) -> dict[str, Any]:
@@ -174,13 +174,13 @@ def statement(seed: int, table: Table, keyed: bool) -> Any:
 def make(session: Session, shape: Shape, seed: int) -> Table:
     """A table of a shape, with rows in two commits."""
     random = Random(seed)
-    watermark = {"watermark-key": "n"} if seed % 2 and shape.keyed else {}
+    watermark = {"watermark-key": "n"} if seed % 2 and shape.keyed and not shape.options else {}
     made = session.create_table(
         f"{shape.fmt}.default.t",
         [Column(name, kind) for name, kind in TYPES.items()],
         primary_key=["k", "part"][: 1 + shape.partitioned] if shape.keyed else [],
         partition_by=["part"] if shape.partitioned else [],
-        properties={"row-change-paradigm": shape.paradigm, **watermark},
+        properties={**shape.options, **watermark},
     )
     fill = made.upsert if shape.keyed else made.append
     fill(some_rows(random, list(range(14))))
@@ -216,18 +216,25 @@ def test_some_statements(tmp_path: Path) -> None:
     assert play(tmp_path, Shape("parquet", True, False), range(100, 106)) >= 3
 
 
+CHANGED_COLUMNS = {"row-change-paradigm": "change_only_updated_columns"}
+GROUPS = {"merge-engine": "partial-update", "fields.n.sequence-group": "small,amount"}
+SUMS = {"merge-engine": "aggregation", "fields.amount.aggregate-function": "sum"}
+
+
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
 @pytest.mark.parametrize(
-    ("keyed", "partitioned", "paradigm"),
+    ("keyed", "partitioned", "options"),
     [
-        (True, False, "delete_row_and_insert_row"),
-        (True, True, "change_only_updated_columns"),
-        (False, False, "delete_row_and_insert_row"),
-        (False, True, "delete_row_and_insert_row"),
+        (True, False, {}),
+        (True, True, CHANGED_COLUMNS),
+        (True, False, GROUPS),
+        (True, False, SUMS),
+        (False, False, {}),
+        (False, True, {}),
     ],
 )
-def test_many_statements(tmp_path: Path, fmt: str, keyed: bool, partitioned: bool, paradigm: str) -> None:
-    shape = Shape(fmt, keyed, partitioned, paradigm)
+def test_many_statements(tmp_path: Path, fmt: str, keyed: bool, partitioned: bool, options: dict[str, str]) -> None:
+    shape = Shape(fmt, keyed, partitioned, options)
     assert sum(play(tmp_path / str(n), shape, range(n, n + 25)) for n in (1000, 2001)) >= 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from trinity.engine.changing.local.compiled import target_field
@@ -63,7 +64,7 @@ def located_rows(splits: SplitSource, files: Iterable[DataFile], columns: Sequen
             for page in stored_pages(file.path, wanted):
                 end = first + page.num_rows
                 shown = to_user_columns(page.select(range(len(columns))), columns).columns
-                place = [pa.repeat(uri, page.num_rows), pa.array(range(first, end), pa.int64())]
+                place = [pa.repeat(uri, page.num_rows), pa.array(np.arange(first, end))]
                 rows = pa.RecordBatch.from_arrays([*shown, *place], schema=schema)
                 yield rows if left is None else rows.filter(pa.array(left[first:end]))
                 first = end
