@@ -85,11 +85,11 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
 
 def _executed(table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotLocal], not_local: NotLocal | None) -> T:
     """Begin an attempt in this process, or else by Spark, and use it."""
+    splits = table.splits()
 
     def local() -> T | NotLocal:
         if not_local is not None:
             return not_local
-        splits = table.splits()
         with prepare(splits) as program:
             attempt = LocalAttempt.of(table, splits, program)
             if isinstance(attempt, NotLocal):
@@ -100,7 +100,7 @@ def _executed(table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotL
                 return use(attempt)
 
     def by_spark() -> T:
-        with _in_spark(table, prepare) as attempt:
+        with _in_spark(table, splits, prepare) as attempt:
             found = use(attempt)
         assert not isinstance(found, NotLocal)
         return found
@@ -134,17 +134,18 @@ def explain(table: Target, prepare: Prepare, not_local: NotLocal | None = None) 
 
 
 @contextmanager
-def _in_spark(table: Target, prepare: Prepare) -> Iterator[Attempt]:
+def _in_spark(table: Target, splits: SplitSource, prepare: Prepare) -> Iterator[Attempt]:
     """Begin an attempt by Spark; Spark's errors in it are raised as TrinityErrors."""
     from trinity.calls.spark import spark_errors
     from trinity.engine.changing.spark.attempt import SparkAttempt
 
-    with pinned(table.session.spark), spark_errors(), without_call_sites():
-        splits = table.splits()
-        with (
-            prepare(splits) as program,
-            SparkAttempt.of(table, splits, program) as attempt,
-            reporting_dropped_table(table.connector, attempt.merge.table),
-            spark_errors(),
-        ):
-            yield attempt
+    with (
+        pinned(table.session.spark),
+        spark_errors(),
+        without_call_sites(),
+        prepare(splits) as program,
+        SparkAttempt.of(table, splits, program) as attempt,
+        reporting_dropped_table(table.connector, attempt.merge.table),
+        spark_errors(),
+    ):
+        yield attempt

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import Token
+from sqlglot import Token, TokenType
 
 from trinity.calls.spark import quiet
 from trinity.engine.not_local import NotLocal
@@ -93,7 +93,7 @@ def changed(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    return run_program(table, prepared, txn, _QUERIES if beside is not None else _not_local(change))
+    return run_program(table, prepared, txn, _QUERIES if beside is not None else _not_local(piece, change))
 
 
 def explain(session: Session, piece: Piece) -> Rows:
@@ -105,15 +105,16 @@ def explain(session: Session, piece: Piece) -> Rows:
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    text = explain_program(table, partial(program, session, table, change), _not_local(change))
+    text = explain_program(table, partial(program, session, table, change), _not_local(piece, change))
     return small_table({"plan": "string"}, [(text,)])
 
 
 _QUERIES: Final = NotLocal("only Spark runs the queries of a row change")
 
 
-def _not_local(change: RowChange) -> NotLocal | None:
-    return _QUERIES if change.source is not None or change.tables else None
+def _not_local(piece: Piece, change: RowChange) -> NotLocal | None:
+    nested = any(token.token_type is TokenType.SELECT for token in piece.tokens)
+    return _QUERIES if nested or change.source is not None or change.tables else None
 
 
 def read(piece: Piece) -> RowChange:
