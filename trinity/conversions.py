@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["as_duckdb", "as_pandas", "as_polars", "library"]
+__all__ = ["as_duckdb", "as_lazy_polars", "as_pandas", "as_polars", "library"]
 
 
 def library(name: str, package: str) -> Any:
@@ -35,6 +36,27 @@ def as_pandas(rows: pa.RecordBatchReader) -> pd.DataFrame:
 def as_polars(rows: pa.RecordBatchReader) -> pl.DataFrame:
     """Return the rows as a Polars DataFrame."""
     found: pl.DataFrame = library("polars", "polars").from_arrow(rows.read_all())
+    return found
+
+
+def as_lazy_polars(schema: pa.Schema, read: Callable[[Sequence[str] | None], pa.RecordBatchReader]) -> pl.LazyFrame:
+    """Return rows as a Polars LazyFrame, which are read when it is collected.
+
+    Args:
+        schema: the columns.
+        read: reads the rows of some columns; of all for None.
+    """
+    polars, plugins = library("polars", "polars"), library("polars.io.plugins", "polars")
+
+    def pages(names: list[str] | None, predicate: Any, limit: int | None, _: int | None) -> Iterator[pl.DataFrame]:
+        for page in read(names):
+            frame = polars.from_arrow(page)
+            rows = frame if predicate is None else frame.filter(predicate)
+            yield rows if limit is None else rows.head(limit)
+            if limit is not None and not (limit := max(0, limit - len(rows))):
+                return
+
+    found: pl.LazyFrame = plugins.register_io_source(pages, schema=polars.from_arrow(schema.empty_table()).schema)
     return found
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+
+import pyarrow as pa
 
 from trinity.calls import public
+from trinity.conversions import as_duckdb, as_lazy_polars, as_pandas, as_polars
 from trinity.definition import evolve
 from trinity.definition.checks import without_check
 from trinity.engine.program import Counts, Expression
@@ -32,7 +35,9 @@ from trinity.spi import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import duckdb
+    import pandas as pd
+    import polars as pl
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -173,12 +178,12 @@ class Table:
     ) -> pa.Table:
         """Return the merged rows as Arrow data in this process's memory, in no order.
 
-        A read without a predicate does not start Spark, if Trinity wrote the files and the merge engine keeps rows
-        whole. Other reads use Spark.
+        This process reads by itself what Trinity wrote, and evaluates the predicates of docs/expressions.md. It leaves
+        the rest to Spark.
 
         Args:
             columns: names of the columns, in any case; all by default.
-            where: as in :meth:`to_df`.
+            where: a predicate on any columns, Spark SQL over bare names.
             version: as in :meth:`to_df`.
             timestamp: as in :meth:`to_df`.
             limit: maximum number of rows; which rows these are is not defined.
@@ -186,9 +191,129 @@ class Table:
         Raises:
             TrinityError: as :meth:`to_df`, and COLUMN_NOT_FOUND.
         """
-        from trinity.engine.reading.arrow_read import arrow_rows
+        return self.to_reader(columns, where, version, timestamp, limit).read_all()
 
-        return arrow_rows(self.session, splits_at(self, version, timestamp), columns, where, limit)
+    def to_reader(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        limit: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the merged rows as a stream of Arrow record batches, pinned to their version.
+
+        Rows are read as they are taken: memory holds a few row groups of each thread, and the keys of the log.
+        Arguments and errors are those of :meth:`to_arrow`. A file that is missing or corrupt is found when the stream
+        comes to it.
+        """
+        from trinity.engine.reading.arrow_read import arrow_reader
+
+        return arrow_reader(self.session, splits_at(self, version, timestamp), columns, where, limit)
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        limit: int | None = None,
+    ) -> pd.DataFrame:
+        """Return the merged rows as a pandas DataFrame. Arguments and errors are those of :meth:`to_arrow`.
+
+        Raises:
+            TrinityError: CONFIGURATION_INVALID without pandas.
+        """
+        return as_pandas(self.to_reader(columns, where, version, timestamp, limit))
+
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = ...,
+        where: str | None = ...,
+        version: int | None = ...,
+        timestamp: str | dt.datetime | None = ...,
+        limit: int | None = ...,
+        *,
+        lazy: Literal[False] = ...,
+    ) -> pl.DataFrame: ...
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = ...,
+        where: str | None = ...,
+        version: int | None = ...,
+        timestamp: str | dt.datetime | None = ...,
+        limit: int | None = ...,
+        *,
+        lazy: Literal[True],
+    ) -> pl.LazyFrame: ...
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        limit: int | None = None,
+        *,
+        lazy: bool = False,
+    ) -> pl.DataFrame | pl.LazyFrame:
+        """Return the merged rows as a Polars DataFrame. Arguments and errors are those of :meth:`to_arrow`.
+
+        Args:
+            columns: as in :meth:`to_arrow`.
+            where: as in :meth:`to_arrow`.
+            version: as in :meth:`to_arrow`.
+            timestamp: as in :meth:`to_arrow`.
+            limit: as in :meth:`to_arrow`.
+            lazy: True for a LazyFrame of this version. Its rows are read when Polars collects it, and of its columns
+                those that it needs.
+
+        Raises:
+            TrinityError: CONFIGURATION_INVALID without Polars.
+        """
+        if not lazy:
+            return as_polars(self.to_reader(columns, where, version, timestamp, limit))
+        from trinity.engine.reading.arrow_read import arrow_reader, arrow_schema
+
+        splits = splits_at(self, version, timestamp)
+        return as_lazy_polars(
+            arrow_schema(splits, columns),
+            lambda names: arrow_reader(self.session, splits, names or columns, where, limit),
+        )
+
+    def to_duckdb(
+        self,
+        connection: Any = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        limit: int | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """Return the merged rows as a relation of DuckDB's. Errors are those of :meth:`to_arrow`.
+
+        Args:
+            connection: the connection to whose tables it may be joined; DuckDB's default one without.
+            columns: as in :meth:`to_arrow`.
+            where: as in :meth:`to_arrow`.
+            version: as in :meth:`to_arrow`.
+            timestamp: as in :meth:`to_arrow`.
+            limit: as in :meth:`to_arrow`.
+
+        Raises:
+            TrinityError: CONFIGURATION_INVALID without DuckDB.
+        """
+        return as_duckdb(self.to_reader(columns, where, version, timestamp, limit), connection)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the merged rows to any library that takes Arrow data: ``pa.table(t)``, DuckDB's ``FROM t``."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the columns of the merged rows likewise."""
+        return self.schema.__arrow_c_schema__()
 
     def head(self, n: int = 5) -> pa.Table:
         """Return a few merged rows as Arrow data, whichever they are. Raises as :meth:`to_arrow`."""

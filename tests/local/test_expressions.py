@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ import pytest
 
 from tests.support.expressions import Generator, by_spark, in_process, sample
 from trinity import Session, TrinityError
-from trinity.engine.expressions.compile import compile_expression, compile_predicate
-from trinity.engine.expressions.node import Compiled, Scope, ScopeColumn
+from trinity.calls.spark import spark_errors
+from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.spi import parse_type
 
@@ -99,21 +100,46 @@ def test_a_condition_is_boolean() -> None:
     assert refused.value.code == "TYPE_MISMATCH"
 
 
-def _differing(session: Session, zone: str, seed: int, count: int) -> list[str]:
-    """The generated conditions of which Spark says something else; most of them are evaluated here."""
-    rows, generator = sample(60, seed), Generator(seed)
-    texts = [generator.condition() for _ in range(count)]
-    mine = {text: found for text in texts if not isinstance(found := in_process(rows, text, zone), NotLocal)}
-    assert len(mine) > count / 2
-    found = by_spark(session, rows, list(mine))
-    return [text for text, values in zip(mine, found, strict=True) if values != mine[text]]
+def _differing(session: Session, zone: str, texts: Sequence[str], rows: pa.Table, *, least: float = 0.5) -> list[str]:
+    """The expressions of which Spark says something else; of so many of them this process has to say something."""
+    mine = dict[str, list[Any]]()
+    failing = dict[str, str]()
+    for text in texts:
+        try:
+            found = in_process(rows, text, zone)
+        except TrinityError as error:
+            failing[text] = error.code
+        else:
+            if not isinstance(found, NotLocal):
+                mine[text] = found
+    assert len(mine) > len(texts) * least
+    values = by_spark(session, rows, list(mine))
+    other = [text for text, found in zip(mine, values, strict=True) if found != mine[text]]
+    return other + [text for text, code in failing.items() if _code_by_spark(session, rows, text) != code]
 
 
-def test_conditions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:
-    assert _differing(session, zone, 1, 150) == []
+def _code_by_spark(session: Session, rows: pa.Table, text: str) -> str | None:
+    try:
+        with spark_errors():
+            by_spark(session, rows, [text])
+    except TrinityError as error:
+        return error.code
+    return None
+
+
+def test_expressions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:
+    generator = Generator(1)
+    conditions = [generator.condition() for _ in range(150)]
+    assert _differing(session, zone, conditions, sample(60, 1)) == []
+    expressions = [generator.expression() for _ in range(150)]
+    assert _differing(session, zone, expressions, sample(60, 1, mild=True)) == []
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(10))
-def test_many_conditions_are_evaluated_as_spark_does(session: Session, zone: str, seed: int) -> None:
-    assert _differing(session, zone, 100 + seed, 1000) == []
+@pytest.mark.parametrize("seed", range(6))
+def test_many_expressions_are_evaluated_as_spark_does(session: Session, zone: str, seed: int) -> None:
+    generator = Generator(100 + seed)
+    assert _differing(session, zone, [generator.condition() for _ in range(800)], sample(60, seed)) == []
+    for mild in (True, False):
+        expressions = [generator.expression() for _ in range(400)]
+        assert _differing(session, zone, expressions, sample(60, seed, mild=mild), least=0.2) == []

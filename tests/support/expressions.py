@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,8 +12,7 @@ import pyarrow as pa
 from tests.support.edges import CASES, PRIMITIVES, literal, plain
 from tests.support.zones import frame
 from trinity import Column, Session
-from trinity.engine.expressions.compile import compile_expression
-from trinity.engine.expressions.node import Scope
+from trinity.engine.expressions import Scope, compile_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.texts import with_char
 from trinity.spi import arrow_type
@@ -28,12 +28,14 @@ COLUMNS: Final = [
 """Two of each type, so that values of one type meet."""
 
 
-def sample(rows: int, seed: int = 0) -> pa.Table:
-    """Rows of edge values, drawn at random, with NULLs."""
+def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
+    """Rows of edge values, drawn at random, with NULLs; mild ones are values with which most calculations succeed."""
     draw = random.Random(seed)
     arrays = [pa.array(range(rows), pa.int32())]
     for column in COLUMNS[1:]:
-        values = [*CASES[column.name.removesuffix("2")][1], None]
+        name = column.name.removesuffix("2")
+        edges = [] if mild and name in _MILD else CASES[name][1]
+        values = [*edges, *_MILD.get(name, ()), None]
         arrays.append(pa.array([draw.choice(values) for _ in range(rows)], arrow_type(column.type)))
     return pa.table(arrays, names=[c.name for c in COLUMNS])
 
@@ -101,6 +103,119 @@ class Generator:
             ]
         )
 
+    def expression(self, depth: int = 2) -> str:
+        """An expression of any type."""
+        draw = self.draw
+        kinds = (self.number, self.number, self.text, self.day, lambda d: self.condition(min(d, 1)))
+        kind = draw.choice(kinds)
+        if depth and draw.random() < 0.3:
+            first, second = kind(depth - 1), kind(depth - 1)
+            condition = self.condition(0)
+            return draw.choice(
+                [
+                    f"CASE WHEN {condition} THEN {first} ELSE {second} END",
+                    f"IF({condition}, {first}, {second})",
+                    f"CASE WHEN {condition} THEN {first} WHEN {self.condition(0)} THEN {second} END",
+                    f"COALESCE({first}, {second})",
+                    f"NVL({first}, {second})",
+                    f"NULLIF({first}, {second})",
+                    f"GREATEST({first}, {second})",
+                    f"LEAST({first}, {second})",
+                    f"ISNULL({first})",
+                    f"CASE {first} WHEN {second} THEN 1 ELSE 2 END",
+                    f"isnotnull({first})",
+                    f"({first}) = ({second})",
+                    f"({first}) < ({second})",
+                    f"CASE WHEN {condition} THEN {first} ELSE NULL END",
+                ]
+            )
+        return kind(depth)
+
+    def number(self, depth: int) -> str:
+        """A calculation."""
+        draw = self.draw
+        if not depth or draw.random() < 0.2:
+            return self.value(_NUMBERS)
+        first, second = self.number(depth - 1), self.number(depth - 1)
+        return draw.choice(
+            [
+                f"{first} + {second}",
+                f"{first} - {second}",
+                f"{first} * {second}",
+                f"({first}) / {second}",
+                f"({first}) % {second}",
+                f"({first}) DIV {second}",
+                f"MOD({first}, {second})",
+                f"-({first})",
+                f"ABS({first})",
+                f"({first} + {second}) * {second}",
+                f"LENGTH({self.text(depth - 1)})",
+                f"{draw.choice(_PARTS)}({self.day(depth - 1)})",
+                f"{draw.choice(_TIME_PARTS)}({self.time()})",
+                f"DATEDIFF({self.day(depth - 1)}, {self.day(depth - 1)})",
+                f"CAST({first} AS {draw.choice(_WHOLE)})",
+                f"CAST({first} AS DOUBLE)",
+                f"CAST({self.text(depth - 1)} AS INT)",
+                "CAST(c_boolean AS INT)",
+            ]
+        )
+
+    def text(self, depth: int) -> str:
+        """A text."""
+        draw = self.draw
+        if not depth or draw.random() < 0.2:
+            return self.value(("c_string", "c_varchar", "c_char", "c_string"))
+        first, second = self.text(depth - 1), self.text(depth - 1)
+        number = draw.choice(["0", "1", "2", "3", "-1", "-2", "100"])
+        return draw.choice(
+            [
+                f"{first} || {second}",
+                f"CONCAT({first}, {second}, 'x')",
+                f"TRIM({first})",
+                f"LTRIM({first})",
+                f"RTRIM({first})",
+                f"TRIM(BOTH FROM {first})",
+                f"TRIM(LEADING FROM {first})",
+                f"SUBSTRING({first}, {number}, {draw.choice(['0', '1', '2', '-1', '100'])})",
+                f"SUBSTR({first}, {number})",
+                f"LEFT({first}, {number})",
+                f"REPLACE({first}, 'b', 'xyz')",
+                f"REPLACE({first}, 'ab', '')",
+                f"CAST({self.value(_NUMBERS[:4])} AS STRING)",
+                f"CAST({self.day(depth - 1)} AS STRING)",
+                f"'no. ' || {self.value(_NUMBERS[:4])}",
+                "CAST(c_boolean AS STRING)",
+                f"{first} || NULL",
+                f"IF({first} LIKE {draw.choice(_PATTERNS)}, {second}, {first})",
+                f"IF(STARTSWITH({first}, 'a') OR CONTAINS({first}, 'b'), {second}, {first})",
+                f"IF(NOT ENDSWITH({first}, 'b') AND {first} <> 'ab', {second}, {first})",
+            ]
+        )
+
+    def day(self, depth: int) -> str:
+        """A date, or a timestamp."""
+        draw = self.draw
+        if not depth or draw.random() < 0.3:
+            return self.value(("c_date", "c_date", "c_ts", "c_ntz"))
+        date = self.value(("c_date",))
+        number = draw.choice(["1", "-40", "c_tinyint", "c_int", "c_smallint2", "0", "10000"])
+        return draw.choice(
+            [
+                f"DATE_ADD({date}, {number})",
+                f"DATE_SUB({date}, {number})",
+                f"{date} + {number}",
+                f"{date} - {number}",
+                f"CAST({self.time()} AS DATE)",
+                f"TO_DATE({self.time()})",
+                f"CAST({date} AS TIMESTAMP)",
+                f"CAST({date} AS TIMESTAMP_NTZ)",
+            ]
+        )
+
+    def time(self) -> str:
+        """A timestamp."""
+        return self.value(("c_ts", "c_ntz"))
+
     def value(self, family: Sequence[str]) -> str:
         """A column or a literal of one of some types."""
         draw = self.draw
@@ -142,3 +257,20 @@ _TIMES: Final = (
     "TIMESTAMP_NTZ '2024-11-03 01:30:00'", "TIMESTAMP '2024-03-10 07:30:00Z'", "DATE '1582-10-10'",
     "TIMESTAMP_LTZ '1883-11-18 12:00:00'",
 )  # fmt: skip
+_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_PARTS: Final = ("YEAR", "MONTH", "DAY", "DAYOFMONTH", "QUARTER", "DAYOFYEAR", "DAYOFWEEK")
+_TIME_PARTS: Final = ("HOUR", "MINUTE", "SECOND", "YEAR", "DAY")
+_PATTERNS: Final = ("'a%'", "'%b%'", "'_b__'", "'%'", "''", "'a_c'", "'%.%'", "'line%k'", "'(a%'", "'ž%🐎'", "'a%%c'")
+_MILD: Final[dict[str, list[Any]]] = {
+    **{f"c_{kind}": [0, 1, 2, 3, -7, 11] for kind in ("tinyint", "smallint", "int", "bigint")},
+    "c_float": [1.5, -2.25, 3.0, 0.1],
+    "c_double": [1.5, -2.25, 3.0, 0.1, 7.0],
+    "c_dec": [Decimal("1.25"), Decimal("-3.00"), Decimal("0.10")],
+    "c_dec38": [Decimal(5), Decimal(-12)],
+    "c_dec38s": [Decimal("1.5"), Decimal("-0.000000000000000001")],
+    "c_string": ["abc", "a%c", "a.c", "line\nbreak", "Äß", "12", " 42 ", "+7", "  ab  ", "(a)", "ab", "\tx"],
+    "c_date": [0, 19_782, 19_783, 19_999, -1, 10_957],
+    "c_ts": [0, -1, 1_709_210_096_789_012, 1_710_054_000_000_000, 1_730_612_700_000_001],
+    "c_ntz": [0, -1, 1_709_210_096_789_012, 1_710_037_800_000_000],
+}
+"""Values that are not at any edge."""

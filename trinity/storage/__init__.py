@@ -46,7 +46,9 @@ from trinity.storage.name_errors import no_schema, no_table, schema_in_use, sche
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.nested import has_fields_of
 from trinity.storage.orphans import delete_around, delete_orphans
-from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
+from trinity.storage.page_index import PagedGroup
+from trinity.storage.page_reads import rows_of_pages
+from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages, stored_row_groups
 from trinity.storage.parquet_sink import OWN_ENDING, ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, identity_only
 from trinity.storage.position_deletes import (
@@ -187,6 +189,8 @@ __all__ = [
     "options_as_text",
     "order_with",
     "own_folder",
+    "PagedGroup",
+    "rows_of_pages",
     "parquet_footer",
     "parquet_schema",
     "path_sql",
@@ -208,6 +212,7 @@ __all__ = [
     "statistics_columns",
     "stored_name",
     "stored_pages",
+    "stored_row_groups",
     "stored_schema",
     "sweep",
     "system_trouble",

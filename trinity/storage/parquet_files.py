@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.storage.naming import columns_in
 from trinity.storage.nested import conformed
+from trinity.storage.page_index import PagedGroup, paged_groups
+from trinity.storage.page_reads import rows_of_pages
 from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
-__all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages"]
+__all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages", "stored_row_groups"]
 
 _PAGE_ROWS: Final = 65_536
+_MOST_CHUNKS: Final = 2_000
+"""Column chunks of a file whose page index is worth a look: its footer is read in Python."""
 _R = TypeVar("_R")
 
 
@@ -51,13 +56,47 @@ def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> 
         FileNotFoundError: and pyarrow's errors, as :func:`open_parquet`, with the first page.
     """
     with open_parquet(path) as file:
-        in_file = file.schema_arrow
-        present = columns_in(in_file, storage)
-        for page in file.iter_batches(most_rows, columns=[name for name in present if name is not None]):
-            columns = [
-                pa.nulls(page.num_rows, f.type)
-                if name is None
-                else conformed(page.column(name), in_file.field(name), f)
-                for f, name in zip(storage, present, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=storage)
+        yield from _pages(file, storage, range(file.num_row_groups), most_rows)
+
+
+def stored_row_groups(
+    path: str,
+    storage: pa.Schema,
+    wanted: Callable[[pq.FileMetaData], Sequence[int]],
+    rows_wanted: Callable[[pa.Schema, PagedGroup, int], np.ndarray | None] | None = None,
+) -> Iterator[tuple[np.ndarray | slice, pa.RecordBatch]]:
+    """Yield pages of some row groups of a data file, each with the places of its rows. Raises as stored_pages.
+
+    Args:
+        path: the file.
+        storage: the wanted columns.
+        wanted: chooses row groups by the footer.
+        rows_wanted: chooses rows of such a row group by its schema, its page index and the place of its first row,
+            ascending; or returns None for all.
+    """
+    with open_parquet(path) as file:
+        footer = file.metadata
+        for group in wanted(footer):
+            first = sum(footer.row_group(before).num_rows for before in range(group))
+            if rows_wanted is not None and footer.num_columns * footer.num_row_groups <= _MOST_CHUNKS:
+                paged = paged_groups(path)[group]
+                rows = rows_wanted(file.schema_arrow, paged, first)
+                found = None if rows is None else rows_of_pages(path, file.schema_arrow, storage, paged, rows)
+                if found is not None:
+                    yield rows + first, found
+                    continue
+            for page in _pages(file, storage, [group], _PAGE_ROWS):
+                yield slice(first, first + page.num_rows), page
+                first += page.num_rows
+
+
+def _pages(file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most_rows: int) -> Iterator[pa.RecordBatch]:
+    in_file = file.schema_arrow
+    present = columns_in(in_file, storage)
+    names = [name for name in present if name is not None]
+    for page in file.iter_batches(most_rows, row_groups=groups, columns=names):
+        columns = [
+            pa.nulls(page.num_rows, f.type) if name is None else conformed(page.column(name), in_file.field(name), f)
+            for f, name in zip(storage, present, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=storage)

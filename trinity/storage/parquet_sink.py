@@ -316,8 +316,10 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
     return sizes
 
 
-def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnStats]:
-    """Return statistics of top-level columns, from the footer's row groups.
+def footer_statistics(
+    footer: pq.FileMetaData, columns: Sequence[str], group: int | None = None
+) -> dict[str, ColumnStats]:
+    """Return statistics of top-level columns, from the footer's row groups, or from one of them.
 
     Left out are bounds that Python cannot hold (years beyond 1 to 9999), and dates and timestamps of files that Spark
     wrote by the Julian calendar, as their metadata say.
@@ -326,9 +328,10 @@ def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[s
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns
     }
+    groups = range(footer.num_row_groups) if group is None else [group]
     found = {}
     for name, index in wanted.items():
-        chunks = [footer.row_group(g).column(index).statistics for g in range(footer.num_row_groups)]
+        chunks = [footer.row_group(g).column(index).statistics for g in groups]
         if all(c is not None and c.has_null_count for c in chunks):
             found[name] = _combine(chunks)
             if julian and footer.schema.column(index).logical_type.type in ("DATE", "TIMESTAMP"):

@@ -20,7 +20,29 @@ from trinity.errors import TrinityError, nearest
 from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
 from trinity.syntax.spark_tree import UNREADABLE
 
-__all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
+__all__ = [
+    "ESCAPED",
+    "MISSING",
+    "Statement",
+    "TrinitySpark",
+    "only_one",
+    "parse",
+    "parse_tokens",
+    "single",
+    "split",
+    "tokenize",
+]
+
+
+ESCAPED: Final = "escaped"
+"""Mark in the ``meta`` of a literal that is written with a backslash: sqlglot and Spark may read it in two ways."""
+
+
+def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
+    found: exp.Expr = parser.expression(exp.Literal(this=token.text, is_string=True), token)
+    if "\\" in parser.sql[token.start : token.end + 1]:
+        found.meta[ESCAPED] = True
+    return found
 
 
 class TrinitySpark(Spark):
@@ -37,6 +59,11 @@ class TrinitySpark(Spark):
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[[SparkParser], exp.Expr]]] = {
             **SparkParser.FUNCTION_PARSERS,
             TABLE_CHANGES: table_changes,
+        }
+
+        PRIMARY_PARSERS: ClassVar[dict[TokenType, Callable[[SparkParser, Token], exp.Expr]]] = {
+            **SparkParser.PRIMARY_PARSERS,
+            TokenType.STRING: _text_literal,
         }
 
         VERSION_PHRASES = {  # noqa: RUF012 - sqlglot's own way to extend a parser

@@ -3,3 +3,8 @@
 What is evaluated here has the values that Spark gives it, bit by bit; everything else is a
 :class:`~trinity.engine.not_local.NotLocal` that names the part which only Spark evaluates.
 """
+
+from trinity.engine.expressions.compile import compile_expression, compile_predicate, expression_tree
+from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColumn
+
+__all__ = ["Compiled", "Refused", "Scope", "ScopeColumn", "compile_expression", "compile_predicate", "expression_tree"]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING
-from trinity.engine.expressions.logic import both, either
+from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, WHOLE
+from trinity.engine.expressions.logic import beside_null, both, either, in_turn
 from trinity.engine.expressions.node import ONE_ROW, Compiled, Datum, Refused
 
 __all__ = ["OPERATORS", "among", "between", "comparison"]
@@ -30,23 +32,25 @@ _FEW_FLOATS: Final = 10
 
 def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callable[[], str]) -> Compiled:
     """Return a comparison. Raises Refused for types that only Spark compares."""
-    if left.constant and right.constant and left.type != right.type and (left.is_null or right.is_null):
-        raise Refused("only Spark compares a typed NULL with a literal")  # CAST(NULL AS INT) > 1e10 is FALSE there
+    _refuse_out_of_range([left, right])
     left, right = together(_padded([left, right]), timezone)
     if left.type.nested:
         raise Refused(f"only Spark compares values of type {left.type}")
     kernel = (_OF_FLOATS if left.type.name in FLOATS else _KERNELS)[operator]
-    return Compiled(
-        BOOLEAN,
-        lambda rows: kernel(left.run(rows), right.run(rows)),
-        left.fields | right.fields,
-        may_fail=left.may_fail or right.may_fail,
-    )
+    null_safe = operator in ("<=>", "is distinct from")
+
+    def run(rows: pa.RecordBatch) -> Datum:
+        return kernel(*((left.run(rows), right.run(rows)) if null_safe else in_turn(left, right, rows)))
+
+    unknown = None if null_safe else beside_null(BOOLEAN, [left, right])
+    may_fail = left.may_fail or right.may_fail
+    return unknown or Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=may_fail)
 
 
 def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
     """Return IN of a list. Raises Refused as :func:`comparison`."""
     _refuse_char(value, values)
+    _refuse_out_of_range([value, *values])
     value, *values = together(_padded([value, *values]), timezone)
     if value.type.nested:
         raise Refused(f"only Spark compares values of type {value.type}")
@@ -72,6 +76,27 @@ def between(value: Compiled, low: Compiled, high: Compiled, timezone: Callable[[
     """Return BETWEEN. Raises Refused as :func:`comparison`."""
     _refuse_char(value, [low, high])
     return both(comparison(">=", value, low, timezone), comparison("<=", value, high, timezone))
+
+
+def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
+    """Raise Refused for numbers beside a literal of a wider type that has no counterpart in theirs.
+
+    Of NULL <= 9223372036854775808 Spark makes TRUE or FALSE where the NULL is of type INT, depending on what is around.
+    """
+    literals = [v for v in values if v.constant and v.type.name in _NUMBERS]
+    for value in values:
+        limit = _LIMITS.get(value.type.name, math.inf)
+        for literal in (v for v in literals if v.type != value.type):
+            if literal.is_null or not -limit <= literal.value < limit:
+                raise Refused(f"only Spark compares {value.type} with a literal that {value.type} cannot hold")
+
+
+_NUMBERS: Final = frozenset({*WHOLE, *FLOATS, "decimal"})
+_LIMITS: Final = {
+    **{name: 1 << (8 << place) - 1 for place, name in enumerate(WHOLE)},
+    "float": float(np.finfo(np.float32).max),
+}
+"""Type of numbers -> the first number that is too large for it."""
 
 
 def _refuse_char(value: Compiled, values: Sequence[Compiled]) -> None:

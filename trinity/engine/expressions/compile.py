@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.expressions import comparisons, literals, logic
+from trinity.engine.expressions import arithmetic, casts, comparisons, conditional, dates, literals, logic, texts
 from trinity.engine.expressions.families import BOOLEAN, VOID
+from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
 from trinity.engine.expressions.node import Compiled, Refused, Scope
 from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import cast_array
@@ -20,10 +21,9 @@ from trinity.syntax.parse import parse_tokens, tokenize
 __all__ = ["compile_expression", "compile_predicate", "expression_tree"]
 
 
+@room()
 def expression_tree(text: str) -> exp.Expr | NotLocal:
     """Parse an expression of Spark SQL, once, for all that asks about it."""
-    if "\\" in text:
-        return NotLocal("it has a backslash, which Spark reads by its own rules")
     try:
         return parse_tokens(exp.Condition, tokenize(text), text, "spark")
     except TrinityError as error:
@@ -106,8 +106,65 @@ class _Compiler:
     def literal(self, tree: exp.Expr) -> Compiled:
         return literals.literal(tree)
 
+    def sign(self, tree: exp.Expr) -> Compiled:
+        number = isinstance(tree.this, exp.Literal) and not tree.this.is_string
+        return literals.literal(tree) if number else arithmetic.negated(self.operand(tree.this))
+
     def cast(self, tree: exp.Expr) -> Compiled:
-        return literals.typed_literal(tree, self.timezone)
+        if tree.args.get("safe") or tree.args.get("format"):
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        kind = literals.type_of(tree)
+        if isinstance(tree.this.unnest(), exp.Literal | exp.Null | exp.Neg):
+            try:
+                return literals.typed_literal(tree, kind, self.timezone)
+            except Refused:
+                if not isinstance(tree.this.unnest(), exp.Neg):
+                    raise
+        return casts.cast(self.operand(tree.this), kind, self.timezone)
+
+    def arithmetic(self, tree: exp.Expr) -> Compiled:
+        left, right = self.operand(tree.this), self.operand(tree.expression)
+        if left.type.name == "date" and isinstance(tree, exp.Add | exp.Sub):
+            return dates.days_after(left, right, self.timezone, before=isinstance(tree, exp.Sub))
+        return arithmetic.arithmetic(type(tree), left, right, self.timezone)
+
+    def days_after(self, tree: exp.Expr) -> Compiled:
+        days = tree.expression
+        before = isinstance(days, exp.Mul) and days.expression == exp.Neg(this=exp.Literal.number(1))
+        if tree.text("unit").upper() != "DAY":
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        number = self.operand(days.this if before else days)
+        return dates.days_after(self.compiled(tree.this), number, self.timezone, before=before)
+
+    def function(self, tree: exp.Expr) -> Compiled:
+        names, build = FUNCTIONS[type(tree)]
+        return build(self.timezone, *arguments(tree, names, self.operand))
+
+    def named(self, tree: exp.Expr) -> Compiled:
+        build = NAMED.get(tree.name.lower())
+        if build is None or len(tree.expressions) != 1:
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        return build(self.timezone, *map(self.operand, tree.expressions))
+
+    def trim(self, tree: exp.Expr) -> Compiled:
+        if tree.expression is not None and tree.args.get("expression"):
+            raise Refused("only Spark trims other characters than blanks")
+        return texts.trimmed(self.operand(tree.this), tree.text("position").upper())
+
+    def case(self, tree: exp.Expr) -> Compiled:
+        subject = tree.this
+        cases = [
+            (exp.EQ(this=subject.copy(), expression=case.this.copy()) if subject else case.this, case.args["true"])
+            for case in tree.args["ifs"]
+        ]
+        return self._chosen(cases, tree.args.get("default"))
+
+    def if_(self, tree: exp.Expr) -> Compiled:
+        return self._chosen([(tree.this, tree.args["true"])], tree.args.get("false"))
+
+    def _chosen(self, cases: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None) -> Compiled:
+        compiled = [(self.compiled(condition), self.compiled(value)) for condition, value in cases]
+        return conditional.chosen(compiled, self.compiled(otherwise) if otherwise else None, self.timezone)
 
     def comparison(self, tree: exp.Expr) -> Compiled:
         left, right = self.operand(tree.this), self.operand(tree.expression)
@@ -149,13 +206,13 @@ class _Compiler:
         return logic.negated(self.compiled(tree.this))
 
 
-_CONDITIONS: Final = (*comparisons.OPERATORS, exp.Between, exp.In, exp.Is, exp.Not, exp.And, exp.Or)
+_CONDITIONS: Final = (*comparisons.OPERATORS, exp.Between, exp.In, exp.Is, exp.Not, exp.And, exp.Or, exp.Like)
 """Kinds that need parentheses as operands."""
 
 _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] = {
     exp.Column: _Compiler.column,
     exp.Literal: _Compiler.literal,
-    exp.Neg: _Compiler.literal,
+    exp.Neg: _Compiler.sign,
     exp.Boolean: _Compiler.literal,
     exp.Null: _Compiler.literal,
     exp.HexString: _Compiler.literal,
@@ -168,5 +225,12 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.And: _Compiler.and_,
     exp.Or: _Compiler.or_,
     exp.Not: _Compiler.not_,
+    **dict.fromkeys(arithmetic.OPERATORS, _Compiler.arithmetic),
+    exp.Case: _Compiler.case,
+    exp.If: _Compiler.if_,
+    exp.Trim: _Compiler.trim,
+    exp.TsOrDsAdd: _Compiler.days_after,
+    exp.Anonymous: _Compiler.named,
+    **dict.fromkeys(FUNCTIONS, _Compiler.function),
 }
 """What this process evaluates."""

@@ -17,9 +17,10 @@ from trinity.engine.expressions.node import Compiled, Refused
 from trinity.errors import TrinityError
 from trinity.spi import DataType, parse_type
 from trinity.syntax.literals import literal_value
+from trinity.syntax.parse import ESCAPED
 from trinity.syntax.types import type_text
 
-__all__ = ["constant", "literal", "typed_literal", "value_of_text"]
+__all__ = ["constant", "literal", "type_of", "typed_literal", "value_of_text"]
 
 _NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _MOST_DIGITS: Final = 38
@@ -40,6 +41,8 @@ def literal(tree: exp.Expr) -> Compiled:
     if isinstance(tree, exp.HexString):
         return constant(DataType("binary"), bytes.fromhex(tree.name.rjust(len(tree.name) + len(tree.name) % 2, "0")))
     if isinstance(tree, exp.Literal) and tree.is_string:
+        if tree.meta.get(ESCAPED):
+            raise Refused("only Spark reads a text with a backslash")
         return constant(STRING, tree.name)
     return _number(_number_text(tree))
 
@@ -70,22 +73,27 @@ def _number(text: str) -> Compiled:
     return constant(DataType("decimal", (precision, scale)), exact)
 
 
-def typed_literal(tree: exp.Expr, timezone: Callable[[], str]) -> Compiled:
+def type_of(tree: exp.Expr) -> DataType:
+    """Return the type to which a node casts. Raises Refused for one that no table has, and for CHAR and VARCHAR."""
+    try:
+        kind = parse_type(type_text(tree.args["to"], "spark"))
+    except TrinityError as error:
+        raise Refused(error.message) from error
+    if kind.limited:
+        raise Refused(f"only Spark casts to {kind}")
+    return kind
+
+
+def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -> Compiled:
     """Return a literal with its type, as ``DATE '2024-01-31'``, ``1L`` or ``CAST(1 AS SMALLINT)``.
 
     Raises:
         Refused: for what is none, and for values that Spark changes to fit the type.
     """
     value, text = tree.this.unnest(), tree.sql(dialect="spark")
-    try:
-        kind = parse_type(type_text(tree.args["to"], "spark"))
-    except TrinityError as error:
-        raise Refused(error.message) from error
-    if kind.limited:
-        raise Refused(f"only Spark evaluates '{text}'")
     if isinstance(value, exp.Null):
         return constant(kind, None)
-    if isinstance(value, exp.Literal) and value.is_string:
+    if isinstance(value, exp.Literal) and value.is_string and not value.meta.get(ESCAPED):
         return value_of_text(value.name, kind, timezone)
     number = _number_text(value)
     if kind.name in WHOLE and number.lstrip("-").isdigit() and fits(int(number), kind):

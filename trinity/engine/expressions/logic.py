@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.families import BOOLEAN, VOID
 from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+from trinity.spi import DataType
 
-__all__ = ["as_boolean", "both", "either", "is_null", "is_true", "negated"]
+__all__ = ["as_boolean", "beside_null", "both", "either", "in_turn", "is_null", "is_true", "negated"]
 
 
 def as_boolean(value: Compiled) -> Compiled:
@@ -52,6 +53,22 @@ def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Ar
     """Evaluate an expression on some rows alone; NULL for the others."""
     asked = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
     return pc.replace_with_mask(pa.nulls(len(rows), value.arrow_type), some, asked)
+
+
+def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Datum, Datum]:
+    """Evaluate two operands; the second one, if it may raise, only for rows where the first one is not NULL."""
+    one = first.run(rows)
+    if not second.may_fail:
+        return one, second.run(rows)
+    one = as_array(one, len(rows))
+    return one, on_some_rows(second, rows, pc.is_valid(one))
+
+
+def beside_null(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
+    """Return NULL where one of some operands is a constant NULL: Spark does not evaluate the others, then."""
+    if not any(v.constant and (v.type == VOID or v.is_null) for v in values):
+        return None
+    return Compiled(kind, lambda _: pa.scalar(None, kind.to_arrow()))
 
 
 def negated(value: Compiled) -> Compiled:

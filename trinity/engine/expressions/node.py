@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from trinity.depth import room
 from trinity.engine.expressions.families import VOID
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
@@ -50,12 +51,12 @@ class Compiled:
     @property
     def value(self) -> Any:
         """The one value of a constant."""
-        return self.run(ONE_ROW).as_py()
+        return self.evaluate(ONE_ROW)[0].as_py()
 
     @property
     def is_null(self) -> bool:
         """True of a constant that is NULL, and has a type."""
-        return self.type != VOID and not self.run(ONE_ROW).is_valid
+        return self.type != VOID and self.evaluate(ONE_ROW).null_count > 0
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -71,7 +72,8 @@ class Compiled:
         Raises:
             TrinityError: the error that Spark raises for a value, with its code.
         """
-        return as_array(self.run(rows), len(rows))
+        with room():
+            return as_array(self.run(rows), len(rows))
 
 
 def as_array(found: Datum, rows: int) -> pa.Array:

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
+from trinity.calls import translated
 from trinity.calls.spark import spark_errors
+from trinity.engine.executes import executed
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.local.limits import NotLocal
-from trinity.engine.reading.plan import plan_read
+from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource
 from trinity.syntax.quoting import quoted
 
-__all__ = ["arrow_rows", "counted_rows"]
+__all__ = ["arrow_reader", "arrow_schema", "counted_rows"]
 
 
-def arrow_rows(
-    session: Host, splits: SplitSource, columns: Sequence[str] | None, where: str | None, limit: int | None
-) -> pa.Table:
-    """Return the merged rows of a version, as of :meth:`trinity.Table.to_arrow`. Raises as that does."""
+def arrow_reader(
+    session: Host,
+    splits: SplitSource,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    limit: int | None = None,
+) -> pa.RecordBatchReader:
+    """Return the merged rows of a version as a stream, as of :meth:`trinity.Table.to_reader`. Raises as that does."""
     if limit is not None and limit < 0:
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _wanted(splits, columns)
-    return _at_most(_pages(session, splits, wanted, where, limit), pa.schema([c.to_arrow() for c in wanted]), limit)
+    pages = executed(
+        session,
+        f"Reading '{splits.definition.full_name}'",
+        lambda: LocalExecutor(wanted).rows(_plan(session, splits, where)),
+        lambda: _by_spark(session, splits, wanted, where, limit),
+        arrow=True,
+    )
+    rows = translated(pages if limit is None else _at_most(pages, limit))
+    return pa.RecordBatchReader.from_batches(_schema(wanted), rows)
+
+
+def arrow_schema(splits: SplitSource, columns: Sequence[str] | None) -> pa.Schema:
+    """Return the schema of :func:`arrow_reader`."""
+    return _schema(_wanted(splits, columns))
+
+
+def _schema(columns: Sequence[Column]) -> pa.Schema:
+    return pa.schema([column.to_arrow() for column in columns])
 
 
 def counted_rows(session: Host, splits: SplitSource) -> int:
@@ -43,21 +65,19 @@ def counted_rows(session: Host, splits: SplitSource) -> int:
         return planned_read(session, plan).count()
 
 
-def _pages(
-    session: Host, splits: SplitSource, columns: Sequence[Column], where: str | None, limit: int | None
-) -> Iterable[pa.RecordBatch]:
-    if where is None:
-        plan = plan_read(splits)
-        pages = LocalExecutor(columns).rows(plan)
-        if not isinstance(pages, NotLocal):
-            return pages
-    from trinity.engine.reading.merged_read import filtered_read, planned_read
+def _plan(session: Host, splits: SplitSource, where: str | None) -> ReadPlan:
+    return plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=True)
 
-    rows = planned_read(session, plan) if where is None else filtered_read(session, splits, where)
-    rows = rows.select(*[quoted(c.name) for c in columns])
+
+def _by_spark(
+    session: Host, splits: SplitSource, columns: Sequence[Column], where: str | None, limit: int | None
+) -> Iterator[pa.RecordBatch]:
+    from trinity.engine.reading.merged_read import filtered_read
+
+    rows = filtered_read(session, splits, where).select(*[quoted(c.name) for c in columns])
     with spark_errors():
         found = (rows if limit is None else rows.limit(limit)).toArrow()
-    return [to_user_columns(page, columns) for page in found.to_batches()]
+    return (to_user_columns(page, columns) for page in found.to_batches())
 
 
 def _wanted(splits: SplitSource, names: Sequence[str] | None) -> Sequence[Column]:
@@ -69,11 +89,9 @@ def _wanted(splits: SplitSource, names: Sequence[str] | None) -> Sequence[Column
     return [shown.column(name) for name in names]
 
 
-def _at_most(pages: Iterable[pa.RecordBatch], schema: pa.Schema, limit: int | None) -> pa.Table:
-    found, left = list[pa.RecordBatch](), sys.maxsize if limit is None else limit
+def _at_most(pages: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     for page in pages:
-        found.append(page.slice(0, left))
-        left -= len(found[-1])
-        if not left:
+        yield page.slice(0, limit)
+        limit -= min(limit, len(page))
+        if not limit:
             break
-    return pa.Table.from_batches(found, schema)

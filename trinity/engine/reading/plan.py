@@ -120,6 +120,8 @@ class ReadPlan:
         splits: the version.
         spec: its table's options; None for a plain one.
         files: those of the version that may hold a row that is asked for.
+        predicate: what rows are asked for; None for all. This process leaves the others out, and Spark what it may
+            below the fold.
         key_filter: the predicate by which rows may be left out before they are folded; None to leave out none.
         way: the way in which Spark reads.
         not_local: why this process cannot read without Spark; None when it can.
@@ -130,6 +132,7 @@ class ReadPlan:
     splits: SplitSource
     spec: MergeSpec | None
     files: Sequence[DataFile]
+    predicate: Predicate | None
     key_filter: Predicate | None
     way: Way
     not_local: NotLocal | None
@@ -150,7 +153,8 @@ def plan_read(
 
     Args:
         splits: the version.
-        where: Spark SQL over key columns by which files and rows may be left out below the fold (L9).
+        where: Spark SQL by which rows are asked for. By its key columns files and rows may be left out below the
+            fold (L9).
         timezone: Spark's session time zone; asked only when a literal needs it.
         some_keys: True when the executor knows of keys to which the read is limited: a search would look up all.
         looks_keys_up: True when the executor may look up the keys that ``where`` lists, before it reads.
@@ -158,21 +162,23 @@ def plan_read(
     """
     definition = splits.definition
     spec = merge_spec(definition) if definition.keyed else None
-    predicate = Predicate.of(definition, where, timezone)
+    read = Predicate.of(definition, where, timezone)
+    predicate = None if isinstance(read, NotLocal) else read
     # below the fold only key columns leave files out, but those also where the rest of the predicate cannot
     files = prune(splits.files, predicate, definition.primary_key or None)
     key_filter = predicate if spec and predicate and predicate.filters_keys else None
-    not_local = _not_local(splits, where)
+    not_local = read if isinstance(read, NotLocal) else _not_local(splits, predicate)
     if spec is None or not tiers(files)[1]:
-        return ReadPlan(splits, spec, files, key_filter, Way.SCAN, not_local)
+        return ReadPlan(splits, spec, files, predicate, key_filter, Way.SCAN, not_local)
     fold = FoldPlan.of(replace(splits, files=tuple(files)), spec)
     if spec.by_column:
         not_local = not_local or why_not_by_column(splits, spec, fold.log)
-        return ReadPlan(splits, spec, files, key_filter, Way.BY_COLUMN, not_local, None, fold)
+        return ReadPlan(splits, spec, files, predicate, key_filter, Way.BY_COLUMN, not_local, None, fold)
     state = PositionReadState.of(splits, spec, remembered=remembered)
     if isinstance(state, NotLocal):
-        return ReadPlan(splits, spec, files, key_filter, fold.way, not_local or state, None, fold)
-    plan = ReadPlan(splits, spec, files, key_filter, fold.way, not_local or state.why_not_searched, state, fold)
+        return ReadPlan(splits, spec, files, predicate, key_filter, fold.way, not_local or state, None, fold)
+    not_local = not_local or state.why_not_searched
+    plan = ReadPlan(splits, spec, files, predicate, key_filter, fold.way, not_local, state, fold)
     if not state.beats_a_join:
         return plan
     if state.is_known:
@@ -186,8 +192,8 @@ def plan_read(
     return plan
 
 
-def _not_local(splits: SplitSource, where: str | None) -> NotLocal | None:
-    """Return why this process cannot even read the files of a version without Spark; None when it can."""
-    if where is not None:
-        return NotLocal("Spark evaluates the predicate")
+def _not_local(splits: SplitSource, predicate: Predicate | None) -> NotLocal | None:
+    """Return why this process cannot read the files of a version, or tell its rows, without Spark; None when it can."""
+    if predicate is not None and isinstance(predicate.compiled, NotLocal):
+        return predicate.compiled
     return None if splits_are_own(splits) else FOREIGN

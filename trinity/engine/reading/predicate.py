@@ -10,9 +10,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.depth import room
+from trinity.engine.expressions import Compiled, Scope, compile_predicate, expression_tree
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.listed_keys import listed_keys
 from trinity.spi import TableDefinition, parse_type
-from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["Predicate"]
 
@@ -36,10 +37,17 @@ class Predicate:
     @classmethod
     def of(
         cls, definition: TableDefinition, text: str | None, timezone: Callable[[], str] = lambda: ""
-    ) -> Predicate | None:
-        """Return the predicate of a text; None without one, and for one that sqlglot cannot read."""
-        tree = spark_tree(text) if text else None
-        return None if tree is None or text is None else cls(definition, text, tree, timezone)
+    ) -> Predicate | NotLocal | None:
+        """Return the predicate of a text; None without one, and why for one that only Spark can read."""
+        if not text:
+            return None
+        tree = expression_tree(text)
+        return tree if isinstance(tree, NotLocal) else cls(definition, text, tree, timezone)
+
+    @cached_property
+    def compiled(self) -> Compiled | NotLocal:
+        """The predicate over rows of the visible columns. Raises as :func:`compile_predicate`."""
+        return compile_predicate(self.tree, Scope.of(self.definition.visible), self.timezone)
 
     @cached_property
     def listed_keys(self) -> pa.Table | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.depth import room
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import with_buckets_of
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
@@ -24,7 +26,7 @@ _StatsTest = Callable[[ColumnStats], bool]
 
 @room()
 def prune(
-    files: Sequence[DataFile], predicate: Predicate | None, columns: Collection[str] | None = None
+    files: Sequence[DataFile], predicate: Predicate | NotLocal | None, columns: Collection[str] | None = None
 ) -> list[DataFile]:
     """Return the files that may hold a row for which a predicate is true.
 
@@ -35,7 +37,7 @@ def prune(
             the rest prunes nothing.
         columns: the only columns by which files may be left out; all by default.
     """
-    if predicate is None:
+    if not isinstance(predicate, Predicate):
         return list(files)
     definition = predicate.definition
     known = {c.name.lower(): (c.name, c.type) for c in definition.columns}
@@ -81,7 +83,8 @@ class _Compiler:
             return self._bounded(tree.this, (low, high), lambda s: s.max >= low and s.min <= high)
         if isinstance(tree, exp.In) and tree.expressions:
             values = [self._literal(tree.this, part) for part in tree.expressions]
-            return self._bounded(tree.this, values, lambda s: any(s.min <= v <= s.max for v in values))
+            listed = [] if None in values else sorted(values)
+            return self._bounded(tree.this, values, lambda s: _any_within(listed, s))
         return self._comparison(tree)
 
     def _negated(self, tree: exp.Expr) -> _Test:
@@ -148,6 +151,12 @@ class _Compiler:
 
 _ALL_NULL: Final = ColumnStats(None, None, 1)
 """Stands for a partition of NULL."""
+
+
+def _any_within(listed: Sequence[Any], stats: ColumnStats) -> bool:
+    """Return True when one of some values, ascending, is within bounds."""
+    place = bisect_left(listed, stats.min)
+    return place < len(listed) and bool(listed[place] <= stats.max)
 
 
 def _compare(test: Callable[[ColumnStats, Any], bool], value: Any, stats: ColumnStats) -> bool:

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.definition.checks import constrained_columns, refuse_folded
-from trinity.engine.expressions.compile import compile_expression, compile_predicate
-from trinity.engine.expressions.node import Compiled, Refused, Scope
+from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.errors import TrinityError
 from trinity.merge.arrow.fold import is_deleted

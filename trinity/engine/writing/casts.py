@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from trinity.engine.writing.clocks import clocks_of, instants_of
 from trinity.engine.writing.parts import with_parts
 from trinity.errors import TrinityError
 from trinity.spi import DataType
@@ -96,16 +96,10 @@ def _decoded(array: pa.DictionaryArray) -> pa.Array:
 
 def _cast_timestamp(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     if array.type.tz is None and target.tz is not None:
-        array = _instants(array, timezone)
+        array = instants_of(array, timezone)
     elif array.type.tz is not None and target.tz is None:
-        array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, timezone)))
+        array = clocks_of(array, timezone)
     return array.cast(target, safe=True)
-
-
-def _instants(clocks: pa.Array, timezone: str) -> pa.Array:
-    """Return a zone's local times as instants, as Spark does: the first of two, and in a gap moved on by the gap."""
-    found = pc.assume_timezone(clocks, timezone, ambiguous="earliest", nonexistent="earliest")
-    return pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
 
 
 def _part_type(kind: pa.DataType, number: int) -> pa.DataType:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.hidden_rows import hidden_rows
-from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
+from trinity.engine.reading.local.selection import Selection
+from trinity.engine.reading.local.threads import in_threads
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
+from trinity.engine.reading.pruning import prune
 from trinity.hidden import DELETED, SINCE
-from trinity.spi import Column, DataFile, SplitSource, arrival_order
-from trinity.storage import stored_pages
+from trinity.spi import Column, DataFile, Tier, arrival_order
+from trinity.storage import Location, parquet_footer, stored_row_groups
 
 __all__ = ["LocalExecutor"]
+
+_ROWS_AT_ONCE: Final = 1 << 20
+"""Rows of a file that are held at once: as many as a row group has."""
 
 
 @dataclass(frozen=True)
@@ -35,52 +42,35 @@ class LocalExecutor:
     columns: Sequence[Column] = ()
 
     def rows(self, plan: ReadPlan) -> Iterator[pa.RecordBatch] | NotLocal:
-        """Return the merged rows in their logical types, in no order; several files are read side by side.
+        """Return the rows that are asked for in their logical types, in no order.
+
+        Row groups are read side by side, and few ahead of what is taken: so memory stays bounded.
 
         Raises:
-            TrinityError: BAD_DATA naming a corrupt or missing file.
+            TrinityError: BAD_DATA naming a corrupt or missing file; and, as rows are taken, what the predicate raises.
         """
         if plan.not_local is not None:
             return plan.not_local
+        selection = Selection.of(plan.splits, self.columns, plan.predicate)
         if plan.fold is not None and plan.fold.spec.by_column:
-            return self._folded_by_column(plan.fold)
+            return map(selection.shown, folded_rows(plan.fold, [column.name for column in selection.columns]))
         hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
-        return self._pages(plan, hidden)
+        files = sorted(prune(plan.files, plan.predicate), key=arrival_order)
+        return in_threads(part for file in files for part in _parts(selection, file, hidden))
 
     def count(self, plan: ReadPlan) -> int | NotLocal:
         """Return the number of merged rows, which key and ordering columns tell. Raises as :meth:`rows`."""
         if plan.not_local is not None:
             return plan.not_local
+        if plan.fold is not None and plan.fold.spec.by_column:
+            definition = plan.splits.definition
+            pages = LocalExecutor([definition.column(name) for name in definition.primary_key]).rows(plan)
+            return pages if isinstance(pages, NotLocal) else sum(page.num_rows for page in pages)
         hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         left = [(file, rows_left(file, hidden)) for file in plan.files]
         return sum(file.rows if shown is None else int(shown.sum()) for file, shown in left)
-
-    def _pages(self, plan: ReadPlan, hidden: Mapping[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
-        with ThreadPoolExecutor(pa.cpu_count()) as pool:
-            files = sorted(plan.files, key=arrival_order)
-            for pages in pool.map(lambda file: list(self._of_file(plan.splits, file, hidden)), files):
-                yield from pages
-
-    def _of_file(
-        self, splits: SplitSource, file: DataFile, hidden: Mapping[str, np.ndarray]
-    ) -> Iterator[pa.RecordBatch]:
-        left = rows_left(file, hidden)
-        stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
-        wanted = pa.schema([stored[column] for column in self.columns])
-        first = 0
-        with reporting_unreadable_file(file.path):
-            for page in stored_pages(file.path, wanted):
-                end = first + page.num_rows
-                shown = page if left is None else page.filter(pa.array(left[first:end]))
-                yield to_user_columns(shown, self.columns)
-                first = end
-
-    def _folded_by_column(self, fold: FoldPlan) -> Iterator[pa.RecordBatch]:
-        names = [column.name for column in self.columns]
-        for page in folded_rows(fold, names):
-            yield to_user_columns(page, self.columns)
 
     def log_winners(self, fold: FoldPlan) -> pa.Table | NotLocal:
         """Return the winner of each key of log, sidecar and runs, in storage form with ``DELETED`` and ``SINCE``.
@@ -103,3 +93,37 @@ class LocalExecutor:
     def search(self, search: Search, table: str) -> list[bytes]:
         """Return the fragments of a search. Raises as the search does."""
         return search_in_process(search, pa.cpu_count())
+
+
+_Part = Callable[[], list[pa.RecordBatch]]
+"""Reads a part of a file, which a thread holds at once."""
+
+
+def _parts(selection: Selection, file: DataFile, hidden: Mapping[str, np.ndarray]) -> Iterator[_Part]:
+    """Yield the parts of a file: the whole of a small one, the row groups of another one."""
+    if file.rows <= _ROWS_AT_ONCE:
+        yield partial(_rows, selection, file, hidden, None)
+        return
+    with reporting_unreadable_file(file.path):
+        groups = selection.row_groups(file, parquet_footer(file.path))
+    yield from (partial(_rows, selection, file, hidden, group) for group in groups)
+
+
+def _rows(
+    selection: Selection, file: DataFile, hidden: Mapping[str, np.ndarray], group: int | None
+) -> list[pa.RecordBatch]:
+    """Read a row group of a file, or all that may hold rows that are asked for."""
+    left = rows_left(file, hidden)
+
+    def wanted(footer: pq.FileMetaData) -> list[int]:
+        return selection.row_groups(file, footer) if group is None else [group]
+
+    found = []
+    # a bucket is asked for few large parts sooner than for many small ones
+    by_page = selection.predicate is not None and file.tier is Tier.BASE and Location.of(file.path).on_disk
+    rows_wanted = partial(selection.rows_by_page, file, left) if by_page else None
+    with reporting_unreadable_file(file.path):
+        for places, page in stored_row_groups(file.path, selection.storage, wanted, rows_wanted):
+            shown = page if left is None else page.filter(pa.array(left[places]))
+            found.append(selection.shown(shown))
+    return found

@@ -1,0 +1,156 @@
+"""Reads of this process alone: predicates, streams, and what other libraries take."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from trinity import Column, Session, Table, TrinityError
+
+
+@pytest.fixture
+def ids(local: Session, local_fmt: str) -> Table:
+    """A keyed table of 20,000 rows."""
+    table = local.create_table(
+        f"{local_fmt}.default.ids",
+        [Column("id", "bigint"), Column("v", "int"), Column("t", "string"), Column("gone", "boolean")],
+        primary_key=["id"],
+        properties={"tombstone-key": "gone"},
+    )
+    table.upsert(_rows(range(20_000), 0))
+    return table
+
+
+def _rows(ids: Any, value: int, *, gone: bool = False) -> pa.Table:
+    ids = list(ids)
+    texts = [f"t{number % 7}" for number in ids]
+    return pa.table({"id": ids, "v": [value + number % 1000 for number in ids], "t": texts, "gone": [gone] * len(ids)})
+
+
+def _with_a_log(table: Table) -> dict[int, int]:
+    """Write a log over the table, and return id -> v of its live rows."""
+    draw = random.Random(5)
+    changed, deleted = draw.sample(range(20_000), 500), draw.sample(range(20_000), 100)
+    table.upsert(_rows(changed, 1_000_000))
+    table.upsert(_rows(range(20_000, 20_100), 0))
+    table.upsert(_rows(deleted, 0, gone=True))
+    rows = {number: number % 1000 for number in range(20_100)}
+    rows |= {number: 1_000_000 + number % 1000 for number in changed}
+    return {number: v for number, v in rows.items() if number not in deleted}
+
+
+CONDITIONS: list[tuple[str, Callable[[int, int], bool]]] = [
+    ("id = 77", lambda key, _: key == 77),
+    ("ID IN (3, 4, 20050, 99999)", lambda key, _: key in (3, 4, 20_050)),
+    ("id BETWEEN 19990 AND 20010", lambda key, _: 19_990 <= key <= 20_010),
+    ("v >= 1000000", lambda _, v: v >= 1_000_000),
+    ("v < 5 AND id > 100", lambda key, v: v < 5 and key > 100),
+    ("t = 't3' OR v = 9", lambda key, v: key % 7 == 3 or v == 9),
+    ("NOT (id < 20000)", lambda key, _: key >= 20_000),
+    ("gone", lambda *_: False),
+    ("v IS NULL", lambda *_: False),
+]
+
+
+@pytest.mark.parametrize("compacted", [True, False])
+def test_predicates_are_evaluated_after_the_fold(ids: Table, compacted: bool) -> None:
+    if compacted:  # and so sorted, with an index of its pages
+        ids.compact(full=True)
+    live = _with_a_log(ids)
+    for where, meets in CONDITIONS:
+        expected = {key: v for key, v in live.items() if meets(key, v)}
+        found = ids.to_arrow(["v", "id"], where=where)
+        assert found.column_names == ["v", "id"]
+        assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == expected, where
+
+
+def test_columns_of_the_predicate_alone_are_not_returned(ids: Table) -> None:
+    assert ids.to_arrow(["t"], where="id = 1").to_pylist() == [{"t": "t1"}]
+    assert ids.to_arrow(where="id = 1").column_names == ["id", "v", "t", "gone"]
+
+
+def test_a_version_and_a_limit(ids: Table) -> None:
+    _with_a_log(ids)
+    assert ids.to_arrow(where="id >= 20000").num_rows == 100
+    assert ids.to_arrow(where="id >= 20000", version=1).num_rows == 0
+    assert ids.to_arrow(where="id < 50", limit=7).num_rows == 7
+    assert ids.to_arrow(limit=0).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [("nope = 1", "COLUMN_NOT_FOUND"), ("id", "TYPE_MISMATCH"), ("soundex(t) = 'x'", "NOT_SUPPORTED")],
+)
+def test_conditions_that_are_refused(ids: Table, where: str, code: str) -> None:
+    with pytest.raises(TrinityError) as refused:
+        ids.to_arrow(where=where)
+    assert refused.value.code == code
+
+
+def test_a_stream_is_pinned_and_reads_on_demand(ids: Table) -> None:
+    reader = ids.to_reader(["id"])
+    ids.upsert(_rows(range(30_000, 30_010), 0))
+    assert sorted(reader.read_all()["id"].to_pylist()) == list(range(20_000))
+
+
+def test_a_stream_is_left_early(ids: Table) -> None:
+    with ids.to_reader(["id"]) as reader:
+        assert reader.read_next_batch().num_rows > 0
+
+
+def test_other_libraries_take_a_table(ids: Table) -> None:
+    live = _with_a_log(ids)
+    assert pa.table(ids).num_rows == len(live)
+    assert pl.DataFrame(ids)["v"].sum() == sum(live.values())
+    assert pa.schema(ids) == pa.table(ids).schema
+    total = duckdb.sql("SELECT sum(v) FROM ids")
+    assert total is not None
+    assert total.fetchall() == [(sum(live.values()),)]
+
+
+def test_frames_of_other_libraries(ids: Table) -> None:
+    live = _with_a_log(ids)
+    meant = sorted(key for key in live if key < 30)
+    assert sorted(ids.to_pandas(["id"], where="id < 30")["id"]) == meant
+    assert sorted(ids.to_polars(["id"], where="id < 30")["id"]) == meant
+    with duckdb.connect() as connection:
+        assert sorted(row for [row] in ids.to_duckdb(connection, columns=["id"], where="id < 30").fetchall()) == meant
+
+
+def test_a_lazy_frame_reads_what_it_needs(ids: Table) -> None:
+    frame = ids.to_polars(lazy=True)
+    assert isinstance(frame, pl.LazyFrame)
+    ids.upsert(_rows(range(30_000, 30_010), 0))
+    found = frame.filter(pl.col("id") >= 19_990).select("v").head(5).collect()
+    assert (found.columns, len(found)) == (["v"], 5)
+    assert frame.select(pl.len()).collect().item() == 20_000
+
+
+def test_a_plain_table(local: Session, local_fmt: str) -> None:
+    table = local.create_table(f"{local_fmt}.default.plain", [Column("a", "int"), Column("b", "double")])
+    table.append(pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": [1.0, float("nan"), None]}))
+    table.append(pa.table({"a": pa.array([3], pa.int32()), "b": [-0.0]}))
+    assert table.to_arrow(["a"], where="b > 1e308")["a"].to_pylist() == [2]
+    assert table.to_arrow(["a"], where="b = 0 OR a = 1")["a"].to_pylist() == [1, 3]
+    assert pc.sum(table.to_arrow(where="a IS NOT NULL")["a"]).as_py() == 6
+
+
+def test_rows_that_fold_by_column_are_filtered_after_the_fold(local: Session, local_fmt: str) -> None:
+    table = local.create_table(
+        f"{local_fmt}.default.sums",
+        [Column("k", "int"), Column("n", "bigint")],
+        primary_key=["k"],
+        properties={"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    )
+    for _ in range(3):
+        table.upsert(pa.table({"k": pa.array([1, 2, 3], pa.int32()), "n": [1, 10, 100]}))
+    assert table.to_arrow(where="n > 5 AND k < 3").to_pylist() == [{"k": 2, "n": 30}]
+    assert table.to_arrow(["k"], where="n = 3").to_pylist() == [{"k": 1}]
+    assert table.count() == 3

@@ -1,0 +1,168 @@
+"""Arithmetic as Spark's ANSI mode has it: a number that does not fit is an error, as is a division by zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from trinity.engine.expressions.coercion import common_type, widened
+from trinity.engine.expressions.families import DOUBLE, FLOATS, VOID, WHOLE
+from trinity.engine.expressions.logic import beside_null, in_turn
+from trinity.engine.expressions.node import Compiled, Datum, Refused
+from trinity.errors import TrinityError
+from trinity.spi import DataType
+
+__all__ = ["OPERATORS", "absolute", "arithmetic", "negated"]
+
+_Timezone = Callable[[], str]
+_Kernel = Callable[[Datum, Datum], Datum]
+_BIGINT: Final = DataType("bigint")
+
+
+def arithmetic(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
+    """Return the result of an operator. Raises Refused for types with which only Spark calculates."""
+    kinds = {left.type.name, right.type.name}
+    if not kinds <= {*WHOLE, *FLOATS, "decimal", VOID.name} or kinds == {VOID.name}:
+        raise Refused(f"only Spark calculates with {left.type} and {right.type}")
+    if "decimal" in kinds and not kinds & set(FLOATS):
+        return _of_decimals(operator, left, right, timezone)
+    kind = common_type(left.type, right.type)
+    if operator is exp.Div:
+        kind = DOUBLE
+    if operator is exp.IntDiv:
+        if kind.name not in WHOLE:
+            raise Refused(f"only Spark divides {kind} into whole numbers")
+        kind = _BIGINT
+    kernel = (_FLOATING if kind.name in FLOATS else _WHOLE)[operator]
+    return _of_two(operator, kernel, kind, *(widened(v, kind, timezone) for v in (left, right)))
+
+
+def _of_decimals(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
+    if operator not in (exp.Add, exp.Sub, exp.Mul) or VOID in (left.type, right.type):
+        raise Refused("only Spark divides numbers of type decimal")
+    left, right = (_as_decimal(v, timezone) for v in (left, right))
+    (p1, s1), (p2, s2) = left.type.arguments, right.type.arguments
+    scale = s1 + s2 if operator is exp.Mul else max(s1, s2)
+    precision = p1 + p2 + 1 if operator is exp.Mul else max(p1 - s1, p2 - s2) + scale + 1
+    if precision > 38:
+        raise Refused(f"{left.type} and {right.type} have more than 38 digits together")
+    return _of_two(operator, _WHOLE[operator], DataType("decimal", (precision, scale)), left, right)
+
+
+def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
+    """Return a number as a DECIMAL: a literal with as many digits as it has."""
+    if value.type.name == "decimal":
+        return value
+    digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}[value.type.name]
+    if value.constant and not value.is_null:
+        digits = len(str(abs(value.value)))
+    return widened(value, DataType("decimal", (digits, 0)), timezone)
+
+
+def negated(value: Compiled) -> Compiled:
+    """Return a number with the other sign. Raises Refused for other types."""
+    _refuse_unless_number(value)
+    return _of_one(pc.negate_checked, value)
+
+
+def absolute(value: Compiled) -> Compiled:
+    """Return a number without its sign. Raises Refused for other types."""
+    _refuse_unless_number(value)
+    return _of_one(pc.abs_checked, value)
+
+
+def _refuse_unless_number(value: Compiled) -> None:
+    if value.type.name not in (*WHOLE, *FLOATS, "decimal"):
+        raise Refused(f"only Spark calculates with {value.type}")
+
+
+def _of_one(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
+    def run(rows: pa.RecordBatch) -> Datum:
+        found = value.run(rows)
+        with _in_range(value.type):
+            return kernel(found)
+
+    return Compiled(value.type, run, value.fields, may_fail=True)
+
+
+def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Compiled, right: Compiled) -> Compiled:
+    def run(rows: pa.RecordBatch) -> Datum:
+        if operator in _DIVISIONS:  # Spark asks for the divisor first
+            other, one = in_turn(right, left, rows)
+        else:
+            one, other = in_turn(left, right, rows)
+        with _in_range(kind):
+            return kernel(one, other)
+
+    return beside_null(kind, [left, right]) or Compiled(kind, run, left.fields | right.fields, may_fail=True)
+
+
+@contextmanager
+def _in_range(kind: DataType) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise TrinityError(
+            "NUMERIC_VALUE_OUT_OF_RANGE", f"A result does not fit into {kind}; CAST an operand to a wider type."
+        ) from error
+
+
+def _divided(divide: Callable[[Any, Any], Datum]) -> _Kernel:
+    """Return a division, which fails where a number is divided by zero; beside a NULL it does not."""
+
+    def kernel(left: Datum, right: Datum) -> Datum:
+        zero = pc.and_(pc.equal(right, 0), pc.is_valid(left))
+        if pc.any(zero if isinstance(zero, pa.Array) else pa.array([zero.as_py()], pa.bool_())).as_py():
+            raise TrinityError("INVALID_ARGUMENTS", "A number is divided by zero; NULLIF(divisor, 0) makes it NULL.")
+        # beside a NULL there may still be a zero, and some other value behind the NULL
+        return divide(left, pc.if_else(pc.equal(right, 0), pa.scalar(None, right.type), right))
+
+    return kernel
+
+
+def _whole_remainder(left: Datum, right: Datum) -> Datum:
+    """Return the remainder, with the sign of the dividend."""
+    by_minus_one = pc.equal(right, -1)  # the quotient of the smallest number would not fit
+    safe = pc.if_else(by_minus_one, pa.scalar(1, right.type), right)
+    return pc.subtract(left, pc.multiply(pc.divide(left, safe), safe))
+
+
+def _floating_remainder(left: Datum, right: Datum) -> Datum:
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return _floating_remainder(pa.repeat(left, 1), right)[0]
+    valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+    with np.errstate(all="ignore"):
+        found = np.fmod(_numbers(left), _numbers(right))
+    kind = left.type
+    return pc.if_else(valid, pa.array(np.broadcast_to(found, len(valid)), kind), pa.scalar(None, kind))
+
+
+def _numbers(values: Datum) -> Any:
+    if isinstance(values, pa.Scalar):
+        return np.nan if not values.is_valid else np.asarray(values.as_py(), values.type.to_pandas_dtype())
+    return pc.fill_null(values, float("nan")).to_numpy(zero_copy_only=False)
+
+
+_WHOLE: Final[dict[type[exp.Expr], _Kernel]] = {
+    exp.Add: pc.add_checked,
+    exp.Sub: pc.subtract_checked,
+    exp.Mul: pc.multiply_checked,
+    exp.IntDiv: _divided(pc.divide_checked),
+    exp.Mod: _divided(_whole_remainder),
+}
+_FLOATING: Final[dict[type[exp.Expr], _Kernel]] = {
+    exp.Add: pc.add,
+    exp.Sub: pc.subtract,
+    exp.Mul: pc.multiply,
+    exp.Div: _divided(pc.divide),
+    exp.Mod: _divided(_floating_remainder),
+}
+_DIVISIONS: Final = (exp.Div, exp.IntDiv, exp.Mod)
+OPERATORS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+"""The operators."""

@@ -1,0 +1,97 @@
+"""CASE, IF, COALESCE, NULLIF, GREATEST and LEAST: a value is asked for only where it is chosen, as in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.expressions.coercion import together
+from trinity.engine.expressions.comparisons import comparison
+from trinity.engine.expressions.families import FLOATS, STRING, TEXTS, VOID
+from trinity.engine.expressions.literals import constant
+from trinity.engine.expressions.logic import as_boolean, on_some_rows
+from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+
+__all__ = ["chosen", "coalesced", "extreme", "null_if"]
+
+_Timezone = Callable[[], str]
+
+
+def _alike(values: Sequence[Compiled], timezone: _Timezone) -> list[Compiled]:
+    """Return values of one type; of texts it is STRING. Raises Refused where Spark would have to be asked."""
+    if any(v.type.nested for v in values):
+        raise Refused("only Spark chooses between values of nested types")
+    texts = [v.type.name in (*TEXTS, VOID.name) for v in values]
+    if any(v.type.name in TEXTS for v in values) and not all(texts):
+        raise Refused("only Spark chooses between texts and other values")
+    found = together(values, timezone)
+    return [Compiled(STRING, v.run, v.fields, may_fail=v.may_fail) if v.type.name in TEXTS else v for v in found]
+
+
+def chosen(cases: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | None, timezone: _Timezone) -> Compiled:
+    """Return CASE: the value of the first condition that is true, else the last one, by default NULL."""
+    if any(condition.type == VOID for condition, _ in cases):
+        raise Refused("only Spark chooses by NULL")
+    conditions = [as_boolean(condition) for condition, _ in cases]
+    *values, last = _alike([*(value for _, value in cases), otherwise or constant(VOID, None)], timezone)
+    for condition, value in reversed(list(zip(conditions, values, strict=True))):
+        last = _if(condition, value, last)
+    return last
+
+
+def _if(condition: Compiled, value: Compiled, otherwise: Compiled) -> Compiled:
+    def run(rows: pa.RecordBatch) -> Datum:
+        true = pc.fill_null(condition.run(rows), False)
+        true = as_array(true, len(rows))
+        return pc.if_else(true, _where(value, rows, true), _where(otherwise, rows, pc.invert(true)))
+
+    return _of(value, [condition, value, otherwise], run)
+
+
+def _where(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> Datum:
+    return on_some_rows(value, rows, some) if value.may_fail else value.run(rows)
+
+
+def _of(kind: Compiled, parts: Sequence[Compiled], run: Callable[[pa.RecordBatch], Datum]) -> Compiled:
+    fields = frozenset().union(*(p.fields for p in parts))
+    return Compiled(kind.type, run, fields, may_fail=any(p.may_fail for p in parts))
+
+
+def coalesced(values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
+    """Return the first value that is not NULL."""
+    *first, last = _alike(values, timezone)
+
+    def filled(rest: Compiled, value: Compiled) -> Compiled:
+        def run(rows: pa.RecordBatch) -> Datum:
+            found = as_array(value.run(rows), len(rows))
+            return pc.coalesce(found, _where(rest, rows, pc.is_null(found)))
+
+        return _of(value, [value, rest], run)
+
+    return reduce(filled, reversed(first), last)
+
+
+def null_if(value: Compiled, other: Compiled, timezone: _Timezone) -> Compiled:
+    """Return NULL where two values are equal, else the first one."""
+    if "char" in (value.type.name, other.type.name):
+        raise Refused("only Spark evaluates NULLIF of a CHAR column")
+    return chosen([(comparison("=", value, other, timezone), constant(value.type, None))], value, timezone)
+
+
+def extreme(kernel: Callable[..., Any], values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
+    """Return GREATEST or LEAST, by its kernel: NULLs are passed over."""
+    values = _alike(values, timezone)
+    if values[0].type.name in (*FLOATS, "boolean", "binary", VOID.name):
+        raise Refused(f"only Spark finds the largest or smallest of several values of type {values[0].type}")
+    zoned = values[0].type.name == "timestamp"  # which has no kernel, and compares as its clock at UTC does
+
+    def run(rows: pa.RecordBatch) -> Datum:
+        found = [v.run(rows).cast(pa.timestamp("us")) if zoned else v.run(rows) for v in values]
+        largest = kernel(*found, skip_nulls=True)
+        return largest.cast(values[0].arrow_type) if zoned else largest
+
+    return _of(values[0], values, run)

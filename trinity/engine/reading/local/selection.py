@@ -1,0 +1,124 @@
+"""The rows and columns that are asked for, taken out of pages in storage form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trinity.engine.expressions import Compiled
+from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.predicate import Predicate
+from trinity.engine.reading.pruning import prune
+from trinity.spi import Column, ColumnStats, DataFile, SplitSource
+from trinity.storage import PagedGroup, columns_in, footer_statistics, rows_of_pages, stored_name
+
+__all__ = ["Selection"]
+
+_MOST_BY_PAGE: Final = 0.5
+"""The share of a row group's rows from which all are read at once sooner than page by page."""
+_NOTHING: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Columns of the rows for which a predicate is true.
+
+    Attributes:
+        columns: those that are read: the wanted ones, then those that only the predicate needs.
+        names: the names of the wanted ones.
+        storage: the columns that are read, as they are stored.
+        predicate: what rows are asked for; None for all.
+    """
+
+    columns: Sequence[Column]
+    names: Sequence[str]
+    storage: pa.Schema
+    predicate: Predicate | None
+
+    @classmethod
+    def of(cls, splits: SplitSource, wanted: Sequence[Column], predicate: Predicate | None) -> Selection:
+        """Return the selection of some visible columns of a version."""
+        names = {column.name for column in wanted}
+        needed = predicate.compiled.fields if predicate and isinstance(predicate.compiled, Compiled) else ()
+        columns = [*wanted, *(c for c in splits.definition.visible if c.name in needed and c.name not in names)]
+        stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
+        return cls(columns, [c.name for c in wanted], pa.schema([stored[c] for c in columns]), predicate)
+
+    def shown(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the selection out of a page with the stored columns. Raises what the predicate raises for a row."""
+        rows = to_user_columns(page, self.columns)
+        if self.predicate is not None:
+            assert isinstance(self.predicate.compiled, Compiled)
+            rows = rows.filter(self.predicate.compiled.evaluate(rows))
+        return rows.select(self.names)
+
+    def row_groups(self, file: DataFile, footer: pq.FileMetaData) -> list[int]:
+        """Return the row groups of a file that may hold such rows, by their statistics."""
+        if self.predicate is None:
+            return list(range(footer.num_row_groups))
+        names = {stored_name(self.storage, c.name): c.name for c in self.columns}
+        groups = []
+        for number in range(footer.num_row_groups):
+            found = footer_statistics(footer, list(names), number)
+            groups.append({names[stored]: stats for stored, stats in found.items()})
+        return self._may_meet(file, groups)
+
+    def rows_by_page(
+        self, file: DataFile, left: np.ndarray | None, in_file: pa.Schema, group: PagedGroup, first: int
+    ) -> np.ndarray | None:
+        """Return such rows of a row group by the pages of the predicate's columns; None where these are most of them.
+
+        Args:
+            file: the file.
+            left: True for each of its rows that is shown; None for all.
+            in_file: its schema.
+            group: the row group.
+            first: the place of its first row.
+        """
+        assert self.predicate is not None
+        assert isinstance(self.predicate.compiled, Compiled)
+        rows = self._in_pages(file, in_file, group)
+        if rows is None:
+            return None
+        if left is not None:
+            rows = rows[left[rows + first]]
+        needed = [n for n, column in enumerate(self.columns) if column.name in self.predicate.compiled.fields]
+        storage = pa.schema([self.storage.field(n) for n in needed])
+        page = rows_of_pages(file.path, in_file, storage, group, rows)
+        if page is None:
+            return None
+        meets = self.predicate.compiled.evaluate(to_user_columns(page, [self.columns[n] for n in needed]))
+        found: np.ndarray = rows[pc.fill_null(meets, False).to_numpy(zero_copy_only=False)]
+        return found
+
+    def _in_pages(self, file: DataFile, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
+        """Return the rows in whose pages such rows may be, by their bounds; None where these are most rows."""
+        assert self.predicate is not None
+        assert isinstance(self.predicate.compiled, Compiled)
+        pages = {}
+        for column, name in zip(self.columns, columns_in(in_file, self.storage), strict=True):
+            found = group.column(name) if name and column.name in self.predicate.compiled.fields else None
+            if found is not None:
+                pages[column.name] = found, found.statistics(in_file.field(name).type)
+        if not pages:
+            return None
+        firsts = np.unique(np.concatenate([found.first_rows for found, _ in pages.values()]))
+        numbers = {name: found.pages_of(firsts) for name, (found, _) in pages.items()}
+        parts = [{name: pages[name][1][numbers[name][n]] for name in pages} for n in range(len(firsts))]
+        kept = self._may_meet(file, parts)
+        lasts = np.append(firsts[1:], group.rows)
+        if (lasts[kept] - firsts[kept]).sum() > group.rows * _MOST_BY_PAGE:
+            return None
+        return np.concatenate([_NOTHING, *(np.arange(firsts[n], lasts[n]) for n in kept)])
+
+    def _may_meet(self, file: DataFile, parts: Sequence[Mapping[str, ColumnStats]]) -> list[int]:
+        """Return the numbers of the parts of a file that may hold such rows, by their statistics."""
+        bare = [replace(file, partition={}, bucket=None, stats=stats) for stats in parts]
+        left = {id(part) for part in prune(bare, self.predicate)}
+        return [number for number, part in enumerate(bare) if id(part) in left]

@@ -1,0 +1,59 @@
+"""Instants and the clocks of a zone, both ways, as Spark has them.
+
+Arrow knows the changes of a zone's clocks until 2037 alone; those after it follow the zone's last rule.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.zones import zone_of
+
+__all__ = ["clocks_of", "instants_of"]
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_MICRO: Final = dt.timedelta(microseconds=1)
+_LATE: Final = (dt.datetime(2037, 1, 1) - _EPOCH) // _MICRO
+_CYCLE: Final = 146_097 * 86_400_000_000
+"""Four hundred years, after which dates have the same days of the week."""
+
+
+def instants_of(clocks: pa.Array, zone: str) -> pa.Array:
+    """Return a zone's clocks as instants, as Spark does: the first of two, and in a gap moved on by the gap."""
+    found = pc.assume_timezone(clocks, zone, ambiguous="earliest", nonexistent="earliest")
+    found = pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
+    return _with_late(clocks, found, zone, lambda clock, tz: -(clock.replace(tzinfo=tz).utcoffset() or dt.timedelta()))
+
+
+def clocks_of(instants: pa.Array, zone: str) -> pa.Array:
+    """Return instants as a zone's clocks."""
+    found = pc.local_timestamp(instants.cast(pa.timestamp(instants.type.unit, zone)))
+
+    def offset(clock: dt.datetime, tz: dt.tzinfo) -> dt.timedelta:
+        return clock.replace(tzinfo=dt.UTC).astimezone(tz).utcoffset() or dt.timedelta()
+
+    return _with_late(instants, found, zone, offset)
+
+
+def _with_late(
+    values: pa.Array, found: pa.Array, zone: str, offset: Callable[[dt.datetime, dt.tzinfo], dt.timedelta]
+) -> pa.Array:
+    """Return what was found, but for late values, which Python's own zones convert one by one."""
+    if values.type.unit != "us" or zone == "UTC" or zone[:1] in "+-":
+        return found
+    micros = values.cast(pa.int64())
+    late = pc.greater_equal(micros, _LATE)
+    if not pc.any(late).as_py():
+        return found
+    tz = zone_of(zone)
+    given: np.ndarray = micros.filter(late).to_numpy()
+    places, again = np.unique((given - _LATE) % _CYCLE + _LATE, return_inverse=True)
+    offsets = np.array([offset(_EPOCH + int(place) * _MICRO, tz) // _MICRO for place in places], np.int64)
+    moved: Any = pa.array(given + offsets[again])
+    return pc.replace_with_mask(found.cast(pa.int64()), pc.fill_null(late, False), moved).cast(found.type)

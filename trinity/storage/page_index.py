@@ -1,0 +1,186 @@
+"""The page index of a Parquet file: where the pages of each column are, and the bounds of their values.
+
+pyarrow writes it and does not read it. With it some rows are read without the pages of the others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.spi import ColumnStats
+from trinity.storage.cache import Cache
+from trinity.storage.store import ObjectStore
+from trinity.storage.thrift_compact import Struct, read_struct
+from trinity.storage.thrift_compact import field as of
+
+__all__ = ["ColumnPages", "PagedGroup", "paged_groups"]
+
+_MOST_FILES: Final = 256
+"""Files whose indexes the process keeps: those of two hundred pages and ten columns have some hundred KB."""
+_TAIL: Final = 64 * 1024
+"""Bytes at the end of a file, in which most footers are."""
+
+
+@dataclass(frozen=True)
+class ColumnPages:
+    """The pages of a top-level column without nested values, in a row group.
+
+    Attributes:
+        name: the column's name in the file.
+        element: its element of the file's schema.
+        meta: the metadata of its chunk.
+        offsets: where each page begins.
+        sizes: bytes of each page.
+        first_rows: number of the first row of each page within the row group.
+        bounds: bytes of its column index; empty where it has none.
+        known: type -> the statistics that were read of it.
+    """
+
+    name: str
+    element: Struct
+    meta: Struct
+    offsets: np.ndarray
+    sizes: np.ndarray
+    first_rows: np.ndarray
+    bounds: bytes = field(repr=False)
+    known: dict[pa.DataType, list[ColumnStats]] = field(default_factory=dict, repr=False, compare=False)
+
+    def pages_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of the page in which each of some rows is."""
+        return np.searchsorted(self.first_rows, rows, "right") - 1
+
+    def statistics(self, kind: pa.DataType) -> Sequence[ColumnStats]:
+        """Return the statistics of each page, without bounds for types whose bounds are not understood."""
+        if kind not in self.known:
+            self.known[kind] = _statistics(self.bounds, kind, len(self.offsets))
+        return self.known[kind]
+
+
+@dataclass(frozen=True)
+class PagedGroup:
+    """A row group of a file.
+
+    Attributes:
+        path: the file.
+        rows: the number of its rows.
+        chunks: name in the file -> (element of the schema, column chunk), of the columns whose pages are known.
+        read: those whose index has been read.
+    """
+
+    path: str
+    rows: int
+    chunks: dict[str, tuple[Struct, Struct]] = field(repr=False)
+    read: dict[str, ColumnPages] = field(default_factory=dict, repr=False, compare=False)
+
+    def column(self, name: str) -> ColumnPages | None:
+        """Return the pages of a column; None where they are not known. Raises what the store raises."""
+        if name not in self.chunks:
+            return None
+        if name not in self.read:
+            self.read[name] = _pages(self.path, name, *self.chunks[name])
+        return self.read[name]
+
+
+_kept: Final[Cache[str, list[PagedGroup]]] = Cache(_MOST_FILES)
+
+
+def paged_groups(path: str) -> list[PagedGroup]:
+    """Return the row groups of a file. Raises what the store raises."""
+    return _kept.get(path, lambda: _read(path))
+
+
+def _read(path: str) -> list[PagedGroup]:
+    store = ObjectStore(path)
+    with store.filesystem.open_input_file(store.location.for_arrow) as file:
+        size = file.size()
+        tail = file.read_at(min(_TAIL, size), max(0, size - _TAIL))
+        length = int.from_bytes(tail[-8:-4], "little")
+        footer = tail[-8 - length : -8] if length + 8 <= len(tail) else file.read_at(length, size - 8 - length)
+    meta = read_struct(footer)
+    elements = _flat_columns(of(meta, 2)[1])
+    return [PagedGroup(path, of(group, 3), _chunks(group, elements)) for group in of(meta, 4)[1]]
+
+
+def _chunks(group: Struct, elements: dict[int, Struct]) -> dict[str, tuple[Struct, Struct]]:
+    """Return the column chunks that have an offset index."""
+    chunks = enumerate(of(group, 1)[1])
+    known = [(elements[number], chunk) for number, chunk in chunks if number in elements and of(chunk, 4) is not None]
+    return {of(element, 4).decode(): (element, chunk) for element, chunk in known}
+
+
+def _pages(path: str, name: str, element: Struct, chunk: Struct) -> ColumnPages:
+    store = ObjectStore(path)
+    with store.filesystem.open_input_file(store.location.for_arrow) as file:
+        index = read_struct(file.read_at(of(chunk, 5), of(chunk, 4)))
+        bounds = file.read_at(of(chunk, 7), of(chunk, 6)) if of(chunk, 6) is not None else b""
+    locations = np.array([[of(page, number) for number in (1, 2, 3)] for page in of(index, 1)[1]], np.int64)
+    offsets, sizes, first_rows = locations.reshape(-1, 3).T
+    return ColumnPages(name, element, of(chunk, 3), offsets, sizes, first_rows, bounds)
+
+
+def _flat_columns(schema: Sequence[Struct]) -> dict[int, Struct]:
+    """Return number of a leaf -> its element, of top-level columns that are not nested."""
+    found, leaf, at = dict[int, Struct](), 0, 1
+    for _ in range(of(schema[0], 5, 0)):
+        last = _end(schema, at)
+        if last == at + 1 and of(schema[at], 3) != _REPEATED:
+            found[leaf] = schema[at]
+        leaf += sum(not of(element, 5) for element in schema[at:last])
+        at = last
+    return found
+
+
+_REPEATED: Final = 2
+
+
+def _end(schema: Sequence[Struct], at: int) -> int:
+    """Return the place after an element and all that is within it."""
+    last = at + 1
+    for _ in range(of(schema[at], 5, 0)):
+        last = _end(schema, last)
+    return last
+
+
+def _statistics(data: bytes, kind: pa.DataType, pages: int) -> list[ColumnStats]:
+    if not data:
+        return [ColumnStats()] * pages
+    index = read_struct(data)
+    lows, highs = (_values(of(index, number)[1], kind) for number in (2, 3))
+    nulls = of(index, 5, (0, [None] * pages))[1]
+    empty = of(index, 1)[1]
+    return [
+        ColumnStats(nulls=count) if none else ColumnStats(low, high, count)
+        for none, low, high, count in zip(empty, lows, highs, nulls, strict=True)
+    ]
+
+
+def _values(data: Sequence[bytes], kind: pa.DataType) -> list[Any]:
+    return [_value(part, kind) for part in data]
+
+
+def _value(data: bytes, kind: pa.DataType) -> Any:
+    """Return a bound as a Python value; None for what is not understood."""
+    try:
+        if pa.types.is_string(kind):
+            return data.decode()
+        if pa.types.is_binary(kind):
+            return data
+        if len(data) not in (4, 8):
+            return None
+        number = int.from_bytes(data, "little", signed=True)
+        if pa.types.is_decimal(kind):
+            return Decimal(number).scaleb(-kind.scale)
+        if pa.types.is_date32(kind):
+            return dt.date(1970, 1, 1) + dt.timedelta(days=number)
+        if pa.types.is_timestamp(kind) and kind.unit == "us":
+            return dt.datetime(1970, 1, 1, tzinfo=dt.UTC if kind.tz else None) + dt.timedelta(microseconds=number)
+        return number if pa.types.is_integer(kind) else None
+    except (ValueError, OverflowError):
+        return None
