@@ -9,8 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.expressions.compile import compile_expression
-from trinity.engine.expressions.node import Compiled, Scope, ScopeColumn
+from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Case, Expression
 from trinity.engine.values.arrow_assignment import Assignment, assignment

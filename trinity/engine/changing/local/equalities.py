@@ -9,8 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from trinity.engine.changing.plan import Equality
-from trinity.engine.expressions.compile import compile_expression
-from trinity.engine.expressions.node import Compiled, Scope
+from trinity.engine.expressions import Compiled, Scope, compile_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.values.arrow_assignment import fitted_texts
 from trinity.merge.arrow.keys import compared_alike

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.node import Compiled
+from trinity.engine.expressions import Compiled
 from trinity.engine.program import When
 from trinity.merge.arrow.keys import Keys
 

@@ -15,8 +15,7 @@ from trinity.engine.changing.local.compiled import source_scope, target_field, t
 from trinity.engine.changing.local.equalities import LocalEquality, compared
 from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
-from trinity.engine.expressions.compile import compile_predicate
-from trinity.engine.expressions.node import Compiled, Scope, ScopeColumn
+from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_predicate
 from trinity.engine.not_local import NotLocal
 
 __all__ = ["LocalSource", "held_source"]
