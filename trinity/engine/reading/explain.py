@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trinity.engine.executes import executed
-from trinity.engine.expressions.compile import compile_predicate
-from trinity.engine.expressions.node import Scope
+from trinity.engine.expressions import Scope, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read

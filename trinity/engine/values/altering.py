@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
 from trinity.engine.executes import executed, size_of
-from trinity.engine.expressions.compile import compile_predicate
-from trinity.engine.expressions.node import Scope
+from trinity.engine.expressions import Scope, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
