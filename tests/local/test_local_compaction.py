@@ -146,6 +146,33 @@ def test_a_full_disk_is_said_with_the_remedy_and_the_table_is_as_it_was(
     assert table.to_arrow().num_rows == 1000
 
 
+def test_keys_that_were_deleted_stay_away_without_a_watermark(local: Session, local_fmt: str) -> None:
+    columns = [Column("k", "bigint"), Column("v", "string")]
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties={"bucket": "2"})
+    for strength in ("full", "full", "minor", "resolve", "full"):
+        table.upsert(pa.table({"k": range(10), "v": ["a"] * 10}))
+        table.compact("full")
+        table.delete([3, 4, 5])
+        table.upsert(pa.table({"k": [4], "v": ["b"]}))
+        table.compact(strength)
+        assert table.to_arrow().sort_by("k").column("k").to_pylist() == [0, 1, 2, 4, 6, 7, 8, 9], strength
+
+
+def test_of_a_large_log_a_share_of_the_keys_is_folded_at_a_time(
+    local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trinity.engine.compacting.local.compactor._MOST_AT_ONCE", 700)
+    table = local.create_table(f"{local_fmt}.default.t", COLUMNS, primary_key=["name"], properties=OPTIONS["late rows"])
+    draw, commits = random.Random(3), list[list[Row]]()
+    for strength in ("minor", "full", "resolve", "full"):
+        for _ in range(2):
+            commits.append([row(n, draw, len(commits)) for n in draw.sample(range(1500), 1000)])
+            upsert(table, commits[-1])
+        table.compact(strength)
+        wanted = model(OPTIONS["late rows"], commits)
+        assert [(r["number"], r["v"]) for r in shown(table)] == [(n, wanted[n]["v"]) for n in sorted(wanted)], strength
+
+
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["", "partitioned"])
 def test_a_plain_tables_files_become_few(local: Session, local_fmt: str, partition_by: tuple[str, ...]) -> None:
     columns = [Column("k", "bigint"), Column("p", "string")]

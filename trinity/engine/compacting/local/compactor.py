@@ -6,9 +6,10 @@ in order and written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.layout import Layout
 from trinity.engine.compacting.local.parts import Parts
-from trinity.engine.compacting.local.winners import LogWinners, Staying, stored_schema
+from trinity.engine.compacting.local.winners import LogWinners, Share, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.reading.bitmaps import places_left
@@ -40,7 +41,9 @@ __all__ = ["LocalCompactor"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_NOTHING = np.empty(0, np.int64)
+_NOTHING: Final = np.empty(0, np.int64)
+_MOST_AT_ONCE: Final = 4_000_000
+"""Rows of the log whose keys and ordering are in memory at once: some hundred MB."""
 
 
 class LocalCompactor:
@@ -54,15 +57,17 @@ class LocalCompactor:
         spec, storage = fold.spec, fold.splits.storage
         by_bucket = buckets is not None and fold.in_buckets_by_arrow(buckets)
         base = {f.bucket.index: f for f in fold.base if f.bucket} if by_bucket else {}
-        winners, beaten, others = LogWinners.of(fold), _NOTHING, list[Staying]()
-        if not by_bucket:
-            found = _each(winners.losers, fold.base)
-            others = [
+        # by bucket a winner that deletes its key meets the base row later
+        found = _found(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
+        base_rows = (
+            []
+            if by_bucket
+            else [
                 Staying(f, np.setdiff1d(places_left(f), lost, assume_unique=True))
-                for f, (lost, _) in zip(fold.base, found, strict=True)
+                for f, lost in zip(fold.base, found.lost, strict=True)
             ]
-            beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in found)])
-        stays = [*others, *winners.staying(beaten, deleted_too=spec.keeps_tombstones)]
+        )
+        stays = [*base_rows, *found.staying]
         layout = Layout.of_partitions(fold.splits.files, spec) if buckets is None else Layout(spec.key, buckets)
         task = BucketTask(write, BucketMerge(spec, storage, base))
         with _laid_out(stays, storage, layout) as parts:
@@ -75,7 +80,7 @@ class LocalCompactor:
         if spec.by_column:  # all stay, and those of one key in their order
             stays = [Staying(file, places_left(file)) for file in sorted(fold.log, key=arrival_order)]
         else:
-            stays = LogWinners.of(fold).staying(_NOTHING, deleted_too=True)
+            stays = [*_found(fold, [], deleted_too=True).staying]
         layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
 
         def written(part: int) -> list[bytes]:
@@ -104,19 +109,16 @@ class LocalCompactor:
         fold, spec = resolve.fold, resolve.fold.spec
         if (why := _why_not(fold)) is not None:
             return why
-        winners = LogWinners.of(fold)
         touched = may_share_keys(fold.base, fold.log, fold.splits.definition)
-        found = _each(winners.losers, touched)
-        losing = {f.path: [pa.array(lost)] for f, (lost, _) in zip(touched, found, strict=True) if len(lost)}
-        beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in found)])
-        stays = winners.staying(beaten, deleted_too=spec.keeps_tombstones)
+        found = _found(fold, touched, deleted_too=spec.keeps_tombstones)
+        losing = {f.path: [pa.array(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
         write = resolve.writing(sidecar_schema(resolve.rewrite.target.storage, spec))
         count = fold.splits.definition.partition_by
         layout = Layout.of_partitions(resolve.replaced, spec) if count else Layout(spec.key, 1)
         task = BucketTask(write, BucketMerge(spec, storage, {}))
         deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
-        with _laid_out(stays, storage, layout) as parts:
+        with _laid_out(found.staying, storage, layout) as parts:
             rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
         return rows, deletes.write(0, losing)
 
@@ -140,7 +142,39 @@ def _why_not_by_column(fold: FoldPlan) -> NotLocal | None:
 
 
 def _why_not(fold: FoldPlan) -> NotLocal | None:
-    return why_not_by_position(fold.splits, fold.spec, fold.base, fold.log)
+    return why_not_by_position(fold.splits, fold.spec, fold.base, log=())
+
+
+class _Found(NamedTuple):
+    """What a fold comes to.
+
+    Attributes:
+        staying: the winners of log, sidecar and runs.
+        lost: of each base file that was looked at the places of rows that lose, ascending.
+    """
+
+    staying: Sequence[Staying]
+    lost: Sequence[np.ndarray]
+
+
+def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool) -> _Found:
+    """Find what wins: of a large log a share of the keys at a time, so that memory holds them.
+
+    Args:
+        fold: the files.
+        base: base files that winners are compared with here.
+        deleted_too: False to leave out winners that delete their keys.
+    """
+    count = max(1, math.ceil(sum(f.rows for f in fold.log) / _MOST_AT_ONCE))
+    stays, lost = list[list[Staying]](), list[list[np.ndarray]]()
+    for number in range(count):
+        winners = LogWinners.of(fold, Share(fold.spec.key, number, count))
+        losing = _each(winners.losers, base)
+        beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in losing)])
+        stays.append(winners.staying(beaten, deleted_too=deleted_too))
+        lost.append([places for places, _ in losing])
+    staying = [Staying.together(shares) for shares in zip(*stays, strict=True)]
+    return _Found(staying, [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
 
 
 def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout, *, ordered: bool = False) -> Parts:

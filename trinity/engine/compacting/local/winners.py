@@ -16,6 +16,7 @@ import pyarrow as pa
 from trinity.engine.reading.data_files import read_columns, reporting_unreadable_file
 from trinity.engine.reading.local.search import Search, SearchedFile
 from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.spark_hash import buckets_of
 from trinity.hidden import DELETED, FILE_NUMBER, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys
@@ -44,6 +45,13 @@ class Staying:
     places: np.ndarray
     deleted: np.ndarray | None = None
 
+    @classmethod
+    def together(cls, shares: Sequence[Staying]) -> Staying:
+        """Return rows of one file in one."""
+        places, deleted = (np.concatenate([getattr(s, name) for s in shares]) for name in ("places", "deleted"))
+        order = np.argsort(places)
+        return cls(shares[0].file, places[order], deleted[order])
+
     def pages(self, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield them in storage form with ``DELETED`` and ``SINCE``.
 
@@ -66,6 +74,19 @@ class Staying:
 
 
 @dataclass(frozen=True)
+class Share:
+    """The keys of one of so many parts of equal size, by their hash."""
+
+    key: Sequence[str]
+    number: int
+    count: int
+
+    def lookup(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return places of the rows that have such a key; see :meth:`~trinity.merge.arrow.keys.Keys.lookup`."""
+        return np.flatnonzero(buckets_of(rows, self.key, self.count) == self.number), np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
 class LogWinners:
     """The winners of log, sidecar and runs.
 
@@ -82,13 +103,13 @@ class LogWinners:
     rows: pa.Table
 
     @classmethod
-    def of(cls, fold: FoldPlan) -> LogWinners:
-        """Fold them. Raises BAD_DATA naming a file that cannot be read."""
+    def of(cls, fold: FoldPlan, share: Share) -> LogWinners:
+        """Fold the rows of a share of the keys. Raises BAD_DATA naming a file that cannot be read."""
         splits, spec = fold.splits, fold.spec
         files = [*splits.sidecar, *fold.runs, *sorted(fold.log, key=arrival_order)]
         narrow = pa.schema([f for f in splits.storage if f.name in spec.sidecar_columns])
         searched = tuple(SearchedFile(number, f.path, f.rows, f.deletes) for number, f in enumerate(files))
-        folded = Search(spec, narrow, (), searched, {}).folded(0)
+        folded = Search(spec, narrow, (), searched, {}, only=share if share.count > 1 else None).folded(0)
         return cls(fold, files, folded.keys, folded.winners)
 
     def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,14 @@ _KEPT_BYTES: Final = 256 * 1024 * 1024
 _kept: Final[Cache[tuple[str, pa.Schema], pa.Table]] = Cache(_KEPT_BYTES, lambda rows: int(rows.nbytes))
 Read = Callable[[str, pa.Schema, Sequence[str]], pa.Table]
 """Reads columns of a file, as :func:`~trinity.engine.reading.data_files.read_columns`."""
+
+
+class SomeKeys(Protocol):
+    """Keys to which a search is limited."""
+
+    def lookup(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return places of the rows that have one of them, ascending, and something of each key."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Search:
     later: tuple[SearchedFile, ...]
     base: dict[int, SearchedFile]
     buckets: int | None = None
-    only: Keys | None = None
+    only: SomeKeys | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         """Search some files; fragments are read by :func:`decode_bitmaps`.
@@ -197,7 +205,7 @@ def _placed(rows: pa.Table, file: int, places: Sequence[int] | np.ndarray) -> pa
     return rows.append_column(POSITION, pa.array(places, pa.int64()))
 
 
-def _having(rows: pa.Table, keys: Keys) -> pa.Table:
+def _having(rows: pa.Table, keys: SomeKeys) -> pa.Table:
     return rows.take(keys.lookup(rows)[0])
 
 
