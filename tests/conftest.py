@@ -167,8 +167,8 @@ def warehouse(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(warehouse: Path, spark: SparkSession) -> Iterator[Session]:
-    """A session over the test's own warehouse, with the three catalogs."""
-    with trinity.connect(warehouse) as opened:
+    """A session over the test's own warehouse, with the three catalogs. It is given Spark, which runs its SQL."""
+    with trinity.connect(warehouse, spark=spark) as opened:
         yield opened
     drop_temp_views(spark)
 

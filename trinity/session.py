@@ -136,7 +136,7 @@ class Session:
         """
         if self.engine == "local":
             raise not_supported("This", NotLocal("it is not yet done in this process alone"))
-        found = self._running
+        found = self.running_spark
         if found is not None:
             return found
         if self._spark_is_given:
@@ -156,15 +156,24 @@ class Session:
         return self._spark_is_given
 
     @property
-    def _running(self) -> SparkSession | None:
+    def running_spark(self) -> SparkSession | None:
         """The session's Spark; None when it does not run."""
         found = self._spark
         return None if found is None or is_stopped(found) else found
 
+    def has_temp_view(self, name: str) -> bool:
+        """Return True where a one-part name is a temporary view of Spark's; a Spark that does not run has none."""
+        spark = self.spark if self.engine == "spark" else self.running_spark or running_session()
+        if spark is None or self.engine == "local":
+            return False
+        from trinity.engine.spark.remote import is_temp_view
+
+        return is_temp_view(spark, name)
+
     @property
     def timezone(self) -> str:
         """Spark's session time zone. A TIMESTAMP column takes timestamps without zone to be in it."""
-        own = self._spark if self._spark_is_given else self._running
+        own = self._spark if self._spark_is_given else self.running_spark
         spark = own or running_session()  # it may lack what tables here need, so nothing else is read from it
         settings = spark.conf if spark else self._settings
         return normal_zone(settings.get("spark.sql.session.timeZone") or "UTC")

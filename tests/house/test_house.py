@@ -112,6 +112,7 @@ LAYERS: Final = (
     ("applying",),
     ("sql.parsing",),
     ("sql.queries",),
+    ("sql.local",),
     ("sql.changing", "sql.defining"),
     ("sql",),
     ("connecting",),

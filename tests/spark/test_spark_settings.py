@@ -108,7 +108,7 @@ def answers(session: Session, table: str) -> list[Any]:
         try:
             rows = session.sql(line.format(t=table))
             made = sorted(map(repr, rows.toArrow().to_pylist()))
-            found.append((line, rows.schema.simpleString(), made))
+            found.append((line, rows.to_df().schema.simpleString(), made))
         except TrinityError as error:
             found.append((line, error.code))
         except Exception as error:  # as a query that Spark runs late
@@ -158,7 +158,7 @@ def test_a_lazy_read_keeps_its_meaning(session: Session, spark: SparkSession) ->
     )
     with under(spark, HOSTILE):
         spark.conf.set("spark.sql.datetime.java8API.enabled", "true")
-        assert rows.schema["at"].dataType.typeName() == "timestamp"
+        assert rows.to_df().schema["at"].dataType.typeName() == "timestamp"
         assert rows.count() == 1
         assert session.table("t").to_df().count() == 1
 

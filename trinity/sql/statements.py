@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
 from trinity.depth import room
+from trinity.engine.executes import executed
+from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import show
 from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create
 from trinity.sql.defining import schemas as ddl
+from trinity.sql.local.run import local_explain, local_query
 from trinity.sql.queries import query
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parameters import with_values
@@ -57,7 +61,8 @@ def run(
         statement = parse(only, dialect)
     except TrinityError as error:
         # Spark would read the last word of SELECT a FROM t WHERE as an alias, and return every row
-        if error.code == "SYNTAX_ERROR" and MISSING not in error.message and dialect == "spark" and _is_one_query(text):
+        by_spark = session.engine != "local" and dialect == "spark" and _is_one_query(text)
+        if error.code == "SYNTAX_ERROR" and MISSING not in error.message and by_spark:
             check_late_settings(session.spark, only)
             with pinned(session.spark):
                 return query.run_unparsed(session, split(text)[0], error)
@@ -69,10 +74,16 @@ def run(
         handler = partial(insert.insert, txn=txn)
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)
-    if handler in _LAZY:
-        check_late_settings(session.spark, only)
-    with pinned(session.spark):
+    with _settings_held(session):
         return handler(session, statement)
+
+
+@contextmanager
+def _settings_held(session: Session) -> Iterator[None]:
+    """Hold the settings of the Spark that runs; a statement that starts one holds its own."""
+    running = session.spark if session.engine == "spark" else session.running_spark
+    with pinned(running) if running is not None else nullcontext():
+        yield
 
 
 def _is_one_query(text: str) -> bool:
@@ -100,12 +111,35 @@ def _create(session: Session, statement: Statement) -> Rows:
     }
     if kind not in handlers:
         raise TrinityError("NOT_SUPPORTED", f"CREATE {kind} is not supported; use Spark's own API for it.")
+    if kind == "VIEW":
+        check_late_settings(session.spark, statement.text)
     return handlers[kind](session, statement)
+
+
+def _cache(session: Session, statement: Statement) -> Rows:
+    check_late_settings(session.spark, statement.text)
+    return create.cache(session, statement)
+
+
+def _query(session: Session, statement: Statement) -> Rows:
+    def by_spark() -> Rows:
+        check_late_settings(session.spark, statement.text)
+        return query.run_query(session, statement)
+
+    return executed(session, "The query", lambda: local_query(session, statement), by_spark)
 
 
 def _explain(session: Session, statement: Statement) -> Rows:
     changing = dml.row_change(statement.text, statement.dialect, query.explained(statement))
-    return dml.explain(session, changing) if changing is not None else query.explain(session, statement)
+    if changing is not None:
+        return dml.explain(session, changing)
+    plain = query.explained_query(statement)
+    return executed(
+        session,
+        "EXPLAIN",
+        lambda: NotLocal("only Spark has such a plan") if plain is None else local_explain(session, plain),
+        lambda: query.explain(session, statement),
+    )
 
 
 _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
@@ -114,7 +148,7 @@ _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.Use: ddl.use,
     exp.Alter: alter.alter_table,
     exp.Describe: show.describe,
-    exp.Cache: create.cache,
+    exp.Cache: _cache,
     exp.Insert: insert.insert,
 }
 
@@ -127,10 +161,6 @@ _WORDS: Final[dict[str, _Handler]] = {
 """First word -> handler, for statements that sqlglot keeps as text, or reads in another way."""
 
 
-_LAZY: Final = (query.run_query, _create, create.cache)
-"""Handlers of statements whose rows, or whose view's rows, are computed later."""
-
-
 def _handler(statement: Statement) -> _Handler:
     word = statement.words(1)[0]
     if word in ("SHOW", "USE", "EXPLAIN"):
@@ -139,4 +169,4 @@ def _handler(statement: Statement) -> _Handler:
         return _WORDS[word]
     if isinstance(statement.tree, exp.MultitableInserts):
         raise TrinityError("NOT_SUPPORTED", "FROM ... INSERT is not supported; write INSERT INTO t SELECT ...")
-    return _HANDLERS.get(type(statement.tree), query.run_query)
+    return _HANDLERS.get(type(statement.tree), _query)

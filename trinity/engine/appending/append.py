@@ -116,7 +116,7 @@ def followed(table: Target, data: Any) -> Any:
 
 def append_own(
     table: Target,
-    rows: DataFrame,
+    rows: Any,
     at: TableHandle,
     splits: SplitSource,
     txn: TransactionId | None = None,

@@ -39,8 +39,8 @@ def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
     return executed(session, f"The predicate ({where})", local, by_spark)
 
 
-def in_words(plan: ReadPlan) -> str:
-    """Return a plan for people."""
+def in_words(plan: ReadPlan, executor: str | None = None) -> str:
+    """Return a plan for people; without an executor's name it tells who executes what."""
     splits = plan.splits
     all_base, all_log = tiers(splits.files)
     base, log = tiers(plan.files)
@@ -56,7 +56,7 @@ def in_words(plan: ReadPlan) -> str:
         lines.append(f"deleted by position: {_counted(deleted, 'row')}, passed over as the files are read")
     if splits.native is not None:
         lines.append("files are opened by the format's own reader, since others have changed rows in its way")
-    return "\n".join([*lines, f"plan: {plan.way.value}", f"executor: {_executor(plan)}"])
+    return "\n".join([*lines, f"plan: {plan.way.value}", f"executor: {executor or _executor(plan)}"])
 
 
 def _executor(plan: ReadPlan) -> str:

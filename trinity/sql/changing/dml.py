@@ -12,9 +12,7 @@ from sqlglot import Token, TokenType
 
 from trinity.calls.spark import quiet
 from trinity.engine.not_local import NotLocal
-from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
-from trinity.sql.changing.build_program import program
 from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_word
@@ -81,6 +79,7 @@ def changed(
         the counts, and the committed version. Errors as of :func:`run`.
     """
     from trinity.engine.changing.statement import run as run_program
+    from trinity.sql.changing.build_program import program
 
     change = read(piece)
     table = target_table(session, change.target)
@@ -100,6 +99,7 @@ def explain(session: Session, piece: Piece) -> Rows:
     """Return the plan of a row-changing statement, as one row of text. Errors as of :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
     from trinity.engine.spark.frames import small_table
+    from trinity.sql.changing.build_program import program
 
     if row_change_word(piece) == "TRUNCATE":
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
@@ -148,7 +148,7 @@ def target_table(session: Session, parts: Sequence[str]) -> Table:
             TABLE_NOT_FOUND, with the nearest name.
     """
     shown = ".".join(parts)
-    if len(parts) == 1 and is_temp_view(session.spark, parts[0]):
+    if len(parts) == 1 and session.has_temp_view(parts[0]):
         raise TrinityError("NOT_SUPPORTED", f"The target is a view: '{shown}'. Change the table that it reads.")
     try:
         name = session.table_name(parts)
@@ -169,10 +169,13 @@ def _not_ours(shown: str) -> TrinityError:
 
 
 def _is_sparks(session: Session, parts: Sequence[str]) -> bool:
+    spark = session.spark if session.engine == "spark" else session.running_spark
+    if spark is None:
+        return False
     from trinity.spark_names import PySparkException
 
     try:
         with quiet():
-            return bool(session.spark.catalog.tableExists(".".join(map(quoted, parts))))
+            return bool(spark.catalog.tableExists(".".join(map(quoted, parts))))
     except PySparkException:  # no catalog or schema of that name
         return False

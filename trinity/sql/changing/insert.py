@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
-from trinity.engine.changing.statement import rerun
-from trinity.engine.values.assignment import assigned_rows
+from trinity.engine.executes import executed
+from trinity.engine.not_local import NotLocal
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
+from trinity.sql.local.insert import reader_as, why_not_stored_here
+from trinity.sql.local.run import local_rows
 from trinity.sql.parsing.names import existing_table
 from trinity.sql.queries.query import run_query_of
 from trinity.sql.queries.reads import Read
@@ -22,7 +24,7 @@ from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.parse import Statement, parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from trinity.session import Session
     from trinity.table import Table
@@ -56,6 +58,8 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         TrinityError: TYPE_MISMATCH, also for a wrong number of columns; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
             CONSTRAINT_VIOLATION; NOT_SUPPORTED for INSERT OVERWRITE and the like.
     """
+    from trinity.engine.changing.statement import rerun
+
     statement = statement.to_spark()
     node = statement.tree
     assert isinstance(node, exp.Insert)
@@ -67,34 +71,49 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
     targets = _targets(table, definition, named)
     query = _query(statement, node, targets, lambda: session.spark)
 
-    def attempt() -> CommitResult:
+    def filled(names: Sequence[str]) -> Sequence[Column]:
+        found = _targets(table, definition, names) if by_name else targets
+        _check_width(table, found, len(names))
+        return found
+
+    def here() -> CommitResult | NotLocal:
+        found = local_rows(session, query)
+        if isinstance(found, NotLocal):
+            return found
+        columns = filled(found.names)
+        reason = why_not_stored_here(definition, columns, [c.type for c in found.relation.columns])
+        return reason or _write(table, reader_as(found.relation, [c.name for c in columns]), found.reads, txn)
+
+    def by_spark() -> CommitResult:
+        from trinity.engine.values.assignment import assigned_rows
+
         rows, reads = run_query_of(session, query)
-        filled = _targets(table, definition, list(rows.columns)) if by_name else targets
-        _check_width(table, filled, rows)
-        rows = assigned_rows(rows.toDF(*[c.name for c in filled]), filled, str(table.name), "INSERT")
+        columns = filled(list(rows.columns))
+        rows = assigned_rows(rows.toDF(*[c.name for c in columns]), columns, str(table.name), "INSERT")
         if query.words(1) == ("VALUES",):
             rows = rows.coalesce(1)  # a handful of rows: one file, in their order
-        return _write(table, rows, reads, txn)
+        with spark_errors():
+            return _write(table, rows, reads, txn)
 
-    return counts(inserted=rerun(table, attempt).rows)
+    done = rerun(table, lambda: executed(session, f"INSERT INTO '{table.name}'", here, by_spark))
+    return counts(inserted=done.rows)
 
 
-def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> None:
-    if len(rows.columns) != len(targets):
+def _check_width(table: Table, targets: Sequence[Column], given: int) -> None:
+    if given != len(targets):
         raise TrinityError(
             "TYPE_MISMATCH",
             f"INSERT INTO '{table.name}' fills {len(targets)} columns ({', '.join(c.name for c in targets)}), "
-            f"and the query has {len(rows.columns)}.",
+            f"and the query has {given}.",
         )
 
 
-def _write(table: Table, rows: DataFrame, reads: Sequence[Read], txn: TransactionId | None) -> CommitResult:
+def _write(table: Table, rows: Any, reads: Sequence[Read], txn: TransactionId | None) -> CommitResult:
     """Append the rows; check for conflicts only if they were read from the table itself."""
-    with spark_errors():
-        own = next((read for read in reads if read.handle.same_place(table.handle)), None)
-        if own is not None:
-            return append_own(table, rows, own.handle, own.splits, txn)
-        return append_rows(table, rows, txn)
+    own = next((read for read in reads if read.handle.same_place(table.handle)), None)
+    if own is not None:
+        return append_own(table, rows, own.handle, own.splits, txn)
+    return append_rows(table, rows, txn)
 
 
 def _refuse(node: exp.Insert) -> None:

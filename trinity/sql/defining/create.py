@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows
+from trinity.engine.executes import executed
+from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
 from trinity.spi import Column
 from trinity.sql.defining.external import register
+from trinity.sql.local.insert import as_named
+from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
 from trinity.sql.parsing.names import parts, target_name
 from trinity.sql.parsing.properties import Options, read_options
@@ -154,7 +160,14 @@ def _create_as(
 ) -> Rows:
     if exists and session.find_table(name) is not None:
         return counts()
-    rows = _renamed(run_query(session, query_after_as(statement)), names, f"TABLE '{name}'")
+    query = query_after_as(statement)
+
+    def by_spark() -> Rows:
+        check_late_settings(session.spark, statement.text)
+        return run_query(session, query)
+
+    found = executed(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
+    rows = _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
     columns = [Column(c.name, c.type) for c in columns_of(rows.schema)]
     try:
         table = session.create_table(
@@ -173,18 +186,21 @@ def _create_as(
     return counts(inserted=written)
 
 
-def _write(table: Table, rows: DataFrame) -> int:
-    with spark_errors():
+def _write(table: Table, rows: Any) -> int:
+    with nullcontext() if isinstance(rows, pa.RecordBatchReader) else spark_errors():
         return append_rows(table, rows).rows
 
 
-def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:
-    if names and len(names) != len(rows.columns):
+def _renamed(rows: Any, names: list[str], what: str) -> Any:
+    here = isinstance(rows, pa.RecordBatchReader)
+    given = rows.schema.names if here else rows.columns
+    if names and len(names) != len(given):
         raise TrinityError(
-            "INVALID_ARGUMENTS",
-            f"CREATE {what}: {len(names)} columns are named, and the query has {len(rows.columns)}.",
+            "INVALID_ARGUMENTS", f"CREATE {what}: {len(names)} columns are named, and the query has {len(given)}."
         )
-    return rows.toDF(*names) if names else rows
+    if not names:
+        return rows
+    return as_named(rows, names) if here else rows.toDF(*names)
 
 
 def create_view(session: Session, statement: Statement) -> Rows:

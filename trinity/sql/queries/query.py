@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     from trinity.session import Session
 
-__all__ = ["explain", "explained", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
+__all__ = [
+    "explain",
+    "explained",
+    "explained_query",
+    "run_as_set",
+    "run_query",
+    "run_query_of",
+    "run_text",
+    "run_unparsed",
+]
 
 
 NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
@@ -71,6 +80,12 @@ def explain(session: Session, statement: Statement) -> Rows:
         return small_table({"plan": "string"}, [(found,)])
     finally:
         reads.drop()
+
+
+def explained_query(statement: Statement) -> Statement | None:
+    """Return the query of a bare EXPLAIN; None for one with a mode, which is about Spark's plan."""
+    first = explained(statement)[0]
+    return parse(statement.text[first.start :], statement.dialect) if first is statement.tokens[1] else None
 
 
 def explained(statement: Statement) -> tuple[Token, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
 from trinity.names import split_name
 from trinity.sql.parsing.names import quoted_name
@@ -180,7 +179,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
         return None
     if len(parts) == 3 and parts[0].lower() not in session.catalogs:
         return None
-    if len(parts) == 1 and is_temp_view(session.spark, parts[0]):
+    if len(parts) == 1 and session.has_temp_view(parts[0]):
         return None
     current = session.catalogs[session.current_catalog].metadata
     if len(parts) == 2 and parts[0].lower() not in current.list_schemas():  # Spark's parquet.`/path` among others

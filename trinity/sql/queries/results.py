@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 import pyarrow as pa
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows", "counts", "nothing"]
 
-Rows: TypeAlias = Union["DataFrame", pa.Table]
-"""The rows of a statement: by Spark, or of this process."""
+Rows: TypeAlias = Union["DataFrame", pa.Table, Callable[[], pa.RecordBatchReader]]
+"""The rows of a statement: by Spark, or of this process, which may compute them when they are asked for."""
 
 _COUNTS: Final = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 

@@ -23,7 +23,7 @@ from trinity.journal.model import LoadedModel
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session
-from trinity.spi import TransactionId
+from trinity.spi import TransactionId, type_text
 from trinity.syntax.parameters import number, with_literals
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class WarehouseBackend:
         found = self._rewrite(text)
         if found.changes is not None:
             return self._change(found, found.changes, txn)
-        result = described(self.session.sql(found.sql, txn=txn))
+        result = described(self.session.sql(found.sql, txn=txn), self.session.timezone)
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
             self._model = self._described() if self._model.tables else self._model
         return result
@@ -192,7 +192,9 @@ class WarehouseBackend:
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Return (name, type) of a table's columns. Raise TABLE_NOT_FOUND."""
         found = self.session.sql(self._rewrite(f"SELECT * FROM {table}").sql)
-        return [(f.name, f.dataType.simpleString()) for f in found.to_df().schema.fields]
+        if found.frame is None:
+            return [(field.name, type_text(field.type)) for field in found.schema]
+        return [(f.name, f.dataType.simpleString()) for f in found.frame.schema.fields]
 
     # -- transactions -----------------------------------------------------------------------------------
 

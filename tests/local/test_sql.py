@@ -1,0 +1,173 @@
+"""SQL in this process: definitions, INSERT and queries, without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.support.without_spark import run_without_spark
+from trinity import Session, TrinityError
+
+
+def answer(session: Session, text: str) -> list[tuple[object, ...]]:
+    found = session.sql(text)
+    assert found.engine == "local"
+    return [tuple(row) for row in found.collect()]
+
+
+@pytest.fixture
+def orders(local: Session, local_fmt: str) -> str:
+    """Orders of two customers, one of them in two versions, on each format."""
+    name = f"{local_fmt}.default.orders"
+    local.sql(
+        f"CREATE TABLE {name} (id INT, who STRING, amount DECIMAL(9,2), day DATE, n BIGINT, PRIMARY KEY (id)) "
+        "COMMENT 'of customers'"
+    )
+    local.sql(
+        f"INSERT INTO {name} VALUES (1, 'ann', 1.50, DATE '2024-01-31', 10), (2, 'bob', 2, DATE '2024-02-01', NULL), "
+        "(3, 'ann', 3.25, NULL, 30)"
+    )
+    local.sql(f"INSERT INTO {name} (id, who, n) VALUES (2, 'bob', 20)")
+    return name
+
+
+def test_definitions(local: Session, local_fmt: str) -> None:
+    local.sql(f"CREATE SCHEMA {local_fmt}.sales")
+    local.sql(f"USE {local_fmt}.sales")
+    local.sql("CREATE TABLE t (k INT, v STRING DEFAULT 'x', PRIMARY KEY (k)) TBLPROPERTIES ('bucket' = '2')")
+    assert answer(local, "SHOW TABLES") == [("sales", "t", False)]
+    assert ("sales",) in answer(local, f"SHOW SCHEMAS IN {local_fmt}")
+    assert answer(local, "DESCRIBE t")[0][:2] == ("k", "int")
+    assert answer(local, "SHOW COLUMNS IN t") == [("k",), ("v",)]
+    assert ("bucket", "2") in answer(local, "SHOW TBLPROPERTIES t")
+    made = str(answer(local, "SHOW CREATE TABLE t")[0][0])
+    local.sql("DROP TABLE t")
+    assert answer(local, "SHOW TABLES") == []
+    local.sql(made)
+    assert local.table("t").definition.primary_key == ("k",)
+    local.sql("INSERT INTO t (k) VALUES (1)")
+    assert answer(local, "SELECT * FROM t") == [(1, "x")]
+    assert answer(local, "TRUNCATE TABLE t")[0][2] == 1
+
+
+def test_an_insert_counts_its_rows(local: Session, orders: str) -> None:
+    assert answer(local, f"INSERT INTO {orders} SELECT * FROM {orders} WHERE who = 'ann'") == [(2, 0, 0, 2)]
+    assert answer(local, f"SELECT count(*) FROM {orders}") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "message"),
+    [
+        ("(3000000000, 'x')", "NUMERIC_VALUE_OUT_OF_RANGE", "column 'id'"),
+        ("('a', 'x')", "TYPE_MISMATCH", "column 'id'"),
+        ("(1)", "TYPE_MISMATCH", "fills 2 columns"),
+        ("(NULL, 'x')", "CONSTRAINT_VIOLATION", "id"),
+        ("(1 + 1, 'x')", "NOT_SUPPORTED", "only Spark evaluates '1 \\+ 1'"),
+    ],
+)
+def test_an_insert_that_is_refused_changes_nothing(
+    local: Session, orders: str, values: str, code: str, message: str
+) -> None:
+    before = local.table(orders).splits().version
+    with pytest.raises(TrinityError, match=f"(?i){message}") as refused:
+        local.sql(f"INSERT INTO {orders} (id, who) VALUES {values}")
+    assert refused.value.code == code
+    assert local.table(orders).splits().version == before
+
+
+QUERIES = [
+    ("SELECT id, who FROM {t} WHERE n > 10 ORDER BY id DESC", [(3, "ann"), (2, "bob")]),
+    ("SELECT * FROM {t} WHERE day = DATE '2024-01-31'", [(1, "ann", Decimal("1.50"), dt.date(2024, 1, 31), 10)]),
+    ("SELECT who, count(*) AS c, sum(n) AS s, max(amount) AS m FROM {t} GROUP BY who ORDER BY who",
+     [("ann", 2, 40, Decimal("3.25")), ("bob", 1, 20, None)]),
+    ("SELECT who AS w FROM {t} GROUP BY 1 HAVING count(*) > 1", [("ann",)]),
+    ("SELECT count(*), count(amount), count(DISTINCT who), min(day) FROM {t}", [(3, 2, 2, dt.date(2024, 1, 31))]),
+    ("SELECT count(*) FROM {t} WHERE id > 5", [(0,)]),
+    ("SELECT who, sum(n) FROM {t} WHERE id > 5 GROUP BY who", []),
+    ("SELECT DISTINCT who FROM {t} UNION ALL SELECT 'zoe' ORDER BY who LIMIT 2", [("ann",), ("bob",)]),
+    ("WITH b AS (SELECT id, n FROM {t} WHERE n > 10) SELECT o.id, b.n FROM {t} o LEFT JOIN b ON o.id = b.id ORDER BY 1",
+     [(1, None), (2, 20), (3, 30)]),
+    ("SELECT a.id FROM {t} a JOIN {t} b ON a.who = b.who WHERE b.id = 1 AND a.n > 10", [(3,)]),
+    ("SELECT x.c FROM (SELECT who, count(*) AS c FROM {t} GROUP BY who) AS x ORDER BY x.c LIMIT 1 OFFSET 1", [(2,)]),
+    ("SELECT id FROM {t} ORDER BY amount NULLS LAST, id", [(1,), (3,), (2,)]),
+    ("SELECT * FROM VALUES (1, 'a'), (2.5, NULL) AS v(k, t)", [(Decimal("1.0"), "a"), (Decimal("2.5"), None)]),
+    ("SELECT 1 AS one, 'a' AS a", [(1, "a")]),
+]  # fmt: skip
+
+
+def test_queries(local: Session, orders: str) -> None:
+    for text, rows in QUERIES:
+        assert answer(local, text.format(t=orders)) == rows, text
+
+
+def test_names_and_types_of_a_result_are_sparks(local: Session, orders: str) -> None:
+    found = local.sql(f"SELECT ID, count(*), sum(n), count(DISTINCT who), sum(amount) FROM {orders} GROUP BY id")
+    assert found.columns == ["ID", "count(1)", "sum(n)", "count(DISTINCT who)", "sum(amount)"]
+    assert found.schema.types == [pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.decimal128(19, 2)]
+
+
+def test_a_result_keeps_its_version(local: Session, orders: str) -> None:
+    version = local.table(orders).splits().version
+    found = local.sql(f"SELECT count(*) FROM {orders}")
+    local.sql(f"INSERT INTO {orders} (id) VALUES (4)")
+    assert found.collect() == [(3,)]
+    assert answer(local, f"SELECT count(*) FROM {orders} VERSION AS OF {version}") == [(3,)]
+
+
+def test_a_table_is_made_of_a_query(local: Session, orders: str, local_fmt: str) -> None:
+    made = f"{local_fmt}.default.totals"
+    assert answer(local, f"CREATE TABLE {made} (w, s) AS SELECT who, sum(n) AS n FROM {orders} GROUP BY who")[0][0] == 2
+    assert answer(local, f"SELECT * FROM {made} ORDER BY w") == [("ann", 40), ("bob", 20)]
+
+
+def test_explain_names_the_executor(local: Session, orders: str) -> None:
+    (text,) = answer(local, f"EXPLAIN SELECT who, count(*) AS c FROM {orders} GROUP BY who")[0]
+    assert "executor: this process" in str(text)
+    assert str(text).endswith("the query is run by this process, and DuckDB in it")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("SELECT nope FROM {t}", "COLUMN_NOT_FOUND", "nope"),
+        ("SELECT * FROM {t} WHERE who", "TYPE_MISMATCH", "BOOLEAN"),
+        ("SELECT * FROM {t}s", "TABLE_NOT_FOUND", "orders"),
+        ("SELECT who, id FROM {t} GROUP BY who", "NOT_SUPPORTED", "'id' has a column that is no key of the groups"),
+        ("SELECT transform(array(1), x -> x) AS a FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'TRANSFORM"),
+        ("SELECT sum(n) OVER () AS s FROM {t}", "NOT_SUPPORTED", "only Spark"),
+        ("SELECT * FROM {t} TABLESAMPLE (10 ROWS)", "NOT_SUPPORTED", "only"),
+        ("SET spark.sql.ansi.enabled = true", "NOT_SUPPORTED", "engine='local'"),
+        ("SHOW FUNCTIONS", "NOT_SUPPORTED", "engine='local'"),
+    ],
+)
+def test_what_needs_spark_says_so(local: Session, orders: str, text: str, code: str, message: str) -> None:
+    with pytest.raises(TrinityError, match=message) as refused:
+        local.sql(text.format(t=orders))
+    assert refused.value.code == code
+
+
+def test_a_damaged_file_is_named(local: Session, orders: str, local_fmt: str) -> None:
+    if local_fmt == "memory":
+        return
+    (first, *_) = local.table(orders).splits().files
+    Path(first.path.removeprefix("file://")).write_bytes(b"no parquet")
+    found = local.sql(f"SELECT who, count(*) AS c FROM {orders} GROUP BY who")
+    with pytest.raises(TrinityError, match=Path(first.path).name) as refused:
+        found.collect()
+    assert refused.value.code == "BAD_DATA"
+
+
+def test_sql_needs_no_pyspark(warehouse: Path) -> None:
+    code = """
+import trinity
+session = trinity.connect(sys.argv[1])
+session.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
+session.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (1, 'c')")
+print(session.sql("SELECT v, count(*) AS n FROM t GROUP BY v ORDER BY v").collect())
+print(session.sql("SHOW TABLES").collect()[0].tableName, session.table("t").history().count())
+"""
+    assert run_without_spark(code, str(warehouse)).splitlines() == ["[Row(v='b', n=1), Row(v='c', n=1)]", "t 2"]

@@ -1,0 +1,126 @@
+"""Queries have the same rows, names and types, whether Spark or this process runs them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import trinity
+from trinity import Column, Session
+
+TYPES = {
+    "id": "int", "small": "tinyint", "big": "bigint", "exact": "decimal(12,3)", "wide": "decimal(38,4)",
+    "text": "string", "fixed": "char(3)", "day": "date", "at": "timestamp", "clock": "timestamp_ntz", "yes": "boolean",
+    "near": "double",
+}  # fmt: skip
+GROUPED = [name for name in TYPES if name not in ("near",)]
+SUMMED = ["id", "small", "big", "exact"]
+VALUES: dict[str, list[Any]] = {
+    "small": [-128, 127, 0, 1, None],
+    "big": [-(2**40), 2**40, 0, 7, None],
+    "exact": [Decimal("-1.500"), Decimal("999999999.999"), Decimal("0.000"), None],
+    "wide": [Decimal("1.0000"), Decimal("-99999999999999999999.9999"), None],
+    "text": ["a", "B", "ž", "", "a ", None],
+    "fixed": ["a", "ab", "abc", None],
+    "day": [dt.date(2024, 2, 29), dt.date(1969, 12, 31), dt.date(9999, 12, 31), None],
+    "at": [dt.datetime(2024, 3, 10, 2, 30, tzinfo=dt.UTC), dt.datetime(1900, 1, 1, tzinfo=dt.UTC), None],
+    "clock": [dt.datetime(2024, 3, 10, 2, 30, 0, 1), None],
+    "yes": [True, False, None],
+    "near": [0.0, -0.0, 1.5, float("nan"), float("inf"), None],
+}
+CONDITIONS = [
+    "small > 0", "text IN ('a', 'ž')", "day < DATE '2024-03-01'", "exact BETWEEN 0 AND 10", "yes", "NOT yes",
+    "fixed = 'a'", "big IS NULL OR id = 3", "at >= TIMESTAMP '2000-01-01 00:00:00'", "text = 'a ' AND id <> 2",
+    "near > 1", "wide <= 1",
+]  # fmt: skip
+
+
+@pytest.fixture
+def both(warehouse: Path, spark: SparkSession) -> Iterator[tuple[Session, Session]]:
+    """A session that runs SQL in this process, and one that is given Spark."""
+    with trinity.connect(warehouse) as here, trinity.connect(warehouse, spark=spark) as there:
+        draw = random.Random(47)
+        table = here.create_table("t", [Column(n, t) for n, t in TYPES.items()], primary_key=["id"])
+        for first, last in ((0, 30), (20, 45)):
+            rows = {name: [draw.choice(values) for _ in range(first, last)] for name, values in VALUES.items()}
+            types = {name: column.to_arrow().type for name, column in ((c.name, c) for c in table.definition.visible)}
+            ids = {"id": range(first, last), **rows}
+            table.upsert(pa.table({name: pa.array(list(values), types[name]) for name, values in ids.items()}))
+        yield here, there
+
+
+def queries(seed: int, count: int) -> Iterator[str]:
+    """Queries of all kinds that this process runs."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
+        yield draw.choice((_plain, _grouped, _joined, _united))(draw, where)
+
+
+def _plain(draw: random.Random, where: str) -> str:
+    columns = draw.sample(list(TYPES), 3)
+    order = f" ORDER BY {draw.choice(columns)} {draw.choice(['', 'DESC', 'ASC NULLS LAST'])}, id"
+    distinct = draw.choice(["", "DISTINCT "])
+    if distinct:
+        return f"SELECT DISTINCT {', '.join(c for c in columns if c in GROUPED)}, id AS k FROM t{where}"
+    return f"SELECT {', '.join(columns)}{draw.choice(['', ', *'])} FROM t{where}{order}{draw.choice(['', ' LIMIT 7'])}"
+
+
+def _grouped(draw: random.Random, where: str) -> str:
+    keys = draw.sample(GROUPED, draw.randint(0, 2))
+    calls = ["count(*)", f"count({draw.choice(list(TYPES))})", f"count(DISTINCT {draw.choice(GROUPED)})",
+             f"sum({draw.choice(SUMMED)})", f"min({draw.choice(GROUPED)})", f"max({draw.choice(GROUPED)})"]  # fmt: skip
+    shown = ", ".join([*keys, *draw.sample(calls, 3), "max(id) AS last"])
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    having = draw.choice(["", " HAVING count(*) > 2 AND last > 10"]) if keys else ""
+    return f"SELECT {shown} FROM t{where}{by}{having}"
+
+
+def _joined(draw: random.Random, where: str) -> str:
+    key, kind = draw.choice(GROUPED), draw.choice(["JOIN", "LEFT JOIN", "INNER JOIN"])
+    others = f"(SELECT {key}, id AS other FROM t{where}) AS o"
+    condition = draw.choice(["", " WHERE o.other > 20", " WHERE t.id < 9 AND o.other <> t.id"])
+    return f"SELECT t.id, t.{key}, o.other FROM t {kind} {others} ON t.{key} = o.{key}{condition}"
+
+
+def _united(draw: random.Random, where: str) -> str:
+    column, word = draw.choice(GROUPED), draw.choice(["UNION", "UNION ALL"])
+    return f"WITH w AS (SELECT {column} AS c FROM t{where}) SELECT c FROM w {word} SELECT {column} FROM t ORDER BY c"
+
+
+def compared(both: tuple[Session, Session], text: str) -> None:
+    here, there = (session.sql(text) for session in both)
+    assert (here.engine, there.engine) == ("local", "spark"), text
+    one, other = here.to_arrow(), there.to_arrow()
+    assert one.schema.names == other.schema.names, text
+    assert one.schema.types == other.schema.types, text
+    rows, expected = (list(map(repr, found.collect())) for found in (here, there))
+    assert (rows == expected) if "LIMIT" in text else (sorted(rows) == sorted(expected)), text
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(150, marks=pytest.mark.full)])
+def test_queries_are_equal(both: tuple[Session, Session], count: int) -> None:
+    for text in queries(count, count):
+        compared(both, text)
+
+
+def test_what_is_not_known_to_be_equal_is_sparks(both: tuple[Session, Session]) -> None:
+    here, _ = both
+    for text in ("SELECT sum(near) AS s FROM t", "SELECT DISTINCT near FROM t", "SELECT avg(id) AS a FROM t",
+                 "SELECT upper(text) AS u FROM t", "SELECT id AS k, k + 1 AS l FROM t"):  # fmt: skip
+        assert here.sql(text).engine == "spark"
+
+
+def test_work_beyond_the_limit_is_sparks(both: tuple[Session, Session], warehouse: Path) -> None:
+    """Told by the size of the files, before anything is read."""
+    with trinity.connect(warehouse, local_bytes=10) as session:
+        assert session.sql("SELECT 1 AS k").engine == "local"
+        assert session.sql("SELECT count(*) FROM t").engine == "spark"

@@ -1,0 +1,195 @@
+"""Rows on their way through a query: streams of Arrow pages, and queries of DuckDB over such streams.
+
+DuckDB joins, groups, sorts and drops duplicates, all by bare columns. It evaluates no expression, so that no value is
+its own: expressions are computed before, over Arrow pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+import pyarrow as pa
+
+from trinity.conversions import library
+from trinity.engine.expressions.families import VOID
+from trinity.engine.expressions.node import Compiled, ScopeColumn
+from trinity.errors import TrinityError
+from trinity.hidden import HIDDEN_PREFIX
+
+__all__ = ["Pages", "Query", "Relation", "kept", "mapped", "new_field", "some_pages", "union_all"]
+
+_ROWS_AT_ONCE: Final = 100_000
+_names: Final = count()
+
+
+def new_field() -> str:
+    """Return a name for a column in pages and queries, which no table has."""
+    return f"{HIDDEN_PREFIX}_q{next(_names)}"
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Rows that this process computes.
+
+    Attributes:
+        columns: the columns, whose ``field`` is their name in the pages.
+        open: returns the pages from the first on.
+    """
+
+    columns: tuple[ScopeColumn, ...]
+    open: Callable[[], Iterator[pa.RecordBatch]]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns under their fields, in the types that a table has."""
+        return pa.schema([(c.field, pa.null() if c.type == VOID else c.type.to_arrow()) for c in self.columns])
+
+    def pages(self) -> Pages:
+        """Return these rows."""
+        return self
+
+    def query(self) -> Query:
+        """Return these rows as a query of DuckDB."""
+        name = f"rows_{next(_names)}"
+        return Query(self.columns, f"SELECT * FROM {name}", {name: self})
+
+
+@dataclass(frozen=True)
+class Query:
+    """Rows that DuckDB computes.
+
+    Attributes:
+        columns: as of :class:`Pages`.
+        text: the query, whose columns have the names of their fields.
+        inputs: name in the query -> the rows.
+    """
+
+    columns: tuple[ScopeColumn, ...]
+    text: str
+    inputs: Mapping[str, Pages]
+
+    def query(self) -> Query:
+        """Return this query."""
+        return self
+
+    def over(self, text: str, columns: Sequence[ScopeColumn], *others: Query) -> Query:
+        """Return a query over this one, which is ``{0}`` in its text, and over others, ``{1}`` and so on."""
+        parts = [f"({query.text}) AS q{number}" for number, query in enumerate((self, *others))]
+        inputs = {name: rows for query in (self, *others) for name, rows in query.inputs.items()}
+        return Query(tuple(columns), text.format(*parts), inputs)
+
+    def pages(self) -> Pages:
+        """Return the rows as pages; DuckDB computes them as they are taken."""
+        return Pages(self.columns, self._open)
+
+    def _open(self) -> Iterator[pa.RecordBatch]:
+        duckdb = library("duckdb", "trinity-merge[local]")
+        schema, failed = pa.schema([(c.field, c.type.to_arrow()) for c in self.columns]), list[Exception]()
+        with duckdb.connect(config={"threads": pa.cpu_count()}) as connection:
+            for name, rows in self.inputs.items():
+                reader = pa.RecordBatchReader.from_batches(rows.schema, _noting(rows.open(), failed))
+                connection.register(name, reader)
+            try:
+                done = connection.sql(self.text)
+                read = getattr(done, "to_arrow_reader", None) or done.fetch_arrow_reader  # its name before DuckDB 1.5
+                for page in read(_ROWS_AT_ONCE):
+                    arrays = [array.cast(field.type) for array, field in zip(page.columns, schema, strict=True)]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            except (duckdb.Error, pa.ArrowException) as error:
+                raise (failed[0] if failed else _translated(error)) from error
+
+
+def _noting(pages: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+    """Yield pages; keep an error, of which DuckDB would tell the text alone."""
+    try:
+        yield from pages
+    except Exception as error:
+        failed.append(error)
+        raise
+
+
+def _translated(error: Exception) -> TrinityError:
+    what = type(error).__name__
+    if what in ("ConversionException", "OutOfRangeException"):
+        return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"A sum is beyond the type of its column: {error}")
+    if what == "OutOfMemoryException":
+        return TrinityError("CONFIGURATION_INVALID", f"The query does not fit into memory and spill folder: {error}")
+    return TrinityError("GENERIC_INTERNAL_ERROR", f"DuckDB refuses the query: {error}")
+
+
+Relation = Pages | Query
+
+
+def mapped(
+    relation: Relation, values: Sequence[tuple[ScopeColumn, Compiled]], condition: Compiled | None = None
+) -> Relation:
+    """Return expressions of the rows that meet a condition.
+
+    Args:
+        relation: the rows.
+        values: the columns of the result, at least one, and the expression of each over the rows.
+        condition: the condition; None for all rows.
+    """
+    columns = tuple(column for column, _ in values)
+    if condition is None and isinstance(relation, Query) and all(value.column for _, value in values):
+        listed = ", ".join(f"{_only(value.fields)} AS {column.field}" for column, value in values)
+        return relation.over(f"SELECT {listed} FROM {{0}}", columns)
+    pages, schema = relation.pages(), Pages(columns, relation.pages().open).schema
+
+    def computed() -> Iterator[pa.RecordBatch]:
+        for page in pages.open():
+            shown = page if condition is None else page.filter(condition.evaluate(page))
+            yield pa.RecordBatch.from_arrays([value.evaluate(shown) for _, value in values], schema=schema)
+
+    return Pages(columns, computed)
+
+
+def kept(relation: Relation, condition: Compiled) -> Pages:
+    """Return the rows that meet a condition."""
+    pages = relation.pages()
+    return replace(pages, open=lambda: (page.filter(condition.evaluate(page)) for page in pages.open()))
+
+
+def _only(fields: frozenset[str]) -> str:
+    (field,) = fields
+    return field
+
+
+def some_pages(relation: Relation, most: int, after: int = 0) -> Relation:
+    """Return some of the rows, in their order if they have one; those of a stream are not read further.
+
+    Args:
+        relation: the rows.
+        most: the most rows.
+        after: the number of rows before them that are left out.
+    """
+    if isinstance(relation, Query):
+        return relation.over(f"SELECT * FROM {{0}} LIMIT {most} OFFSET {after}", relation.columns)
+
+    def cut() -> Iterator[pa.RecordBatch]:
+        skipped, left = after, most
+        for page in relation.open():
+            shown = page.slice(min(skipped, len(page)))
+            skipped -= len(page) - len(shown)
+            shown = shown.slice(0, left)
+            left -= len(shown)
+            yield shown
+            if not left:
+                return
+
+    return replace(relation, open=cut)
+
+
+def union_all(first: Relation, second: Relation) -> Relation:
+    """Return the rows of both, under the columns of the first."""
+    one, other = first.pages(), second.pages()
+
+    def both() -> Iterator[pa.RecordBatch]:
+        yield from one.open()
+        for page in other.open():
+            yield pa.RecordBatch.from_arrays(page.columns, schema=one.schema)
+
+    return replace(one, open=both)

@@ -1,0 +1,147 @@
+"""Queries over Trinity's tables in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.engine.executes import left_to_spark, size_of
+from trinity.engine.expressions.node import Refused, ScopeColumn
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.explain import in_words
+from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.plan import ReadPlan, plan_read
+from trinity.engine.spark.frames import small_table
+from trinity.errors import TrinityError
+from trinity.spi import Column, SplitSource, parse_type
+from trinity.sql.local.insert import reader_as
+from trinity.sql.local.relations import Pages, Relation, new_field
+from trinity.sql.local.select import compile_query
+from trinity.sql.queries.reads import Read
+from trinity.sql.queries.references import Reference, find_references
+from trinity.sql.queries.results import Rows
+from trinity.syntax.parse import Statement
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+
+__all__ = ["LocalRows", "local_explain", "local_query", "local_rows"]
+
+
+def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
+    """Return the rows of a query, which are read when they are asked for, at the versions of this moment.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, ...
+    """
+    found = local_rows(session, statement)
+    if isinstance(found, NotLocal):
+        return found
+    return partial(reader_as, found.relation, found.names)
+
+
+def local_explain(session: Session, statement: Statement) -> Rows | NotLocal:
+    """Return the plans of a query's reads as one row of text. Raises as :func:`local_query`."""
+    found = local_rows(session, statement)
+    if isinstance(found, NotLocal):
+        return found
+    engines = "this process" if isinstance(found.relation, Pages) else "this process, and DuckDB in it"
+    words = [*(in_words(plan, "this process") for plan in found.plans), f"the query is run by {engines}"]
+    return small_table({"plan": "string"}, [("\n\n".join(words),)])
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """The rows of a query.
+
+    Attributes:
+        relation: the rows.
+        reads: Trinity's tables that it reads at their newest version.
+        plans: the plans of its reads.
+    """
+
+    relation: Relation
+    reads: tuple[Read, ...]
+    plans: tuple[ReadPlan, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.relation.columns]
+
+
+def local_rows(session: Session, statement: Statement) -> LocalRows | NotLocal:
+    """Return the rows of a query. Raises as :func:`local_query`."""
+    if (reason := left_to_spark(session)) is not None:
+        return reason
+    if not isinstance(statement.tree, exp.Query | exp.Values):
+        return NotLocal(f"only Spark runs {' '.join(statement.words(1))}")
+    statement = statement.to_spark()
+    tables = _Tables(session, find_references(session, statement))
+    try:
+        found = compile_query(statement.tree, tables.scan, lambda: session.timezone)
+    except Refused as refused:
+        return NotLocal(str(refused))
+    except TrinityError as error:
+        if session.engine == "local":
+            raise
+        return NotLocal(f"it says what is wrong: {error.message}")
+    reason = left_to_spark(session, size_of(f for splits in tables.splits.values() for f in splits.files))
+    return reason or LocalRows(found, tuple(tables.newest.values()), tuple(tables.plans))
+
+
+class _Tables:
+    """The tables that a statement reads, each at one version."""
+
+    def __init__(self, session: Session, references: Sequence[Reference]) -> None:
+        self.session = session
+        self.references = {id(reference.node): reference for reference in references}
+        self.splits: dict[tuple[str, int | None], SplitSource] = {}
+        self.newest: dict[str, Read] = {}
+        self.plans: list[ReadPlan] = []
+
+    def scan(self, node: exp.Table, names: Sequence[str] | None, condition: exp.Expr | None) -> Relation:
+        """Return the rows of a table that the query names, as :data:`~trinity.sql.local.select.Scan` does."""
+        reference = self.references.get(id(node))
+        if reference is None:
+            if self.session.engine == "local":
+                raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
+            raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
+        splits = self._pinned(reference)
+        wanted = [c for c in splits.definition.visible if names is None or c.name.lower() in names]
+        columns = wanted or list(splits.definition.visible)[:1]
+        plan = plan_read(splits, timezone=lambda: self.session.timezone)
+        if plan.not_local is not None:
+            raise Refused(plan.not_local.reason)
+        self.plans.append(plan)
+        return _rows(plan, columns)
+
+    def _pinned(self, reference: Reference) -> SplitSource:
+        travel = reference.travel
+        if travel.changes is not None or travel.timestamp is not None:
+            raise Refused("only Spark reads changes, and versions by a time")
+        at = (str(reference.table.name), travel.version)
+        if at not in self.splits:
+            self.splits[at] = found = reference.table.splits(travel.version)
+            if travel.version is None:
+                handle = reference.table.handle.pinned(found.version, found.definition.id)
+                self.newest[at[0]] = Read(handle, found)
+        return self.splits[at]
+
+
+def _rows(plan: ReadPlan, columns: Sequence[Column]) -> Pages:
+    """Return the rows of a plan under fields of their own."""
+    shown = tuple(ScopeColumn(column.name, new_field(), parse_type(column.type)) for column in columns)
+    schema = pa.schema([(c.field, c.type.to_arrow()) for c in shown])
+
+    def pages() -> Iterator[pa.RecordBatch]:
+        found = LocalExecutor(columns).rows(plan)
+        assert not isinstance(found, NotLocal)
+        return (pa.RecordBatch.from_arrays(page.columns, schema=schema) for page in found)
+
+    return Pages(shown, pages)

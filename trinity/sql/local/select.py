@@ -1,0 +1,485 @@
+"""Queries as relations: what of Spark's SELECT this process executes, and nothing besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from sqlglot import exp
+
+from trinity.engine.expressions.compile import compile_expression, compile_predicate
+from trinity.engine.expressions.families import VOID
+from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.not_local import NotLocal
+from trinity.spi import DataType
+from trinity.sql.local.aggregates import aggregate_of, as_one_value
+from trinity.sql.local.relations import Relation, kept, mapped, new_field, some_pages, union_all
+from trinity.sql.local.values import one_row, value_rows
+from trinity.syntax.spark_tree import conjuncts
+
+__all__ = ["Scan", "compile_query"]
+
+Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
+"""Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""
+
+_JOINS: Final = {("", ""): "INNER", ("", "INNER"): "INNER", ("LEFT", ""): "LEFT", ("LEFT", "OUTER"): "LEFT"}
+"""(side, kind) -> DuckDB's word."""
+
+
+def compile_query(tree: exp.Expr, scan: Scan, timezone: Callable[[], str]) -> Relation:
+    """Return the rows of a query in Spark's dialect; nothing is read yet.
+
+    Args:
+        tree: the query.
+        scan: returns the rows of a table.
+        timezone: returns the session's time zone.
+
+    Raises:
+        Refused: for what only Spark executes.
+        TrinityError: for what no table has.
+    """
+    return _Queries(scan, timezone).query(tree, {})
+
+
+_Common: TypeAlias = Mapping[str, tuple[exp.CTE, Any]]
+"""Name of a WITH query in lower case -> it, and those that it may use."""
+
+
+_Wanted: TypeAlias = Sequence[tuple[str, exp.Expr]]
+"""Name and expression of each column of a result."""
+
+
+@dataclass(frozen=True)
+class _Queries:
+    scan: Scan
+    timezone: Callable[[], str]
+
+    def query(self, tree: exp.Expr, common: _Common) -> Relation:
+        """Return the rows of a query, whose WITH queries may use those around it."""
+        common = self._with(tree, common)
+        if isinstance(tree, exp.Subquery):
+            _only(tree, "this", "with_")
+            return self.query(tree.this, common)
+        if isinstance(tree, exp.Union):
+            return self._union(tree, common)
+        if isinstance(tree, exp.Select):
+            return _Select(self, tree, common).rows()
+        if isinstance(tree, exp.Values):
+            _only(tree, "expressions")
+            return value_rows(tree, (), self.timezone)
+        raise Refused(f"only Spark runs {tree.key.upper()}")
+
+    def _with(self, tree: exp.Expr, common: _Common) -> _Common:
+        clause = tree.args.get("with_")
+        if clause is None:
+            return common
+        _only(clause, "expressions")
+        for cte in clause.expressions:
+            _only(cte, "this", "alias")
+            if cte.args["alias"].columns:
+                raise Refused("a WITH query names its columns")
+            common = {**common, cte.alias.lower(): (cte, common)}
+        return common
+
+    def _union(self, tree: exp.Union, common: _Common) -> Relation:
+        _only(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
+        first, second = self.query(tree.this, common), self.query(tree.expression, common)
+        if [c.type for c in first.columns] != [c.type for c in second.columns]:
+            raise Refused("the parts of a UNION have other types")
+        both = union_all(first, second)
+        found = _distinct(both) if tree.args.get("distinct") else both
+        order = _order(tree, [(c.name, _column(c)) for c in found.columns], found)
+        scope, keys = Scope(found.columns), list[str]()
+        for key, words in order:
+            if not isinstance(key, exp.Column):
+                raise Refused("ORDER BY of a UNION names no column of it")
+            keys.append(f"{scope.find(key.text('table'), key.name).field} {words}")
+        if not keys:
+            return _cut(tree, found)
+        return found.query().over(f"SELECT * FROM {{0}} ORDER BY {', '.join(keys)}{_limit(tree)}", found.columns)
+
+
+def _distinct(relation: Relation) -> Relation:
+    for column in relation.columns:
+        as_one_value(column.type)
+    return relation.query().over("SELECT DISTINCT * FROM {0}", relation.columns)
+
+
+@dataclass(frozen=True)
+class _Select:
+    queries: _Queries
+    tree: exp.Select
+    common: _Common
+
+    def rows(self) -> Relation:
+        """Return the rows of a SELECT."""
+        _only(self.tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+              "distinct", "with_")  # fmt: skip
+        source, condition = self._source()
+        wanted = self._wanted(source)
+        order = _order(self.tree, wanted, source)
+        if self._aggregates(wanted, order):
+            source, wanted, order, condition = self._grouped(source, condition, wanted, order)
+        elif self.tree.args.get("having"):
+            raise Refused("HAVING without groups")
+        found = self._projected(source, condition, wanted, order)
+        return _cut(self.tree, found)
+
+    # -- FROM and WHERE ---------------------------------------------------------------------------------
+
+    def _source(self) -> tuple[Relation, Compiled | None]:
+        """Return the rows of FROM, and the condition that is still to be met."""
+        if self.tree.args.get("from_") is None:
+            if self.tree.args.get("where") is not None or self._stars():
+                raise Refused("a SELECT without FROM has no rows to choose from")
+            return one_row(), None
+        joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
+        condition = where.this if where is not None else None
+        relation = self._table(self.tree.args["from_"].this, None if joins else condition)
+        inner = all(_word(join) == "INNER" for join in joins)
+        parts = list(conjuncts(condition)) if condition is not None and joins and inner else []
+        relation = self._met(relation, parts)
+        for join in joins:
+            relation = self._joined(relation, join, parts)
+        return relation, self._predicate(condition, Scope(relation.columns)) if condition is not None else None
+
+    def _met(self, relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
+        """Leave out rows that do not meet those parts of a condition that are about this table alone."""
+        scope, names = Scope(relation.columns), {c.qualifier.lower() for c in relation.columns}
+        for part in parts:
+            columns = list(part.find_all(exp.Column))
+            if columns and all(column.text("table").lower() in names for column in columns):
+                relation = kept(relation, self._predicate(part, scope))
+        return relation
+
+    def _table(self, node: exp.Expr, condition: exp.Expr | None) -> Relation:
+        """Return the rows of an item of FROM; the condition may leave some of them out."""
+        alias = node.args.get("alias")
+        if isinstance(node, exp.Values):
+            _only(node, "expressions", "alias")
+            names = [column.name for column in alias.columns] if alias is not None else []
+            return _renamed(value_rows(node, names, self.queries.timezone), node.alias)
+        if alias is not None and alias.columns:
+            raise Refused("a table's alias names columns")
+        if isinstance(node, exp.Subquery):
+            _only(node, "this", "alias")
+            return _renamed(self.queries.query(node.this, self.common), node.alias)
+        if not isinstance(node, exp.Table):
+            raise Refused(f"only Spark reads '{node.sql(dialect='spark')}'")
+        _only(node, "this", "db", "catalog", "alias", "version")
+        named = self.common.get(node.name.lower()) if len(node.parts) == 1 else None
+        if named is not None:
+            cte, around = named
+            return _renamed(self.queries.query(cte.this, around), node.alias or node.name)
+        return _renamed(self.queries.scan(node, self._named(), condition), node.alias or node.name)
+
+    def _stars(self) -> bool:
+        return any(not isinstance(star.parent, exp.Count) for star in self.tree.find_all(exp.Star))
+
+    def _named(self) -> list[str] | None:
+        """Return the names of all columns that the SELECT names; None for all that there are."""
+        if self._stars():
+            return None
+        return sorted({column.name.lower() for column in self.tree.find_all(exp.Column)})
+
+    def _joined(self, left: Relation, join: exp.Join, parts: Sequence[exp.Expr]) -> Relation:
+        _only(join, "this", "side", "kind", "on")
+        word = _word(join)
+        if word is None or join.args.get("on") is None:
+            raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
+        right = self._met(self._table(join.this, None), parts)
+        scopes = Scope(left.columns), Scope(right.columns)
+        pairs = [_equal_columns(part, *scopes) for part in conjuncts(join.args["on"])]
+        columns = (*left.columns, *right.columns)
+        listed = ", ".join(c.field for c in columns)
+        on = " AND ".join(f"{one} = {other}" for one, other in pairs)
+        return left.query().over(f"SELECT {listed} FROM {{0}} {word} JOIN {{1}} ON {on}", columns, right.query())
+
+    # -- SELECT -----------------------------------------------------------------------------------------
+
+    def _wanted(self, source: Relation) -> list[tuple[str, exp.Expr]]:
+        """Return the name and the expression of each column of the result."""
+        found = list[tuple[str, exp.Expr]]()
+        for node in self.tree.expressions:
+            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+                _only(node, *(("this", "table") if isinstance(node, exp.Column) else ()))
+                qualifier = node.text("table").lower()
+                shown = [c for c in source.columns if not qualifier or c.qualifier.lower() == qualifier]
+                if not shown:
+                    raise Refused(f"'{node.sql(dialect='spark')}' names no table")
+                found += [(c.name, _column(c)) for c in shown]
+            else:
+                found.append((_name(node), node.this if isinstance(node, exp.Alias) else node))
+        return found
+
+    def _projected(
+        self,
+        source: Relation,
+        condition: Compiled | None,
+        wanted: _Wanted,
+        order: Sequence[tuple[exp.Expr, str]],
+    ) -> Relation:
+        scope = Scope(source.columns)
+        values = [(name, self._expression(tree, scope)) for name, tree in wanted]
+        columns = [(ScopeColumn(name, new_field(), _shown(value.type)), value) for name, value in values]
+        shown = tuple(column for column, _ in columns)
+        if self.tree.args.get("distinct"):
+            _only(self.tree.args["distinct"])
+            if order:
+                raise Refused("ORDER BY of SELECT DISTINCT")
+            return _distinct(mapped(source, columns, condition))
+        keys = list[str]()
+        for tree, words in order:
+            value = self._expression(tree, scope)
+            if value.type.nested:
+                raise Refused(f"only Spark orders by {value.type}")
+            columns.append((ScopeColumn("", new_field(), _shown(value.type)), value))
+            keys.append(f"{columns[-1][0].field} {words}")
+        found = mapped(source, columns, condition)
+        if not keys:
+            return found
+        listed = ", ".join(column.field for column in shown)
+        return found.query().over(f"SELECT {listed} FROM {{0}} ORDER BY {', '.join(keys)}{_limit(self.tree)}", shown)
+
+    def _expression(self, tree: exp.Expr, scope: Scope) -> Compiled:
+        return _compiled(compile_expression(tree, scope, self.queries.timezone))
+
+    def _predicate(self, tree: exp.Expr, scope: Scope) -> Compiled:
+        return _compiled(compile_predicate(tree, scope, self.queries.timezone))
+
+    # -- GROUP BY ---------------------------------------------------------------------------------------
+
+    def _aggregates(self, wanted: _Wanted, order: Sequence[tuple[exp.Expr, str]]) -> bool:
+        trees = [tree for _, tree in (*wanted,)] + [tree for tree, _ in order]
+        return bool(self.tree.args.get("group")) or any(tree.find(exp.AggFunc) for tree in trees)
+
+    def _keys(self, wanted: _Wanted, source: Relation) -> list[exp.Expr]:
+        clause = self.tree.args.get("group")
+        if clause is None:
+            return []
+        _only(clause, "expressions")
+        return [_of_result(node, wanted, source, outer=False) for node in clause.expressions]
+
+    def _grouped(
+        self,
+        source: Relation,
+        condition: Compiled | None,
+        wanted: _Wanted,
+        order: Sequence[tuple[exp.Expr, str]],
+    ) -> tuple[Relation, list[tuple[str, exp.Expr]], list[tuple[exp.Expr, str]], Compiled | None]:
+        """Group the rows; return them, and what is wanted of them, in terms of keys and aggregates."""
+        groups = _Groups(self, Scope(source.columns))
+        for key in self._keys(wanted, source):
+            groups.key(key)
+        having = self.tree.args.get("having")
+        held = None if having is None else groups.within(_of_result(having.this, wanted, source, outer=False))
+        shown = [(name, groups.within(tree)) for name, tree in wanted]
+        ordered = [(groups.within(tree), words) for tree, words in order]
+        found = groups.rows(source, condition)
+        return found, shown, ordered, None if held is None else self._predicate(held, Scope(found.columns))
+
+
+class _Groups:
+    """The keys and aggregates of a SELECT, each under a field of its own."""
+
+    def __init__(self, select: _Select, scope: Scope) -> None:
+        self.select, self.scope = select, scope
+        self.fields: dict[str, str] = {}
+        self.inner: list[tuple[ScopeColumn, Compiled]] = []
+        self.outer: list[tuple[ScopeColumn, str]] = []
+        self.by: list[str] = []
+
+    def key(self, tree: exp.Expr) -> None:
+        value = self.select._expression(tree, self.scope)
+        as_one_value(value.type)
+        kind, field = _shown(value.type), new_field()
+        self.inner.append((ScopeColumn(field, field, kind), value))
+        self.outer.append((ScopeColumn(field, field, kind), field))
+        self.by.append(field)
+        self.fields[self._text(tree)] = field
+
+    def within(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression in terms of the fields of keys and aggregates."""
+
+        def replaced(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.AggFunc):
+                return _column(self._aggregate(node))
+            field = self.fields.get(self._text(node))
+            return exp.column(field, quoted=True) if field is not None else node
+
+        found = tree.copy().transform(replaced)
+        fields = {column.name for column, _ in self.outer}
+        if any(column.name not in fields for column in found.find_all(exp.Column)):
+            raise Refused(f"'{tree.sql(dialect='spark')}' has a column that is no key of the groups")
+        return found
+
+    def _aggregate(self, node: exp.AggFunc) -> ScopeColumn:
+        call = aggregate_of(node)
+        text = node.sql(dialect="spark")
+        known = next((c for c, _ in self.outer if c.qualifier == text), None)
+        if known is not None:
+            return replace(known, qualifier="")
+        argument = self.select._expression(call.argument, self.scope) if call.argument is not None else None
+        field, of = new_field(), new_field()
+        if argument is not None:
+            self.inner.append((ScopeColumn(of, of, _shown(argument.type)), argument))
+        kind = call.type_of(None if argument is None else argument.type)
+        self.outer.append((ScopeColumn(field, field, kind), call.text(of, kind)))
+        return self.outer[-1][0]
+
+    def rows(self, source: Relation, condition: Compiled | None) -> Relation:
+        """Return the groups."""
+        if not self.inner:
+            true = self.select._expression(exp.true(), self.scope)
+            self.inner.append((ScopeColumn("", new_field(), true.type), true))
+        columns = [column for column, _ in self.outer]
+        listed = ", ".join(f"{text} AS {column.field}" for column, text in self.outer)
+        by = f" GROUP BY {', '.join(self.by)}" if self.by else ""
+        return mapped(source, self.inner, condition).query().over(f"SELECT {listed} FROM {{0}}{by}", columns)
+
+    def _text(self, tree: exp.Expr) -> str:
+        """Return the text by which an expression is known as a key: names of columns in any case, with their table."""
+        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier):
+            return f"column {self.scope.find(tree.text('table'), tree.name).field}"
+        return f"text {tree.sql(dialect='spark', identify=True).lower()}"
+
+
+# -- parts of trees -------------------------------------------------------------------------------------
+
+
+def _only(node: exp.Expr, *known: str) -> None:
+    """Refuse a node with further clauses than some."""
+    further = [name for name, value in node.args.items() if value and name not in known]
+    if further:
+        raise Refused(f"'{further[0].strip('_')}' of {node.key.upper()} is run by Spark only")
+
+
+def _word(join: exp.Join) -> str | None:
+    return _JOINS.get((join.side, join.kind))
+
+
+def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.Expr, str]]:
+    """Return the expressions of a query's ORDER BY, each with the words after it."""
+    clause = tree.args.get("order")
+    if clause is None:
+        return []
+    _only(clause, "expressions")
+    found = []
+    for node in clause.expressions:
+        if not isinstance(node, exp.Ordered):
+            raise Refused(f"only Spark orders by '{node.sql(dialect='spark')}'")
+        _only(node, "this", "desc", "nulls_first")
+        down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
+        nulls = (not down) if first is None else bool(first)
+        words = f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if nulls else 'LAST'}"
+        found.append((_of_result(node.this, wanted, source, outer=True), words))
+    return found
+
+
+def _limit(tree: exp.Expr) -> str:
+    """Return a query's LIMIT and OFFSET in DuckDB's SQL."""
+    most, after = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
+    return (f" LIMIT {most}" if most is not None else "") + (f" OFFSET {after}" if after is not None else "")
+
+
+def _cut(tree: exp.Expr, found: Relation) -> Relation:
+    """Return the rows of a query's LIMIT and OFFSET, unless its ORDER BY has taken them."""
+    most, after = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
+    if (most is None and after is None) or tree.args.get("order"):
+        return found
+    return some_pages(found, 2**62 if most is None else most, after or 0)
+
+
+def _shown(kind: DataType) -> DataType:
+    """Return the type of a column of a result, where CHAR and VARCHAR are strings."""
+    if kind == VOID:
+        raise Refused("a column of NULLs has no type")
+    return DataType("string") if kind.name in ("char", "varchar") else kind
+
+
+def _column(column: ScopeColumn) -> exp.Expr:
+    return exp.column(column.name, table=column.qualifier or None, quoted=True)
+
+
+def _name(node: exp.Expr) -> str:
+    """Return the name that Spark gives a column of a SELECT. Raises Refused where that takes its own printer."""
+    if isinstance(node, exp.Alias):
+        if not isinstance(node.args["alias"], exp.Identifier):
+            raise Refused("an alias names several columns")
+        return node.alias
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Literal) and (node.is_string or node.name.isdigit()):
+        return node.name
+    name = aggregate_of(node).name if isinstance(node, exp.AggFunc) else None
+    if name is None:
+        raise Refused(f"'{node.sql(dialect='spark')}' has no name; write AS after it")
+    return name
+
+
+def _number(clause: exp.Expr | None) -> int | None:
+    if clause is None:
+        return None
+    value = clause.args.get("expression")
+    _only(clause, "expression")
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
+        raise Refused(f"only Spark evaluates '{clause.sql(dialect='spark')}'")
+    return int(value.name)
+
+
+def _of_result(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool) -> exp.Expr:
+    """Return what an expression of GROUP BY, HAVING or ORDER BY means, which may name columns of the result.
+
+    Args:
+        node: the expression.
+        wanted: the columns of the result.
+        source: the rows of FROM.
+        outer: True where a name alone means the result's column, if both have it; False where it means the source's.
+    """
+    if isinstance(node, exp.Literal):
+        if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(wanted):
+            raise Refused(f"only Spark groups or orders by {node.sql(dialect='spark')}")
+        return wanted[int(node.name) - 1][1]
+    columns = {column.name.lower() for column in source.columns}
+
+    def meant(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.text("table"):
+            return part
+        named = [tree for name, tree in wanted if name.lower() == part.name.lower()]
+        if not named or all(isinstance(tree, exp.Column) and tree.name.lower() == part.name.lower() for tree in named):
+            return part
+        if len(named) > 1 or (part.name.lower() in columns and not (outer and part is node)):
+            raise Refused(f"'{part.name}' may mean a column of the result, or of a table")
+        return named[0].copy()
+
+    return node.transform(meant, copy=False) if isinstance(node, exp.Column) else node.copy().transform(meant)
+
+
+def _renamed(relation: Relation, alias: str) -> Relation:
+    """Return the rows under the alias of an item of FROM, with fields of its own."""
+    columns = tuple(replace(c, qualifier=alias) for c in relation.columns)
+    return replace(relation, columns=columns)
+
+
+def _equal_columns(part: exp.Expr, left: Scope, right: Scope) -> tuple[str, str]:
+    """Return the fields of a join's equality. Raises Refused for any other condition."""
+    part = part.unnest()
+    sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+    if len(sides) != 2 or not all(isinstance(s, exp.Column) and s.text("table") for s in sides):
+        raise Refused(f"only Spark joins by '{part.sql(dialect='spark')}'")
+    here = [s.text("table").lower() in {c.qualifier.lower() for c in left.columns} for s in sides]
+    if here[0] == here[1]:
+        raise Refused(f"only Spark joins by '{part.sql(dialect='spark')}'")
+    one, other = sides if here[0] else reversed(sides)
+    mine, theirs = left.find(one.text("table"), one.name), right.find(other.text("table"), other.name)
+    as_one_value(mine.type)
+    if mine.type != theirs.type:
+        raise Refused(f"only Spark joins {mine.type} with {theirs.type}")
+    return mine.field, theirs.field
+
+
+def _compiled(found: Compiled | NotLocal) -> Compiled:
+    if isinstance(found, NotLocal):
+        raise Refused(found.reason)
+    return found
