@@ -42,7 +42,7 @@ _ALLOWED: Final = {
     ),
     RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS: frozenset({Operation.INSERT, Operation.DELETE, Operation.UPDATE}),
 }
-_DELETES: Final = pa.array([Operation.DELETE, Operation.UPDATE_DELETE], pa.int8())
+_DELETES: Final = (Operation.DELETE, Operation.UPDATE_DELETE)
 
 
 def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
@@ -82,7 +82,7 @@ class _ParquetMergeSink(MergeSink):
             )
         operation = page.column(width)
         self._check(operation)
-        deleted = pc.is_in(operation, value_set=_DELETES)
+        deleted = pc.is_in(operation, value_set=pa.array(_DELETES, pa.int8()))
         changed = page.filter(deleted)
         if changed.num_rows:
             self._delete(changed.column(width + 2))

@@ -21,7 +21,6 @@ from trinity.spi import (
 from trinity.storage import HADOOP_S3, ObjectStore, check_warehouse, scrubbed_warnings, shown
 from trinity_iceberg.options import DELEGATION, VENDED, IcebergOptions, folder_of, hands_out_keys
 from trinity_iceberg.sink import IcebergSinkProvider
-from trinity_iceberg.trouble import is_denied
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -187,6 +186,8 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             if attempt < 2 and "already exists" in str(error):
                 time.sleep(0.05)
                 continue
+            from trinity_iceberg.trouble import is_denied
+
             # SQLite says no more about a file that may not be read; its folder exists
             closed = "unable to open database file" in str(error) and str(options.folder) in properties.get("uri", "")
             raise TrinityError(
