@@ -118,6 +118,13 @@ def test_a_result_keeps_its_version(local: Session, orders: str) -> None:
     assert answer(local, f"SELECT count(*) FROM {orders} VERSION AS OF {version}") == [(3,)]
 
 
+def test_the_log_has_each_version(local: Session, orders: str) -> None:
+    rows = local.table(orders).log().collect()
+    assert {(row.n, row["_pos"]) for row in rows if row.who == "bob"} == {(20, 0), (None, 1)}
+    assert {row["_tier"] for row in rows} == {"log"}
+    assert len({row["_commit_version"] for row in rows}) == len({row["_file"] for row in rows}) == 2
+
+
 def test_a_table_is_made_of_a_query(local: Session, orders: str, local_fmt: str) -> None:
     made = f"{local_fmt}.default.totals"
     assert answer(local, f"CREATE TABLE {made} (w, s) AS SELECT who, sum(n) AS n FROM {orders} GROUP BY who")[0][0] == 2

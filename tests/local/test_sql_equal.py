@@ -112,6 +112,17 @@ def test_queries_are_equal(both: tuple[Session, Session], count: int) -> None:
         compared(both, text)
 
 
+def test_the_log_is_equal(both: tuple[Session, Session]) -> None:
+    here, there = (session.table("t") for session in both)
+    for strength in ("resolve", "full"):
+        one, other = here.log(), there.log()
+        assert (one.engine, other.engine) == ("local", "spark")
+        assert one.columns == other.columns
+        assert sorted(map(repr, one.collect())) == sorted(map(repr, other.collect()))
+        there.delete("id < 3")
+        there.compact(strength)
+
+
 def test_what_is_not_known_to_be_equal_is_sparks(both: tuple[Session, Session]) -> None:
     here, _ = both
     for text in ("SELECT sum(near) AS s FROM t", "SELECT DISTINCT near FROM t", "SELECT avg(id) AS a FROM t",

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
 
 from trinity.calls import as_trinity
+from trinity.engine.target import Engine
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ Warehouse = Annotated[
     typer.Option("--warehouse", "-w", help="Folder with the three catalogs, or a bucket's place: s3://bucket/path."),
 ]
 
+Executor = Annotated[str, typer.Option("--engine", help="auto, local (never Spark) or spark.")]
+
+
+def _engine(name: str) -> Engine:
+    found = next((known for known in get_args(Engine) if known == name), None)
+    if found is None:
+        raise typer.BadParameter(f"'{name}' is not one of {', '.join(get_args(Engine))}", param_hint="--engine")
+    engine: Engine = found
+    return engine
+
 
 @app.command()
 def demo(
@@ -42,6 +53,7 @@ def demo(
         typer.Option("--warehouse", "-w", help="Another place for the tables: a folder, or s3://bucket/path."),
     ] = None,
     batches: Annotated[int, typer.Option(min=1, max=1000, help="Number of micro-batches.")] = 12,
+    engine: Executor = "auto",
 ) -> None:
     """Load the flights of 2013 into three formats, and show that they agree.
 
@@ -51,7 +63,7 @@ def demo(
     with _reporting_errors():
         from trinity.demo.run import run_demo
 
-        wrong = run_demo(output, batches, console, warehouse).differences()
+        wrong = run_demo(output, batches, console, warehouse, _engine(engine)).differences()
     for line in wrong:
         console.print(line, style="bold red")
     raise typer.Exit(1 if wrong else 0)
@@ -63,12 +75,13 @@ def sql(
     warehouse: Warehouse = "warehouse",
     dialect: Annotated[str, typer.Option(help="spark, trino, postgres or duckdb.")] = "spark",
     limit: Annotated[int, typer.Option(min=1, help="Most rows to show.")] = 100,
+    engine: Executor = "auto",
 ) -> None:
     """Run a statement, and print its result as a table."""
     with _reporting_errors():
         from trinity.connecting import connect
 
-        with connect(warehouse) as session:
+        with connect(warehouse, engine=_engine(engine)) as session:
             _print(session.sql(statement, dialect=dialect), limit)
 
 

@@ -31,6 +31,7 @@ class Reader:
         read: reads the table.
         merged: stages of the table in which it sees the merged rows.
         in_buckets: False for an engine that reads only files of a disk.
+        by_spark: whether the engine is Spark.
     """
 
     catalog: str
@@ -38,10 +39,13 @@ class Reader:
     read: Callable[[Session], Seen]
     merged: tuple[str, ...] = STAGES[1:]
     in_buckets: bool = True
+    by_spark: bool = False
 
 
 def look(session: Session, reader: Reader) -> Seen | None:
-    """Return the reader's result; None when its package is not installed, or it cannot read the table's store."""
+    """Return the reader's result; None when it is not there, or cannot read the table's store."""
+    if reader.by_spark and session.engine == "local":
+        return None
     if not (reader.in_buckets or _location(session, reader.catalog).on_disk):
         return None
     try:
@@ -51,9 +55,8 @@ def look(session: Session, reader: Reader) -> Seen | None:
 
 
 def _files(session: Session, catalog: str = "parquet") -> list[str]:
-    """Return the data files that ``table.log()`` lists, without the sidecar."""
-    rows = table_of(session, catalog).log().where("_tier <> 'sidecar'").select("_file").distinct().collect()
-    return sorted(r[0] for r in rows)
+    """Return the table's data files, without the sidecar."""
+    return sorted(file.path for file in table_of(session, catalog).splits().files)
 
 
 def _location(session: Session, catalog: str) -> Location:
@@ -146,9 +149,9 @@ READERS: Final = (
     Reader("parquet", "DuckDB", _duckdb, STAGES[2:], in_buckets=False),
     Reader("parquet", "DuckDB, by the table's merge view", _duckdb_view, STAGES, in_buckets=False),
     Reader("parquet", "pyarrow", _pyarrow, STAGES[2:]),
-    Reader("delta", "Spark's Delta reader", _spark_delta),
+    Reader("delta", "Spark's Delta reader", _spark_delta, by_spark=True),
     Reader("delta", "delta-rs", _delta_rs),
     Reader("delta", "Polars", _polars),
-    Reader("iceberg", "Iceberg's Spark runtime", _spark_iceberg),
+    Reader("iceberg", "Iceberg's Spark runtime", _spark_iceberg, by_spark=True),
     Reader("iceberg", "PyIceberg", _pyiceberg),
 )

@@ -21,6 +21,7 @@ from trinity.demo.readers import READERS, look
 from trinity.demo.report import write_report
 from trinity.demo.show import answers_table, figures_table, readers_table, streams_table
 from trinity.demo.streams import create_stream_tables, load_streams, stream_answers
+from trinity.engine.target import Engine
 from trinity.errors import TrinityError
 from trinity.session import Session
 from trinity.storage import AlreadyExists, Location, ObjectStore
@@ -31,7 +32,13 @@ __all__ = ["CATALOGS", "run_demo"]
 CATALOGS: Final = ("parquet", "delta", "iceberg")
 
 
-def run_demo(output: Path, batches: int = 12, console: Console | None = None, warehouse: str | None = None) -> Findings:
+def run_demo(
+    output: Path,
+    batches: int = 12,
+    console: Console | None = None,
+    warehouse: str | None = None,
+    engine: Engine = "auto",
+) -> Findings:
     """Load the flights into three formats, check the answers, and write ``output/report.html``.
 
     May be killed at any moment and run again with the same ``batches``: committed batches are not repeated.
@@ -42,6 +49,7 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None, wa
         console: the output of progress and results.
         warehouse: place of the tables: a folder, by default in ``output``, or ``s3://bucket/path``, which is reached by
             the environment's settings; Iceberg's catalog is then a file in ``output``.
+        engine: who executes, as of :func:`trinity.connect`; with ``local`` the readers that are Spark's are left out.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when a package is missing; NOT_SUPPORTED for a place in another object
@@ -62,7 +70,7 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None, wa
             "NOT_SUPPORTED",
             f"The demo cannot be at '{place}': the engines that it shows know folders and S3 alone.",
         )
-    with connect(str(place), catalogs=_catalogs(place, output)) as session:
+    with connect(str(place), catalogs=_catalogs(place, output), engine=engine) as session:
         create_tables(session, CATALOGS)
         _refuse_other_split(ObjectStore(place), batches)
         _load_all(session, stream, findings, console)
