@@ -22,7 +22,6 @@ from trinity.hidden import HIDDEN_PREFIX
 __all__ = ["Pages", "Query", "Relation", "kept", "mapped", "new_field", "some_pages", "union_all"]
 
 _ROWS_AT_ONCE: Final = 100_000
-_CONFIG: Final = {"threads": pa.cpu_count(), "enable_progress_bar": False}
 _names: Final = count()
 
 
@@ -89,7 +88,8 @@ class Query:
     def _open(self) -> Iterator[pa.RecordBatch]:
         duckdb = library("duckdb", "trinity-merge[local]")
         schema, failed = pa.schema([(c.field, c.type.to_arrow()) for c in self.columns]), list[Exception]()
-        with duckdb.connect(config=_CONFIG) as connection:
+        with duckdb.connect(config={"threads": pa.cpu_count()}) as connection:
+            connection.execute("SET enable_progress_bar = false")
             for name, rows in self.inputs.items():
                 reader = pa.RecordBatchReader.from_batches(rows.schema, _noting(rows.open(), failed))
                 connection.register(name, reader)
