@@ -79,6 +79,15 @@ def test_an_insert_that_is_refused_changes_nothing(
     assert local.table(orders).splits().version == before
 
 
+def test_an_insert_meets_checks(local: Session, local_fmt: str) -> None:
+    local.sql(f"CREATE TABLE {local_fmt}.default.c (k INT, CONSTRAINT small CHECK (k < 10))")
+    local.sql(f"INSERT INTO {local_fmt}.default.c VALUES (1)")
+    with pytest.raises(TrinityError, match="small") as refused:
+        local.sql(f"INSERT INTO {local_fmt}.default.c VALUES (2), (11)")
+    assert refused.value.code == "CONSTRAINT_VIOLATION"
+    assert answer(local, f"SELECT * FROM {local_fmt}.default.c") == [(1,)]
+
+
 QUERIES = [
     ("SELECT id, who FROM {t} WHERE n > 10 ORDER BY id DESC", [(3, "ann"), (2, "bob")]),
     ("SELECT * FROM {t} WHERE day = DATE '2024-01-31'", [(1, "ann", Decimal("1.50"), dt.date(2024, 1, 31), 10)]),

@@ -81,7 +81,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         if isinstance(found, NotLocal):
             return found
         columns = filled(found.names)
-        reason = why_not_stored_here(definition, columns, [c.type for c in found.relation.columns])
+        reason = why_not_stored_here(columns, [c.type for c in found.relation.columns])
         return reason or _write(table, reader_as(found.relation, [c.name for c in columns]), found.reads, txn)
 
     def by_spark() -> CommitResult:

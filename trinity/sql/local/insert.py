@@ -11,7 +11,7 @@ from trinity.calls import translated
 from trinity.engine.expressions.families import TEXTS, VOID, WHOLE
 from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import assignable, converts
-from trinity.spi import Column, DataType, TableDefinition, parse_type
+from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
 
 __all__ = ["as_named", "reader_as", "why_not_stored_here"]
@@ -32,12 +32,8 @@ def as_named(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatch
     return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(p.columns, schema=schema) for p in rows))
 
 
-def why_not_stored_here(
-    definition: TableDefinition, columns: Sequence[Column], types: Sequence[DataType]
-) -> NotLocal | None:
+def why_not_stored_here(columns: Sequence[Column], types: Sequence[DataType]) -> NotLocal | None:
     """Return why only Spark stores values of some types in some columns; None where this process does."""
-    if definition.checks:
-        return NotLocal("only Spark evaluates CHECK constraints")
     for column, source in zip(columns, types, strict=True):
         wanted = parse_type(column.type)
         if not _alike(source, wanted):
