@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,16 +73,13 @@ def run(
         handler = partial(insert.insert, txn=txn)
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)
-    with _settings_held(session):
-        return handler(session, statement)
-
-
-@contextmanager
-def _settings_held(session: Session) -> Iterator[None]:
-    """Hold the settings of the Spark that runs; a statement that starts one holds its own."""
     running = session.spark if session.engine == "spark" else session.running_spark
-    with pinned(running) if running is not None else nullcontext():
-        yield
+    if running is None:  # a statement that starts Spark checks and holds its settings itself
+        return handler(session, statement)
+    if handler in (_query, _create, _cache):  # their rows, or a view's rows, are computed later
+        check_late_settings(running, only)
+    with pinned(running):
+        return handler(session, statement)
 
 
 def _is_one_query(text: str) -> bool:
