@@ -63,5 +63,8 @@ def as_lazy_polars(schema: pa.Schema, read: Callable[[Sequence[str] | None], pa.
 def as_duckdb(rows: pa.RecordBatchReader, connection: Any) -> duckdb.DuckDBPyRelation:
     """Return the rows as a relation of DuckDB's: of a connection, by default of its default one."""
     found = library("duckdb", "trinity-merge[local]")
+    if connection is not None and not isinstance(connection, found.DuckDBPyConnection):
+        what = type(connection).__name__
+        raise TrinityError("INVALID_ARGUMENTS", f"connection is to be a connection of DuckDB, and is of type {what}.")
     relation: duckdb.DuckDBPyRelation = (connection or found).from_arrow(rows.read_all())
     return relation
