@@ -4,7 +4,13 @@ What is evaluated here has the values that Spark gives it, bit by bit; everythin
 :class:`~trinity.engine.not_local.NotLocal` that names the part which only Spark evaluates.
 """
 
+from trinity.engine.expressions.coercion import common_type, widened
 from trinity.engine.expressions.compile import compile_expression, compile_predicate, expression_tree
-from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.expressions.families import BOOLEAN, FLOATS, TEXTS, VOID, WHOLE
+from trinity.engine.expressions.node import ONE_ROW, Compiled, Refused, Scope, ScopeColumn
 
-__all__ = ["Compiled", "Refused", "Scope", "ScopeColumn", "compile_expression", "compile_predicate", "expression_tree"]
+__all__ = [
+    "BOOLEAN", "FLOATS", "ONE_ROW", "TEXTS", "VOID", "WHOLE",
+    "Compiled", "Refused", "Scope", "ScopeColumn",
+    "common_type", "compile_expression", "compile_predicate", "expression_tree", "widened",
+]  # fmt: skip

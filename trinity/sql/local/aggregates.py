@@ -7,8 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.expressions.families import FLOATS, TEXTS, WHOLE
-from trinity.engine.expressions.node import Refused
+from trinity.engine.expressions import FLOATS, TEXTS, WHOLE, Refused
 from trinity.spi import DataType
 
 __all__ = ["BIGINT", "Aggregate", "aggregate_of", "as_one_value"]

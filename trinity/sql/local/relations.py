@@ -14,8 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from trinity.conversions import library
-from trinity.engine.expressions.families import VOID
-from trinity.engine.expressions.node import Compiled, ScopeColumn
+from trinity.engine.expressions import VOID, Compiled, ScopeColumn
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
 

@@ -8,9 +8,15 @@ from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
-from trinity.engine.expressions.compile import compile_expression, compile_predicate
-from trinity.engine.expressions.families import VOID
-from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.expressions import (
+    VOID,
+    Compiled,
+    Refused,
+    Scope,
+    ScopeColumn,
+    compile_expression,
+    compile_predicate,
+)
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value

@@ -7,10 +7,18 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions.coercion import common_type, widened
-from trinity.engine.expressions.compile import compile_expression
-from trinity.engine.expressions.families import BOOLEAN, VOID
-from trinity.engine.expressions.node import ONE_ROW, Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.expressions import (
+    BOOLEAN,
+    ONE_ROW,
+    VOID,
+    Compiled,
+    Refused,
+    Scope,
+    ScopeColumn,
+    common_type,
+    compile_expression,
+    widened,
+)
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.relations import Pages, new_field
