@@ -66,7 +66,7 @@ def test_an_insert_counts_its_rows(local: Session, orders: str) -> None:
         ("('a', 'x')", "TYPE_MISMATCH", "column 'id'"),
         ("(1)", "TYPE_MISMATCH", "fills 2 columns"),
         ("(NULL, 'x')", "CONSTRAINT_VIOLATION", "id"),
-        ("(1 + 1, 'x')", "NOT_SUPPORTED", "only Spark evaluates '1 \\+ 1'"),
+        ("(hash(1), 'x')", "NOT_SUPPORTED", "only Spark evaluates"),
     ],
 )
 def test_an_insert_that_is_refused_changes_nothing(
