@@ -255,3 +255,27 @@ for catalog in ("parquet", "delta", "iceberg"):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.split("\n")[:3] == ["[7, 8]"] * 3
+
+
+@pytest.mark.parametrize(
+    ("ts", "found"), [(3, None), (None, None), (5, "new"), (7, "new")], ids=["late", "NULL", "equal", "fresh"]
+)
+@pytest.mark.parametrize("moves", [True, False], ids=["moved", "deleted"])
+def test_m7_a_row_that_leaves_its_key_stays_away_though_a_late_one_comes(
+    local: Session, local_fmt: str, moves: bool, ts: int | None, found: str | None
+) -> None:
+    """A late insert loses, as any late row; it does not bring back what the statement has moved away or deleted."""
+    columns = [Column("id", "int"), Column("ts", "bigint"), Column("v", "string")]
+    table = local.create_table(
+        f"{local_fmt}.default.t", columns, primary_key=["id"], properties={"watermark-key": "ts"}
+    )
+    table.upsert({"id": 1, "ts": 5, "v": "old"})
+    source = [{"k": 1, "id": 2, "ts": 6, "v": "moved"}, {"k": 9, "id": 1, "ts": ts, "v": "new"}]
+    merge = table.merge(source, "t.id = s.k")
+    values = {"id": "s.id", "ts": "s.ts", "v": "s.v"}
+    merge = merge.when_matched_update(values) if moves else merge.when_matched_delete()
+    merge.when_not_matched_insert(values).execute()
+    expected = {**({2: "moved"} if moves else {}), **({1: found} if found else {})}
+    for _ in range(2):
+        assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == expected
+        table.compact(full=True)

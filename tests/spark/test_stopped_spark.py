@@ -26,7 +26,7 @@ DOORS: Final[dict[str, tuple[Callable[[Table, DataFrame], Any], str]]] = {
     "follow": (lambda t, _: cdc.follow(t, t.session.table("copy"), row_kind="kind"), GIVEN),
     "upsert": (lambda t, rows: t.upsert(rows), FRAME),
     "delete": (lambda t, rows: t.delete(rows), GIVEN),
-    "merge": (lambda t, rows: t.merge(rows, "t.id = s.id").when_matched_delete().execute(), GIVEN),
+    "merge": (lambda t, rows: t.merge(rows, "t.id = s.id").when_matched_delete().execute(), FRAME),
     "stream": (lambda t, rows: t.stream_writer(rows, checkpoint="nowhere"), FRAME),
     "messages": (lambda t, rows: cdc.delta_changes(rows, key=["id"], watermark="v", row_kind="kind"), FRAME),
     "connect": (lambda _, rows: trinity.connect("nowhere", spark=rows.sparkSession), FRAME),

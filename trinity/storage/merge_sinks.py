@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -175,8 +175,8 @@ class VersionMergeSink(_ParquetMergeSink):
     """Sink of keyed tables: it appends new row versions and tombstones; nothing is read or rewritten.
 
     The row id has key and ordering columns, and the other columns of deleted rows. All changes of a key reach one sink.
-    For a key that is both deleted and inserted it writes only the insert (M7). So an update that keeps the key writes
-    no tombstone.
+    For a key that is both deleted and inserted it writes only the insert (M7), so that an update that keeps the key
+    writes no tombstone; but where the insert is late, the tombstone, too, since the row before it would win else.
     """
 
     _filling_replaces = True
@@ -187,9 +187,13 @@ class VersionMergeSink(_ParquetMergeSink):
         self._definition = merge.insert.definition
         self._spec = merge_spec(self._definition)
         # a format may store columns under other names, so keys go by position
-        self._key = [self._definition.columns.index(self._definition.column(k)) for k in self._spec.key]
+        self._key = self._places(self._spec.key)
+        self._ordering = self._places(name for name in self._spec.ordering if name not in self._spec.key)
         self._filled: list[pa.Table] = []
         self._vacated: list[pa.StructArray] = []
+
+    def _places(self, names: Iterable[str]) -> list[int]:
+        return [self._definition.columns.index(self._definition.column(name)) for name in names]
 
     def finish(self) -> list[bytes]:
         """Write the tombstones and return the fragments."""
@@ -199,24 +203,36 @@ class VersionMergeSink(_ParquetMergeSink):
 
     def _insert(self, page: pa.RecordBatch) -> None:
         super()._insert(page)
-        self._filled.append(self._keys([page.column(i) for i in self._key]))
+        self._filled.append(self._identities([page.column(i) for i in (*self._key, *self._ordering)]))
 
     def _delete(self, row_ids: pa.StructArray) -> None:
         self._vacated.append(row_ids)
 
-    def _keys(self, columns: list[pa.Array]) -> pa.Table:
+    def _identities(self, columns: list[pa.Array]) -> pa.Table:
+        """Return key and ordering columns, under their numbers."""
         # -0.0 equals 0.0 (K2): another writer's file may hold one and the new row the other
         alike = [pc.add(c, pa.scalar(0.0, c.type)) if pa.types.is_floating(c.type) else c for c in columns]
         return pa.table(alike, names=[str(i) for i in range(len(alike))])
 
+    def _replaced(self, row_ids: pa.StructArray) -> np.ndarray:
+        """Return True for each deleted row whose key a new row takes that wins against it (U1, K4)."""
+        old = self._identities([self._old(row_ids, i) for i in (*self._key, *self._ordering)])
+        new = pa.concat_tables(self._filled)
+        names, ordering = old.column_names[: len(self._key)], old.column_names[len(self._key) :]
+        places = pa.array(np.arange(len(old)))
+        pairs = old.append_column("row", places).join(new, names, join_type="inner", right_suffix=" new")
+        late = np.zeros(len(pairs), bool)
+        for name in reversed(ordering):
+            mine, its = _freshness(pairs.column(name), pairs.column(f"{name} new"), descending=self._spec.descending)
+            late = (mine > its) | ((mine == its) & late)
+        replaced = np.zeros(len(old), bool)
+        replaced[pairs.column("row").to_numpy()[~late]] = True
+        return replaced
+
     def _tombstones(self) -> pa.RecordBatch:
         row_ids = pa.concat_arrays(self._vacated)
         if self._filled and self._filling_replaces:
-            keys = self._keys([self._old(row_ids, i) for i in self._key])
-            keys = keys.append_column("row", pa.array(np.arange(len(row_ids))))
-            names = keys.column_names[:-1]
-            left = keys.join(pa.concat_tables(self._filled), names, join_type="left anti")
-            row_ids = row_ids.take(left.column("row").combine_chunks().sort())
+            row_ids = row_ids.filter(pa.array(~self._replaced(row_ids)))
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
         marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
         for name, value in marks.items():
@@ -280,3 +296,18 @@ class ColumnMergeSink(VersionMergeSink):
         text = carried_marks(self._definition, carried)
         columns[marks] = pa.repeat(pa.scalar(text, self._storage[marks].type), page.num_rows)
         return self._data(columns)
+
+
+def _freshness(one: pa.ChunkedArray, other: pa.ChunkedArray, *, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers that compare as the values of two ordering columns do: NULL is the least fresh, NaN the largest.
+
+    Args:
+        one: a column.
+        other: a column of the same type and length.
+        descending: True where the smallest value is the freshest.
+    """
+    both = pa.chunked_array([*one.chunks, *other.chunks], one.type)
+    ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense")  # values, NaN, NULL
+    found = ranks.to_numpy(zero_copy_only=False).astype(np.int64) * (-1 if descending else 1)
+    found[both.is_null().to_numpy()] = np.iinfo(np.int64).min
+    return found[: len(one)], found[len(one) :]
