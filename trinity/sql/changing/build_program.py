@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.changing.conditions import Names
-from trinity.engine.changing.spark.char_comparisons import padded_text
 from trinity.engine.guard import guard_expression
+from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Case, Program, When
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned
@@ -40,7 +40,9 @@ __all__ = ["program"]
 
 
 @contextmanager
-def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:
+def program(
+    session: Session, table: Table, change: RowChange, splits: SplitSource, not_local: NotLocal | None = None
+) -> Iterator[Program]:
     """Build the program of a statement, pin its reads, and drop its views at the end of the context.
 
     Args:
@@ -48,15 +50,20 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
         table: the target.
         change: the statement.
         splits: the version of the target that is changed; the statement's reads of the target see it too.
+        not_local: why only Spark can make the program; None where no Spark is started for it, and its expressions are
+            yet to be guarded.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
             NOT_SUPPORTED, TABLE_NOT_FOUND: all before anything is read.
     """
+    if not_local is None:
+        yield replace(_Builder(Reads(session, (table, splits)), table, change, guarded=False).program(), unguarded=True)
+        return
     with pinned(session.spark), spark_errors(), without_call_sites():
         reads = Reads(session, (table, splits))
         try:
-            yield _Builder(reads, table, change).program()
+            yield _Builder(reads, table, change, guarded=True).program()
         finally:
             reads.drop()
 
@@ -64,7 +71,8 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
 class _Builder:
     """Builds one program."""
 
-    def __init__(self, reads: Reads, table: Table, change: RowChange) -> None:
+    def __init__(self, reads: Reads, table: Table, change: RowChange, *, guarded: bool) -> None:
+        self.guarded = guarded
         self.reads = reads
         self.table = table
         self.change = change
@@ -171,6 +179,8 @@ class _Builder:
         if source is None:
             condition = self._text(where, self._alone("DELETE WHERE")) if where is not None else None
             return Case(When.MATCHED, clause.operation, condition)
+        from trinity.engine.changing.spark.char_comparisons import padded_text
+
         self._refuse_nested_correlation(where)
         text = self._text(where, Scope("DELETE WHERE", (self.target, source.side))) if where is not None else "TRUE"
         names = Names(self.target.alias, source.side.alias, source.rows.columns)
@@ -286,7 +296,8 @@ class _Builder:
         edits = {e[0]: e for e in self.reads.edits(statement, references)}
         edits.update((e[0], e) for e in scope.edits(tree, references))
         found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
-        guard_expression(self.reads.session, found)
+        if self.guarded:
+            guard_expression(self.reads.session, found)
         return found
 
 

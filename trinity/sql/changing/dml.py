@@ -83,16 +83,17 @@ def changed(
 
     change = read(piece)
     table = target_table(session, change.target)
+    not_local = _QUERIES if beside is not None else _not_local(piece, change)
 
     @contextmanager
     def prepared(splits: SplitSource) -> Iterator[Program]:
         with (
             beside(splits) if beside is not None else nullcontext(()) as further,
-            program(session, table, change, splits) as found,
+            program(session, table, change, splits, not_local) as found,
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    return run_program(table, prepared, txn, _QUERIES if beside is not None else _not_local(piece, change))
+    return run_program(table, prepared, txn, not_local)
 
 
 def explain(session: Session, piece: Piece) -> Rows:
@@ -105,7 +106,8 @@ def explain(session: Session, piece: Piece) -> Rows:
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    text = explain_program(table, partial(program, session, table, change), _not_local(piece, change))
+    not_local = _not_local(piece, change)
+    text = explain_program(table, partial(program, session, table, change, not_local=not_local), not_local)
     return small_table({"plan": "string"}, [(text,)])
 
 
