@@ -24,7 +24,7 @@ from trinity.merge.options import commit_timeout_s
 from trinity.spi import SplitSource, TableDefinition, TransactionId
 from trinity.storage import statement_turn
 
-__all__ = ["Prepare", "explain", "rerun", "run"]
+__all__ = ["Prepare", "PrepareLocally", "explain", "rerun", "run"]
 
 T = TypeVar("T")
 
@@ -35,14 +35,20 @@ Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
 of the target that is changed and read."""
 
 
-def run(table: Target, prepare: Prepare, txn: TransactionId | None = None, not_local: NotLocal | None = None) -> Counts:
+PrepareLocally = Callable[[SplitSource], Program | NotLocal]
+"""A function as :data:`Prepare` that needs no Spark, or says why it does."""
+
+
+def run(
+    table: Target, prepare: Prepare, txn: TransactionId | None = None, local: PrepareLocally | None = None
+) -> Counts:
     """Run a statement.
 
     Args:
         table: the target.
         prepare: makes the program; entered once for each attempt.
         txn: (application, version): with the same or a lower version nothing is done (L4).
-        not_local: why only Spark can make the program; None where this process may.
+        local: makes the program where this process executes it; by default ``prepare`` does.
 
     Returns:
         the rows changed, by kind, and the table's version afterwards. A statement that selects nothing makes no commit.
@@ -57,7 +63,7 @@ def run(table: Target, prepare: Prepare, txn: TransactionId | None = None, not_l
         if is_recorded(table, txn):
             return Counts(table.splits().version, skipped=True)
     counts, definition = rerun(
-        table, lambda: _executed(table, prepare, lambda attempt: _committed(attempt, txn), not_local)
+        table, lambda: _executed(table, prepare, lambda attempt: _committed(attempt, txn), local)
     )
     if definition is not None:
         after_commit(table, definition, counts)
@@ -83,15 +89,15 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
                     raise
 
 
-def _executed(table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotLocal], not_local: NotLocal | None) -> T:
+def _executed(
+    table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotLocal], prepare_locally: PrepareLocally | None
+) -> T:
     """Begin an attempt in this process, or else by Spark, and use it."""
     splits = table.splits()
 
     def local() -> T | NotLocal:
-        if not_local is not None:
-            return not_local
-        with prepare(splits) as program:
-            attempt = LocalAttempt.of(table, splits, program)
+        with nullcontext(prepare_locally(splits)) if prepare_locally else prepare(splits) as program:
+            attempt = program if isinstance(program, NotLocal) else LocalAttempt.of(table, splits, program)
             if isinstance(attempt, NotLocal):
                 return attempt
             if (why := left_to_spark(table.session, size_of(attempt.files))) is not None:
@@ -128,9 +134,9 @@ def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
     return changed, attempt.definition if fragments else None
 
 
-def explain(table: Target, prepare: Prepare, not_local: NotLocal | None = None) -> str:
+def explain(table: Target, prepare: Prepare, local: PrepareLocally | None = None) -> str:
     """Describe what a statement would do: paradigm, layouts, join, cases, and who executes it. Nothing is written."""
-    return _executed(table, prepare, lambda attempt: attempt.described(), not_local)
+    return _executed(table, prepare, lambda attempt: attempt.described(), local)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.changing.conditions import Names
+from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Case, Program, When
@@ -33,16 +34,14 @@ from trinity.syntax.translate import to_spark_text
 
 if TYPE_CHECKING:
     from trinity.session import Session
-    from trinity.spi import SplitSource
+    from trinity.spi import SplitSource, TableHandle
     from trinity.table import Table
 
-__all__ = ["program"]
+__all__ = ["local_program", "program"]
 
 
 @contextmanager
-def program(
-    session: Session, table: Table, change: RowChange, splits: SplitSource, not_local: NotLocal | None = None
-) -> Iterator[Program]:
+def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:
     """Build the program of a statement, pin its reads, and drop its views at the end of the context.
 
     Args:
@@ -50,29 +49,37 @@ def program(
         table: the target.
         change: the statement.
         splits: the version of the target that is changed; the statement's reads of the target see it too.
-        not_local: why only Spark can make the program; None where no Spark is started for it, and its expressions are
-            yet to be guarded.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
             NOT_SUPPORTED, TABLE_NOT_FOUND: all before anything is read.
     """
-    if not_local is None:
-        yield replace(_Builder(Reads(session, (table, splits)), table, change, guarded=False).program(), unguarded=True)
-        return
     with pinned(session.spark), spark_errors(), without_call_sites():
         reads = Reads(session, (table, splits))
         try:
-            yield _Builder(reads, table, change, guarded=True).program()
+            yield _Builder(reads, table, change, local=False).program()
         finally:
             reads.drop()
 
 
-class _Builder:
-    """Builds one program."""
+def local_program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Program | NotLocal:
+    """Build the program of a statement without Spark, which has yet to guard its expressions.
 
-    def __init__(self, reads: Reads, table: Table, change: RowChange, *, guarded: bool) -> None:
-        self.guarded = guarded
+    Arguments and errors are those of :func:`program`.
+    """
+    builder = _Builder(Reads(session, (table, splits)), table, change, local=True)
+    try:
+        return replace(builder.program(), unguarded=True)
+    except Refused as refused:
+        return NotLocal(str(refused))
+
+
+class _Builder:
+    """Builds one program, of Spark's frames or, if ``local``, of Arrow data."""
+
+    def __init__(self, reads: Reads, table: Table, change: RowChange, *, local: bool) -> None:
+        self.local = local
+        self.local_reads: list[TableHandle] = []
         self.reads = reads
         self.table = table
         self.change = change
@@ -99,7 +106,7 @@ class _Builder:
             self._on(source) if joined and source else None,
             self.target.alias,
             source.side.alias if joined and source else "_trinity_source",
-            tuple(read.handle for read in self.reads.newest),
+            (*self.local_reads, *(read.handle for read in self.reads.newest)),
         )
 
     # -- target and source --------------------------------------------------------------------------------
@@ -125,6 +132,11 @@ class _Builder:
                 f"Line {piece.tokens[0].line}: '{piece.text}' is no source; put a query in parentheses and give it an "
                 "alias.",
             )
+        if self.local:
+            from trinity.sql.changing.local_source import read_local_source
+
+            found, self.local_reads = read_local_source(self.reads.session, statement, self.target.alias)
+            return found
         return read_source(self.reads, self._spark(statement), self.target.alias)
 
     def _common_view(self, common: CommonTable) -> str:
@@ -296,7 +308,7 @@ class _Builder:
         edits = {e[0]: e for e in self.reads.edits(statement, references)}
         edits.update((e[0], e) for e in scope.edits(tree, references))
         found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
-        if self.guarded:
+        if not self.local:
             guard_expression(self.reads.session, found)
         return found
 

@@ -21,6 +21,7 @@ from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
+    from trinity.engine.changing.statement import PrepareLocally
     from trinity.engine.program import Counts, Program
     from trinity.session import Session
     from trinity.spi import SplitSource, TableHandle, TransactionId
@@ -83,17 +84,17 @@ def changed(
 
     change = read(piece)
     table = target_table(session, change.target)
-    not_local = _QUERIES if beside is not None else _not_local(piece, change)
 
     @contextmanager
     def prepared(splits: SplitSource) -> Iterator[Program]:
         with (
             beside(splits) if beside is not None else nullcontext(()) as further,
-            program(session, table, change, splits, not_local) as found,
+            program(session, table, change, splits) as found,
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    return run_program(table, prepared, txn, not_local)
+    local = _local(session, table, piece, change) if beside is None else lambda _: _QUERIES
+    return run_program(table, prepared, txn, local)
 
 
 def explain(session: Session, piece: Piece) -> Rows:
@@ -106,17 +107,22 @@ def explain(session: Session, piece: Piece) -> Rows:
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    not_local = _not_local(piece, change)
-    text = explain_program(table, partial(program, session, table, change, not_local=not_local), not_local)
+    text = explain_program(table, partial(program, session, table, change), _local(session, table, piece, change))
     return small_table({"plan": "string"}, [(text,)])
 
 
 _QUERIES: Final = NotLocal("only Spark runs the queries of a row change")
 
 
-def _not_local(piece: Piece, change: RowChange) -> NotLocal | None:
-    nested = any(token.token_type is TokenType.SELECT for token in piece.tokens)
-    return _QUERIES if nested or change.source is not None or change.tables else None
+def _local(session: Session, table: Table, piece: Piece, change: RowChange) -> PrepareLocally:
+    """Return what makes the program without Spark; a query outside the source is left to Spark."""
+    from trinity.sql.changing.build_program import local_program
+
+    within = {token.start for token in change.source.tokens} if change.source is not None else set()
+    nested = any(t.token_type is TokenType.SELECT and t.start not in within for t in piece.tokens)
+    if nested or change.tables or (change.statement == "DELETE" and change.source is not None):
+        return lambda _: _QUERIES
+    return partial(local_program, session, table, change)
 
 
 def read(piece: Piece) -> RowChange:

@@ -18,20 +18,21 @@ from trinity.syntax.parse import Statement
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
 
-__all__ = ["Source", "read_source"]
+__all__ = ["UNNAMED", "Source", "joined_nodes", "names_of", "read_source"]
 
 UNNAMED: Final = "_trinity_source"
 
 
 @dataclass(frozen=True)
 class Source:
-    """The ``rows`` to join with; ``side`` has the names of their columns."""
+    """The ``rows`` to join with, of Spark's or in this process; ``side`` has the names of their columns."""
 
-    rows: DataFrame
+    rows: DataFrame | pa.Table
     side: Side
 
 
@@ -49,12 +50,12 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
     references = reads.references(statement)
     text = apply_edits(statement.text, reads.edits(statement, references))
     assert isinstance(statement.tree, exp.Select)
-    nodes = _nodes(statement.tree)
+    nodes = joined_nodes(statement.tree)
     for node in nodes:
         if node.alias and node.alias.lower() == target_alias.lower():
             raise TrinityError("INVALID_ARGUMENTS", f"'{node.alias}' names target and source; give one another alias.")
     full = {id(r.node): r.full for r in references}
-    names = [_names(node, full) for node in nodes]
+    names = [names_of(node, full) for node in nodes]
     if len(nodes) > 1:
         return _joined(reads.session, text, [n.alias_or_name for n in nodes], names)
     rows = run_text(reads.session, text)
@@ -64,7 +65,7 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
     return Source(rows, Side("source", alias, (Relation(names[0], columns),), columns))
 
 
-def _nodes(select: exp.Select) -> list[exp.Expr]:
+def joined_nodes(select: exp.Select) -> list[exp.Expr]:
     """Return the nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views."""
     first = select.args["from_"].this
     joins = [*(first.args.get("joins") or []), *(select.args.get("joins") or [])]
@@ -72,7 +73,8 @@ def _nodes(select: exp.Select) -> list[exp.Expr]:
     return [first, *(j.this for j in joins), *laterals]
 
 
-def _names(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozenset[tuple[str, ...]]:
+def names_of(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozenset[tuple[str, ...]]:
+    """Return the names that may qualify the columns of a table or a query of a FROM."""
     if node.alias:
         return frozenset({(node.alias.lower(),)})
     if isinstance(node, exp.Table):
