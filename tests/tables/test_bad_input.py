@@ -54,8 +54,8 @@ def test_duplicate_columns(orders: Table) -> None:
 
 @pytest.mark.tiered
 def test_data_of_an_unknown_kind(orders: Table) -> None:
-    with refused("INVALID_ARGUMENTS", "list", "__arrow_c_stream__"):
-        orders.upsert([{"order_id": "1"}])
+    with refused("INVALID_ARGUMENTS", "int", "__arrow_c_stream__", "list of dicts"):
+        orders.upsert(7)
     with refused("INVALID_ARGUMENTS", "txn"):
         orders.upsert(ROW, txn="app")  # type: ignore[arg-type]
     with refused("INVALID_ARGUMENTS", "('', 1)"):
