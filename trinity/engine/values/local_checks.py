@@ -111,7 +111,10 @@ def _shown(value: Any) -> str:
 
 def constant_of(column: Column) -> Compiled | NotLocal:
     """Return the constant of a column's DEFAULT, where it has the column's own type in every zone."""
-    found = compile_expression(column.default or "NULL", Scope(()), no_zone)
+    try:
+        found = compile_expression(column.default or "NULL", Scope(()), no_zone)
+    except TrinityError as error:  # as for a name: Spark says that it is no constant
+        return NotLocal(error.message)
     if isinstance(found, Compiled) and found.type != parse_type(column.type):
         return NotLocal(f"DEFAULT {column.default} of column '{column.name}' is of type {found.type}")
     return found

@@ -115,7 +115,8 @@ class _Tables:
         splits = self._pinned(reference)
         wanted = [c for c in splits.definition.visible if names is None or c.name.lower() in names]
         columns = wanted or list(splits.definition.visible)[:1]
-        plan = plan_read(splits, timezone=lambda: self.session.timezone)
+        where = _bare(condition, node) if condition is not None else None
+        plan = plan_read(splits, where, timezone=lambda: self.session.timezone)
         if plan.not_local is not None:
             raise Refused(plan.not_local.reason)
         self.plans.append(plan)
@@ -132,6 +133,17 @@ class _Tables:
                 handle = reference.table.handle.pinned(found.version, found.definition.id)
                 self.newest[at[0]] = Read(handle, found)
         return self.splits[at]
+
+
+def _bare(condition: exp.Expr, table: exp.Table) -> str | None:
+    """Return a condition on one table under bare names; None where it names something else."""
+    names = ("", (table.alias or table.name).lower())
+    found = condition.copy()
+    for column in found.find_all(exp.Column):
+        if len(column.parts) > 2 or column.text("table").lower() not in names:
+            return None
+        column.set("table", None)
+    return found.sql(dialect="spark")
 
 
 def _rows(plan: ReadPlan, columns: Sequence[Column]) -> Pages:

@@ -28,7 +28,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["change_feed"]
+__all__ = ["change_feed", "feed_of"]
 
 _FEW: Final = 64
 """The number of commits whose times still fit into an expression."""
@@ -41,13 +41,20 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
         TrinityError: see :func:`~trinity.engine.feed.interval.interval` and :func:`~trinity.engine.feed.steps.steps`;
             DUPLICATE_COLUMN_NAME where a column of the table has the name of one of these three.
     """
+    part = interval(target, target.connector.metadata.history(target.handle), start, end)
+    last = part.entries[-1] if part.entries else part.before
+    return feed_of(target, part, target.splits(last.version if last else None).definition, form)
+
+
+def feed_of(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
+    """Return the rows of the feed of some commits, under the definition of their last version.
+
+    Raises as :func:`change_feed`.
+    """
     from trinity.calls.spark import spark_errors
 
     spark = target.session.spark
     with pinned(spark), spark_errors():
-        part = interval(target, target.connector.metadata.history(target.handle), start, end)
-        last = part.entries[-1] if part.entries else part.before
-        definition = target.splits(last.version if last else None).definition
         check_names(target, definition)
         rows = _timed(spark, _rows(target, part, definition, form), part.entries)
         shown = rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
