@@ -279,3 +279,15 @@ def test_m7_a_row_that_leaves_its_key_stays_away_though_a_late_one_comes(
     for _ in range(2):
         assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == expected
         table.compact(full=True)
+
+
+def test_m9_a_late_update_by_merge_leaves_the_row_as_it_was(local: Session, local_fmt: str) -> None:
+    columns = [Column("id", "int"), Column("ts", "bigint"), Column("v", "string")]
+    table = local.create_table(
+        f"{local_fmt}.default.t", columns, primary_key=["id"], properties={"watermark-key": "ts"}
+    )
+    table.upsert([{"id": 1, "ts": 5, "v": "old"}, {"id": 2, "ts": 5, "v": "old"}])
+    source = [{"id": 1, "ts": 4, "v": "late"}, {"id": 2, "ts": 6, "v": "new"}]
+    merge = table.merge(source, "t.id = s.id").when_matched_update({"ts": "s.ts", "v": "concat(s.v, '')"})
+    assert merge.execute().updated == 2
+    assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == {1: "old", 2: "new"}

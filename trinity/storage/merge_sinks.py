@@ -42,6 +42,7 @@ _ALLOWED: Final = {
     ),
     RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS: frozenset({Operation.INSERT, Operation.DELETE, Operation.UPDATE}),
 }
+_IN_PLACE: Final = "in place"
 _DELETES: Final = (Operation.DELETE, Operation.UPDATE_DELETE)
 
 
@@ -176,7 +177,8 @@ class VersionMergeSink(_ParquetMergeSink):
 
     The row id has key and ordering columns, and the other columns of deleted rows. All changes of a key reach one sink.
     For a key that is both deleted and inserted it writes only the insert (M7), so that an update that keeps the key
-    writes no tombstone; but where the insert is late, the tombstone, too, since the row before it would win else.
+    writes no tombstone; but where an insert of another row is late, the tombstone, too: else the row before it would
+    come back.
     """
 
     _filling_replaces = True
@@ -203,7 +205,20 @@ class VersionMergeSink(_ParquetMergeSink):
 
     def _insert(self, page: pa.RecordBatch) -> None:
         super()._insert(page)
-        self._filled.append(self._identities([page.column(i) for i in (*self._key, *self._ordering)]))
+        rows = self._identities([page.column(i) for i in (*self._key, *self._ordering)])
+        self._filled.append(rows.append_column(_IN_PLACE, self._in_place(page)))
+
+    def _in_place(self, page: pa.RecordBatch) -> pa.Array:
+        """Return True for each update that keeps its key: where it is late, the row stays as it was (M9)."""
+        operation, row_ids = page.column(len(self._storage)), page.column(len(self._storage) + 2)
+        same = pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type))
+        for place in self._key:
+            new, old = page.column(place), self._old(row_ids, place)
+            alike = pc.fill_null(pc.equal(new, old), False)
+            if pa.types.is_floating(new.type):
+                alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(new), pc.is_nan(old)), False))
+            same = pc.and_(same, alike)
+        return same
 
     def _delete(self, row_ids: pa.StructArray) -> None:
         self._vacated.append(row_ids)
@@ -225,6 +240,7 @@ class VersionMergeSink(_ParquetMergeSink):
         for name in reversed(ordering):
             mine, its = _freshness(pairs.column(name), pairs.column(f"{name} new"), descending=self._spec.descending)
             late = (mine > its) | ((mine == its) & late)
+        late &= ~pairs.column(_IN_PLACE).to_numpy()
         replaced = np.zeros(len(old), bool)
         replaced[pairs.column("row").to_numpy()[~late]] = True
         return replaced
