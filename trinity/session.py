@@ -301,17 +301,21 @@ class Session:
             if error.code != "SCHEMA_NOT_FOUND" or not if_exists:
                 raise
 
-    def _place(self, schema: str | None) -> TableName:
-        """Return a name within a schema, by default the current one.
+    def schema_name(self, parts: Sequence[str]) -> tuple[str, str]:
+        """Return catalog and schema, in lower case, for one or two parts; one is a schema of the current catalog.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for more than two parts, or one that is no name (N1); CATALOG_NOT_FOUND.
+            TrinityError: INVALID_ARGUMENTS for more parts, or one that is no name (N1); CATALOG_NOT_FOUND.
         """
-        parts = [self.current_schema] if schema is None else split_name(schema)
-        if len(parts) > 2:
-            raise TrinityError("INVALID_ARGUMENTS", f"'{schema}' is no schema name: write catalog.schema.")
-        checked_name(parts[-1].lower(), "Schema")
-        return self.table_name([*parts, "_"])
+        if not 1 <= len(parts) <= 2:
+            raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(parts)}' is no schema name: write catalog.schema.")
+        catalog = parts[0].lower() if len(parts) == 2 else self.current_catalog
+        self.connector(catalog)
+        return catalog, checked_name(parts[-1].lower(), "Schema")
+
+    def _place(self, schema: str | None) -> TableName:
+        """Return a name within a schema, by default the current one. Raises as :meth:`schema_name`."""
+        return TableName(*self.schema_name([self.current_schema] if schema is None else split_name(schema)), "_")
 
     def list_tables(self, catalog: str, schema: str) -> list[str]:
         """Return the names of a schema's tables, registered ones too, sorted. Raises SCHEMA_NOT_FOUND."""

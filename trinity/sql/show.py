@@ -13,7 +13,7 @@ from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
-from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name, schema_name
+from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
@@ -98,7 +98,7 @@ def _schemas(session: Session, arguments: _Arguments) -> Rows:
 
 def _tables(session: Session, arguments: _Arguments) -> Rows:
     given = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog, session.current_schema]
-    catalog, schema = schema_name(session, given)
+    catalog, schema = session.schema_name(given)
     metadata = session.catalogs[catalog].metadata
     if schema not in metadata.list_schemas():
         raise session.table_missing(session.table_name([catalog, schema, "_"]))

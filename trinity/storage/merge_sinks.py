@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
+from trinity.merge.arrow.order import order_codes
 from trinity.merge.carried import carried_columns, carried_marks
 from trinity.merge.parse import merge_spec
 from trinity.merge.tombstone import tombstone_marks
@@ -211,14 +212,13 @@ class VersionMergeSink(_ParquetMergeSink):
     def _in_place(self, page: pa.RecordBatch) -> pa.Array:
         """Return True for each update that keeps its key: where it is late, the row stays as it was (M9)."""
         operation, row_ids = page.column(len(self._storage)), page.column(len(self._storage) + 2)
-        same = pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type))
+        same = pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type)).to_numpy(
+            zero_copy_only=False
+        )
         for place in self._key:
-            new, old = page.column(place), self._old(row_ids, place)
-            alike = pc.fill_null(pc.equal(new, old), False)
-            if pa.types.is_floating(new.type):
-                alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(new), pc.is_nan(old)), False))
-            same = pc.and_(same, alike)
-        return same
+            new, old = _codes(pa.chunked_array([page.column(place)]), pa.chunked_array([self._old(row_ids, place)]))
+            same = same & (new == old)
+        return pa.array(same)
 
     def _delete(self, row_ids: pa.StructArray) -> None:
         self._vacated.append(row_ids)
@@ -238,7 +238,9 @@ class VersionMergeSink(_ParquetMergeSink):
         pairs = old.append_column("row", places).join(new, names, join_type="inner", right_suffix=" new")
         late = np.zeros(len(pairs), bool)
         for name in reversed(ordering):
-            mine, its = _freshness(pairs.column(name), pairs.column(f"{name} new"), descending=self._spec.descending)
+            mine, its = _codes(pairs.column(name), pairs.column(f"{name} new"))
+            if self._spec.descending:  # the number of NULL, which loses all the same, is its own negative
+                mine, its = -mine, -its
             late = (mine > its) | ((mine == its) & late)
         late &= ~pairs.column(_IN_PLACE).to_numpy()
         replaced = np.zeros(len(old), bool)
@@ -314,16 +316,7 @@ class ColumnMergeSink(VersionMergeSink):
         return self._data(columns)
 
 
-def _freshness(one: pa.ChunkedArray, other: pa.ChunkedArray, *, descending: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers that compare as the values of two ordering columns do: NULL is the least fresh, NaN the largest.
-
-    Args:
-        one: a column.
-        other: a column of the same type and length.
-        descending: True where the smallest value is the freshest.
-    """
-    both = pa.chunked_array([*one.chunks, *other.chunks], one.type)
-    ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense")  # values, NaN, NULL
-    found = ranks.to_numpy(zero_copy_only=False).astype(np.int64) * (-1 if descending else 1)
-    found[both.is_null().to_numpy()] = np.iinfo(np.int64).min
-    return found[: len(one)], found[len(one) :]
+def _codes(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers that compare as the values of two columns of one type do (K2, K3)."""
+    codes = order_codes(pa.chunked_array([*one.chunks, *other.chunks], one.type).combine_chunks())
+    return codes[: len(one)], codes[len(one) :]

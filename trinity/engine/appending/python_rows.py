@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trinity.engine.writing.parts import with_leaves
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.spi import TableDefinition, type_text
@@ -85,7 +86,7 @@ def _for_times(values: list[Any], kind: pa.DataType) -> pa.DataType:
     zoned = {time.tzinfo is not None for time in _datetimes(values)}
     if len(zoned) > 1:
         raise ValueError("datetimes with and without a zone")
-    return _without_zone(kind) if zoned == {False} else kind
+    return with_leaves(kind, _without_zone) if zoned == {False} else kind
 
 
 def _datetimes(value: Any) -> Iterator[dt.datetime]:
@@ -100,15 +101,7 @@ def _datetimes(value: Any) -> Iterator[dt.datetime]:
 
 
 def _without_zone(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit)
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_zone(kind.value_type)))
-    if pa.types.is_map(kind):
-        return pa.map_(_without_zone(kind.key_type), kind.item_field.with_type(_without_zone(kind.item_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_without_zone(f.type)) for f in kind])
-    return kind
+    return pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
 
 
 def _first_wrong(values: list[Any], kind: pa.DataType | None) -> str:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from trinity.calls import translated
 from trinity.calls.spark import spark_errors
 from trinity.engine.executes import executed
-from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
@@ -56,9 +55,16 @@ def _schema(columns: Sequence[Column]) -> pa.Schema:
 def counted_rows(session: Host, splits: SplitSource) -> int:
     """Return the number of merged rows of a version; only keys and ordering columns are read for it, if anything."""
     plan = plan_read(splits)
-    found = LocalExecutor().count(plan)
-    if not isinstance(found, NotLocal):
-        return found
+    return executed(
+        session,
+        f"Counting the rows of '{splits.definition.full_name}'",
+        lambda: LocalExecutor().count(plan),
+        lambda: _counted_by_spark(session, plan),
+        arrow=True,
+    )
+
+
+def _counted_by_spark(session: Host, plan: ReadPlan) -> int:
     from trinity.engine.reading.merged_read import planned_read
 
     with spark_errors():

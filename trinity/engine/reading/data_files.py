@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
+from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.errors import TrinityError
 from trinity.spi import DataFile
 from trinity.storage import ObjectStore, stored_pages, system_trouble
 
-__all__ = ["check_not_missing", "missing_file", "read_columns", "reporting_unreadable_file"]
+__all__ = ["check_not_missing", "located_pages", "missing_file", "read_columns", "reporting_unreadable_file"]
 
 _ROWS: Final = 1 << 20
 """Rows that are read at once of few columns: in small pieces it takes half as long again, to put them together."""
@@ -23,6 +25,23 @@ def read_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Tabl
     wanted = pa.schema([storage.field(name) for name in names])
     with reporting_unreadable_file(path):
         return pa.Table.from_batches(stored_pages(path, wanted, _ROWS), wanted).combine_chunks()
+
+
+def located_pages(file: DataFile, storage: pa.Schema) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+    """Yield the rows of a file that are not deleted by position, with their places in it.
+
+    Raises:
+        TrinityError: BAD_DATA naming the file, where it cannot be read.
+    """
+    left, first = rows_left(file, NOTHING_HIDDEN), 0
+    with reporting_unreadable_file(file.path):
+        for page in stored_pages(file.path, storage):
+            places = np.arange(first, first + page.num_rows)
+            first += page.num_rows
+            if left is not None:
+                shown = left[places]
+                page, places = page.filter(pa.array(shown)), places[shown]
+            yield page, places
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["part_of", "with_parts"]
+__all__ = ["part_of", "with_leaves", "with_parts"]
 
 
 def part_of(values: pa.Array, name: str) -> pa.Array:
@@ -43,3 +43,16 @@ def with_parts(values: pa.Array, kind: pa.DataType, change: Callable[[int, pa.Ar
         keys, items = change(0, values.keys), change(1, values.items)
         return pa.MapArray.from_arrays(values.offsets, keys, items, type=kind, mask=missing)
     return pa.ListArray.from_arrays(values.offsets, change(0, values.values), type=kind, mask=missing)
+
+
+def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type in which the types that have no parts are changed, at any depth."""
+
+    def within(field: pa.Field) -> pa.Field:
+        return field.with_type(with_leaves(field.type, change))
+
+    if pa.types.is_list(kind):
+        return pa.list_(within(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(with_leaves(kind.key_type, change), within(kind.item_field))
+    return pa.struct(list(map(within, kind))) if pa.types.is_struct(kind) else change(kind)

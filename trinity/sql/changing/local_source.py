@@ -9,12 +9,10 @@ from sqlglot import exp
 from trinity.engine.expressions import Refused
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.types import spark_type
-from trinity.errors import TrinityError
 from trinity.sql.changing.scope import Known, Relation, Side
-from trinity.sql.changing.source import UNNAMED, Source, joined_nodes, names_of
+from trinity.sql.changing.source import Source, alias_of, check_aliases, joined_nodes, names_of
 from trinity.sql.local.insert import reader_as
 from trinity.sql.local.run import local_rows
-from trinity.sql.queries.references import find_references
 from trinity.syntax.parse import Statement
 from trinity.syntax.quoting import quoted
 
@@ -37,24 +35,23 @@ def read_local_source(session: Session, statement: Statement, target_alias: str)
         TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
         Refused: where only Spark runs it.
     """
+    statement = statement.to_spark()
     assert isinstance(statement.tree, exp.Select)
     nodes = joined_nodes(statement.tree)
     if len(nodes) > 1:
         raise Refused("only Spark joins the tables of a source")
-    alias = nodes[0].alias_or_name
-    if nodes[0].alias and alias.lower() == target_alias.lower():
-        raise TrinityError("INVALID_ARGUMENTS", f"'{alias}' names target and source; give one another alias.")
+    check_aliases(nodes, target_alias)
     found = local_rows(session, statement)
     if isinstance(found, NotLocal):
         raise Refused(found.reason)
     if len({name.lower() for name in found.names}) < len(found.names):
         raise Refused("its source has a column name twice")
-    alias = alias if alias and alias.lower() != target_alias.lower() else UNNAMED
+    alias = alias_of(nodes[0], target_alias)
     columns = {
         column.name.lower(): Known(f"{quoted(alias)}.{quoted(column.name)}", spark_type(str(column.type)))
         for column in found.relation.columns
     }
-    full = {id(r.node): r.full for r in find_references(session, statement)}
+    full = {id(r.node): r.full for r in found.references}
     side = Side("source", alias, (Relation(names_of(nodes[0], full), columns),), columns)
     rows = reader_as(found.relation, found.names).read_all()
     return Source(rows, side), [read.handle for read in found.reads]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trinity.session import Session
 
-__all__ = ["UNNAMED", "Source", "joined_nodes", "names_of", "read_source"]
+__all__ = ["Source", "alias_of", "check_aliases", "joined_nodes", "names_of", "read_source"]
 
 UNNAMED: Final = "_trinity_source"
 
@@ -51,18 +51,28 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
     text = apply_edits(statement.text, reads.edits(statement, references))
     assert isinstance(statement.tree, exp.Select)
     nodes = joined_nodes(statement.tree)
-    for node in nodes:
-        if node.alias and node.alias.lower() == target_alias.lower():
-            raise TrinityError("INVALID_ARGUMENTS", f"'{node.alias}' names target and source; give one another alias.")
+    check_aliases(nodes, target_alias)
     full = {id(r.node): r.full for r in references}
     names = [names_of(node, full) for node in nodes]
     if len(nodes) > 1:
         return _joined(reads.session, text, [n.alias_or_name for n in nodes], names)
     rows = run_text(reads.session, text)
-    name = nodes[0].alias_or_name
-    alias = name if name and name.lower() != target_alias.lower() else UNNAMED
+    alias = alias_of(nodes[0], target_alias)
     columns = _columns(rows, alias)
     return Source(rows, Side("source", alias, (Relation(names[0], columns),), columns))
+
+
+def check_aliases(nodes: Sequence[exp.Expr], target_alias: str) -> None:
+    """Refuse a source whose alias is the target's. Raises INVALID_ARGUMENTS."""
+    for node in nodes:
+        if node.alias and node.alias.lower() == target_alias.lower():
+            raise TrinityError("INVALID_ARGUMENTS", f"'{node.alias}' names target and source; give one another alias.")
+
+
+def alias_of(node: exp.Expr, target_alias: str) -> str:
+    """Return the alias of a source of one table for the engine, which differs from the target's."""
+    name = node.alias_or_name
+    return name if name and name.lower() != target_alias.lower() else UNNAMED
 
 
 def joined_nodes(select: exp.Select) -> list[exp.Expr]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.names import catalog_name, read_name, schema_name, target_name
+from trinity.sql.parsing.names import catalog_name, read_name, target_name
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.results import Rows, nothing
 from trinity.syntax.parse import Statement
@@ -51,7 +51,7 @@ def use(session: Session, statement: Statement) -> Rows:
     if kind == "CATALOG" or is_catalog:
         session.use(catalog_name(given), "default")
     else:
-        session.use(*schema_name(session, given))
+        session.use(*session.schema_name(given))
     return nothing()
 
 

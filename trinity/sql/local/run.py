@@ -61,11 +61,13 @@ class LocalRows:
 
     Attributes:
         relation: the rows.
+        references: Trinity's tables that it names.
         reads: Trinity's tables that it reads at their newest version.
         plans: the plans of its reads.
     """
 
     relation: Relation
+    references: Sequence[Reference]
     reads: tuple[Read, ...]
     plans: tuple[ReadPlan, ...]
 
@@ -82,7 +84,8 @@ def local_rows(session: Session, statement: Statement) -> LocalRows | NotLocal:
     if not isinstance(statement.tree, exp.Query | exp.Values):
         return NotLocal(f"only Spark runs {' '.join(statement.words(1))}")
     statement = statement.to_spark()
-    tables = _Tables(session, find_references(session, statement))
+    references = find_references(session, statement)
+    tables = _Tables(session, references)
     try:
         found = compile_query(statement.tree, tables.scan, lambda: session.timezone)
     except Refused as refused:
@@ -92,7 +95,7 @@ def local_rows(session: Session, statement: Statement) -> LocalRows | NotLocal:
             raise
         return NotLocal(f"it says what is wrong: {error.message}")
     reason = left_to_spark(session, size_of(f for splits in tables.splits.values() for f in splits.files))
-    return reason or LocalRows(found, tuple(tables.newest.values()), tuple(tables.plans))
+    return reason or LocalRows(found, references, tuple(tables.newest.values()), tuple(tables.plans))
 
 
 class _Tables:

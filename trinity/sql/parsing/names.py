@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
-from trinity.names import checked_name
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 __all__ = [
-    "catalog_name", "existing_table", "parts", "quoted_name", "read_name", "schema_name", "target_name",
+    "catalog_name", "existing_table", "parts", "quoted_name", "read_name", "target_name",
 ]  # fmt: skip
 
 
@@ -74,19 +73,6 @@ def catalog_name(given: list[str]) -> str:
     if len(given) != 1:
         raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no catalog name: it has several parts.")
     return given[0].lower()
-
-
-def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
-    """Return (catalog, schema) in lower case for ``schema`` or ``catalog.schema``.
-
-    Raises:
-        TrinityError: INVALID_ARGUMENTS for more parts, or an invalid name (N1); CATALOG_NOT_FOUND.
-    """
-    if not 1 <= len(given) <= 2:
-        raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no schema name: write catalog.schema.")
-    catalog = given[0].lower() if len(given) == 2 else session.current_catalog
-    session.connector(catalog)
-    return catalog, checked_name(given[-1].lower(), "Schema")
 
 
 def quoted_name(name: str) -> str:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from trinity.engine.changing.local.compiled import target_field
 from trinity.engine.changing.local.plan import FILE_FIELD, PLACE_FIELD
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
-from trinity.engine.reading.data_files import reporting_unreadable_file
+from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
 from trinity.engine.reading.plan import plan_read
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
-from trinity.storage import Location, stored_pages
+from trinity.storage import Location
 
 __all__ = ["keyed_rows", "located_rows", "target_schema", "why_not_read"]
 
@@ -58,16 +56,10 @@ def located_rows(splits: SplitSource, files: Iterable[DataFile], columns: Sequen
     stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
     wanted = pa.schema([stored[c] for c in columns] or [splits.storage.field(0)])
     for file in files:
-        left, first = rows_left(file, NOTHING_HIDDEN), 0
         uri = Location.of(file.path).uri
-        with reporting_unreadable_file(file.path):
-            for page in stored_pages(file.path, wanted):
-                end = first + page.num_rows
-                shown = to_user_columns(page.select(range(len(columns))), columns).columns
-                place = [pa.repeat(uri, page.num_rows), pa.array(np.arange(first, end))]
-                rows = pa.RecordBatch.from_arrays([*shown, *place], schema=schema)
-                yield rows if left is None else rows.filter(pa.array(left[first:end]))
-                first = end
+        for page, places in located_pages(file, wanted):
+            shown = to_user_columns(page.select(range(len(columns))), columns).columns
+            yield pa.RecordBatch.from_arrays([*shown, pa.repeat(uri, len(places)), pa.array(places)], schema=schema)
 
 
 def keyed_rows(

@@ -27,6 +27,7 @@ from trinity.engine.changing.guard import MergeGuard
 from trinity.engine.changing.processors import OPERATION, RowChangeProcessor
 from trinity.engine.changing.spark.plan import MERGE_ROW
 from trinity.engine.writing.ingest import PageConformer
+from trinity.engine.writing.parts import with_leaves
 from trinity.engine.writing.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
@@ -101,15 +102,7 @@ class _UpsertTask:
 
 def _for_spark(kind: pa.DataType) -> pa.DataType:
     """Return the type in which Spark takes a column from Python: TIME in nanoseconds, though it has microseconds."""
-    if pa.types.is_time(kind):
-        return pa.time64("ns")
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_for_spark(kind.value_type)))
-    if pa.types.is_map(kind):
-        return pa.map_(_for_spark(kind.key_type), kind.item_field.with_type(_for_spark(kind.item_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_for_spark(f.type)) for f in kind])
-    return kind
+    return with_leaves(kind, lambda leaf: pa.time64("ns") if pa.types.is_time(leaf) else leaf)
 
 
 def write_changes(

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
-from trinity.engine.reading.data_files import reporting_unreadable_file
+from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
@@ -25,7 +24,6 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, DataFile, arrival_order
-from trinity.storage import stored_pages
 
 __all__ = ["FoldedKeys", "folded_rows", "live_pages"]
 
@@ -116,10 +114,5 @@ def _folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
 
 
 def live_pages(file: DataFile, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that are not deleted by position. Raises BAD_DATA naming it where it cannot be read."""
-    left, first = rows_left(file, NOTHING_HIDDEN), 0
-    with reporting_unreadable_file(file.path):
-        for page in stored_pages(file.path, storage):
-            end = first + page.num_rows
-            yield page if left is None else page.filter(pa.array(left[first:end]))
-            first = end
+    """Yield the rows of a file that are not deleted by position. Raises as :func:`located_pages`."""
+    return (page for page, _ in located_pages(file, storage))
