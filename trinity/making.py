@@ -12,7 +12,7 @@ from trinity.storage import not_ours, table_taken
 if TYPE_CHECKING:
     from trinity.engine.target import Target
 
-__all__ = ["made_alone", "made_or_found", "owned"]
+__all__ = ["filled", "made_alone", "made_or_found", "owned"]
 
 _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")
@@ -59,6 +59,24 @@ def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
         made.connector.metadata.drop_table(made.handle)
         raise table_taken(str(made.name))
     return made
+
+
+def filled(made: _Made, fill: Callable[[_Made], _T]) -> _T:
+    """Put the first rows into a new table. Where that fails the table is dropped, unless they may be in it.
+
+    Args:
+        made: the table.
+        fill: writes the rows.
+
+    Raises:
+        TrinityError: as ``fill``.
+    """
+    try:
+        return fill(made)
+    except BaseException as error:
+        if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):
+            made.connector.metadata.drop_table(made.handle)
+        raise
 
 
 def owned(find: Callable[[], Target], what: str) -> Target:

@@ -356,7 +356,7 @@ class Session:
     def create_table(
         self,
         name: TableName | str,
-        columns: Columns,
+        columns: Columns | Any,
         *,
         primary_key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
@@ -364,33 +364,42 @@ class Session:
         if_not_exists: bool = False,
         checks: Mapping[str, str] | None = None,
     ) -> Table:
-        """Create an empty table, after checking its keys and options (K1, U3, V1).
+        """Create a table, empty or of rows, after checking its keys and options (K1, U3, V1).
+
+        Where the rows are refused there is no table afterwards.
 
         Args:
             name: full or relative name.
-            columns: its columns in order; or an Arrow or Spark schema, whose NOT NULL is kept.
+            columns: its columns in order; or an Arrow or Spark schema, whose NOT NULL is kept; or rows: data as in
+                :meth:`Table.upsert`, but for a single dict. The table then has their columns, all nullable but the key.
             primary_key: key columns; empty for a plain table.
             partition_by: partition columns; on Iceberg also transforms, such as ``days(ts)`` or ``bucket(8, id)``.
             properties: table properties, in any spelling of docs/upsert.md and docs/merge-engines.md.
-            if_not_exists: True to return the existing table, if there is one.
+            if_not_exists: True to return the existing table as it is, if there is one.
             checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
-                INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR.
+                INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR; for rows also those of
+                :meth:`Table.upsert`.
         """
-        from trinity.making import made_alone, made_or_found
+        from trinity.engine.appending.append import append_rows
+        from trinity.engine.appending.first_rows import columns_of_rows, first_rows
+        from trinity.making import filled, made_alone, made_or_found
         from trinity.table import Table
 
-        full = self._full(name)
+        full, rows = self._full(name), first_rows(columns)
 
         def make() -> Table:
             connector, prefixes = self.connector(full.catalog), self._catalogs.property_prefixes(full.catalog)
-            given, options = columns_of(columns), properties or {}
+            given, options = columns_of(columns) if rows is None else columns_of_rows(rows), properties or {}
             definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
             check_types(definition, self)
             made = Table(self, full, connector.metadata.create_table(definition), connector)
-            return made_alone(made, lambda: self.external.format_name(full))
+            made = made_alone(made, lambda: self.external.format_name(full))
+            if rows is not None:
+                filled(made, lambda table: append_rows(table, rows))
+            return made
 
         found = self._named(full)
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)

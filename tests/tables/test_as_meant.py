@@ -148,6 +148,25 @@ def test_a_table_of_a_schema_of_sparks() -> None:
     ]
 
 
+def test_a_table_is_made_of_a_data_frame(session: Session, tiered_fmt: str) -> None:
+    frame = session.spark.sql("SELECT id, if(id = 1, NULL, 'b') AS state FROM range(3)")
+    table = session.create_table(f"{tiered_fmt}.default.made", frame, primary_key=["id"])
+    assert [(c.name, c.type, c.nullable) for c in table.definition.visible] == [
+        ("id", "bigint", False),
+        ("state", "string", True),
+    ]
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: int(row["id"])) == [
+        {"id": 0, "state": "b"},
+        {"id": 1, "state": None},
+        {"id": 2, "state": "b"},
+    ]
+    with refused("CONSTRAINT_VIOLATION", "state"):
+        session.create_table(f"{tiered_fmt}.default.other", frame, primary_key=["state"])
+    assert not session.table_exists(f"{tiered_fmt}.default.other")
+    fields = frame.schema.fields
+    assert session.create_table(f"{tiered_fmt}.default.other", fields).to_arrow().num_rows == 0
+
+
 # -- data -----------------------------------------------------------------------------------------------
 
 CATEGORIES = pl.DataFrame({"k": [1, 5], "v": pl.Series(["a", "b"], dtype=pl.Categorical)})
@@ -169,8 +188,8 @@ def test_merge_takes_what_upsert_takes(session: Session) -> None:
         done = merge.when_not_matched_insert_all().execute()
         assert (done.updated, done.inserted) == ((0, 2), (2, 0), (2, 0), (1, 1))[number]
     assert sorted(map(tuple, table.to_df().collect())) == [(1, "aaaa"), (2, "bbb"), (5, "b")]
-    with refused("INVALID_ARGUMENTS", "list", "__arrow_c_stream__"):
-        table.merge([{"k": 1}], "t.k = s.k")
+    with refused("INVALID_ARGUMENTS", "int", "__arrow_c_stream__"):
+        table.merge(1, "t.k = s.k")
 
 
 # -- names ----------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ def columns_of(given: Columns, *, collated: bool = False) -> list[Column]:
     Raises:
         TrinityError: TYPE_MISMATCH for a type without a counterpart in a table, NOT_SUPPORTED for a collation.
     """
-    if isinstance(given, pa.Schema):
-        return [_of_arrow(field) for field in given]
+    if hasattr(given, "__arrow_c_schema__"):  # that of pyarrow, of Polars, ...
+        return [_of_arrow(field) for field in pa.schema(given)]
     return [column if isinstance(column, Column) else _of_spark(column, collated) for column in given]
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
-from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows
+from trinity.engine.appending.first_rows import columns_of_rows
 from trinity.engine.executes import executed
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
-from trinity.spi import Column
+from trinity.making import filled
 from trinity.sql.defining.external import register
 from trinity.sql.local.insert import as_named
 from trinity.sql.local.run import local_query
@@ -168,7 +168,7 @@ def _create_as(
 
     found = executed(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
     rows = _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
-    columns = [Column(c.name, c.type) for c in columns_of(rows.schema)]
+    columns = columns_of_rows(rows)
     try:
         table = session.create_table(
             name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
@@ -177,13 +177,7 @@ def _create_as(
         if exists and error.code == "TABLE_ALREADY_EXISTS":  # another process has created it meanwhile
             return counts()
         raise
-    try:
-        written = _write(table, rows) if options.with_data else 0
-    except BaseException as error:
-        if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):  # its rows may be there
-            session.drop_table(name)
-        raise
-    return counts(inserted=written)
+    return counts(inserted=filled(table, lambda made: _write(made, rows)) if options.with_data else 0)
 
 
 def _write(table: Table, rows: Any) -> int:
