@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import trinity
 from trinity import Session
 from trinity.errors import TrinityError
 from trinity.memory import MemoryMetadata
+from trinity.spi import MergeTableHandle
 
 SEED_003 = """
 MERGE INTO accounts t USING monthly_accounts_update s
@@ -331,9 +333,14 @@ def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
 @pytest.mark.parametrize("key", [pytest.param("", marks=pytest.mark.full), ", PRIMARY KEY (id)"])
 def test_an_adapter_that_asks_for_no_layout(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """As the SPI has it by default: inserted rows go anywhere, changed ones by their whole row id."""
-    monkeypatch.setattr(MemoryMetadata, "insert_layout", lambda *_: ())
-    if key:  # a file that is rewritten must reach one sink
-        monkeypatch.setattr(MemoryMetadata, "update_layout", lambda *_: ())
+    begin = MemoryMetadata.begin_merge
+
+    def without_layout(*given: Any) -> MergeTableHandle:
+        merge = begin(*given)
+        changed = () if key else merge.update_layout  # a file that is rewritten must reach one sink
+        return replace(merge, insert_layout=(), update_layout=changed)
+
+    monkeypatch.setattr(MemoryMetadata, "begin_merge", without_layout)
     catalogs = {"memory": {"connector": "memory"}}
     with trinity.connect(spark=spark, catalogs=catalogs, catalog="memory") as session:
         session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT{key})")

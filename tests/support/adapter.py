@@ -77,7 +77,7 @@ def prepare_merge(lake: Connector, table: TableHandle, row: int) -> Callable[[],
     """A row change that has read the table and written a row; the call commits it."""
     merge = lake.metadata.begin_merge(table, {})
     fragments = write(lake, merge.insert.target, [{"id": row}], SinkId())
-    return lambda: lake.metadata.finish_merge(merge, [], fragments)
+    return lambda: lake.metadata.finish_merge(merge, fragments)
 
 
 def compact(

@@ -58,13 +58,9 @@ class _Metadata(SingleTable):
         return self._inner.recorded_txn(table, application)
 
     def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
+        self, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
-        return self._inner.finish_merge(merge, sources, fragments, txn)
+        return self._inner.finish_merge(merge, fragments, txn)
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         return self._inner.begin_rewrite(table, replaced)

@@ -212,8 +212,15 @@ class MergeTableHandle:
     Attributes:
         table: the handle passed to ``begin_merge``, pinned.
         insert: the handle under which the sinks' new rows are written.
+        row_id: name of the merge page's last column, the row id: a STRUCT. For a plain table it is (``file`` STRING,
+            ``pos`` BIGINT): the file's path and the row's position in it. For a keyed table it has all stored columns
+            under their names; those that are neither key nor ordering columns are NULL, except in rows that leave a
+            tombstone (U5).
         update_case_columns: case number -> columns that this UPDATE case changes (S5).
         paradigm: how the sinks receive a changed row.
+        insert_layout: columns by whose hash inserted rows go to sinks; empty for none.
+        update_layout: fields of the row id by whose hash changed rows go to sinks; empty for the whole row id. All
+            changes of a file that is rewritten must reach one sink: ``("file",)``.
         scope: what the statement read; set by the engine before ``finish_merge``.
         deletes: path -> rows deleted by position, for the files that have such rows; set by the engine before the sinks
             are made.
@@ -221,8 +228,11 @@ class MergeTableHandle:
 
     table: TableHandle
     insert: InsertTableHandle
+    row_id: str
     update_case_columns: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+    insert_layout: tuple[str, ...] = ()
+    update_layout: tuple[str, ...] = ()
     scope: ReadScope = field(default_factory=ReadScope)
     deletes: Mapping[str, Deletes] = field(default_factory=dict)
 

@@ -20,7 +20,6 @@ from trinity.spi.handles import (
     VacuumResult,
 )
 from trinity.spi.schema import TableDefinition
-from trinity.spi.sink import RowChangeParadigm
 
 __all__ = ["ConnectorMetadata", "not_supported"]
 
@@ -276,35 +275,9 @@ class ConnectorMetadata(ABC):
         """
         raise not_supported(table, "going back to a readable version")
 
-    # -- row changes: Trino's contract; the defaults refuse, as Trino's do ------------------------------
+    # -- row changes: after Trino's contract; the defaults refuse, as Trino's do -------------------------
 
-    def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        """Return how this table represents a changed row. Called on the driver when a statement starts."""
-        raise not_supported(table, "modifying table rows")
-
-    def merge_row_id_column(self, table: TableHandle) -> str:
-        """Return the name of the merge page's last column, the row id. Called once per statement.
-
-        The column is a STRUCT. For a plain table it is (``file`` STRING, ``pos`` BIGINT): the file's path and the row's
-        position in it. For a keyed table it has all stored columns under their names; those that are neither key nor
-        ordering columns are NULL, except in rows that leave a tombstone (U5).
-        """
-        raise not_supported(table, "modifying table rows")
-
-    def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
-        """Return the columns by whose hash inserted rows go to sinks; empty for none. Called once per statement."""
-        return ()
-
-    def update_layout(self, table: TableHandle) -> tuple[str, ...]:
-        """Return the fields of the row id by whose hash changed rows go to sinks; empty for the whole row id.
-
-        Called once per statement. All changes of a file that is rewritten must reach one sink: ``("file",)``.
-        """
-        return ()
-
-    def begin_merge(
-        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
-    ) -> MergeTableHandle:
+    def begin_merge(self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]) -> MergeTableHandle:
         """Begin a MERGE, UPDATE or DELETE at the version of a pinned table. Commits nothing.
 
         Called when each attempt at a statement begins: after a TRANSACTION_CONFLICT the statement runs again.
@@ -312,22 +285,16 @@ class ConnectorMetadata(ABC):
         Args:
             table: the table, pinned.
             update_case_columns: case number -> columns that the UPDATE case changes (S5); UPDATE cases only.
-            retry: whether sinks may be run more than once for the same rows (S6), as Spark does.
         """
         raise not_supported(table, "modifying table rows")
 
     def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
+        self, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
         """Commit what the merge sinks wrote as one version: files added, files removed. Called once per attempt.
 
         Args:
             merge: the handle of ``begin_merge``, its ``scope`` set.
-            sources: pinned handles of the tables that were read beside the target.
             fragments: those of all sinks, each once: :meth:`DataFile.to_fragment` and
                 :func:`~trinity.spi.files.removal`. Never empty: a statement that changes nothing does not come here
                 (M5); ``finish_insert`` records its ``txn``.

@@ -12,7 +12,7 @@ from trinity.storage.asking import asking_again
 from trinity.storage.azure import AzureOptions
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step
-from trinity.storage.commit_template import Attempt, Change, commit_change, on_newest
+from trinity.storage.commit_template import Attempt, Change, Newest, commit_change, on_newest
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
@@ -118,6 +118,7 @@ __all__ = [
     "any_granted",
     "Location",
     "OWN_ENDING",
+    "Newest",
     "ObjectStore",
     "ParquetPageSink",
     "ParquetSinkProvider",

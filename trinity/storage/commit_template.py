@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from trinity.merge.options import commit_timeout_s
 from trinity.spi import (
@@ -33,7 +33,7 @@ from trinity.storage.position_deletes import DeletesFragment
 from trinity.storage.targets import commit_result
 from trinity.storage.txns import is_recorded
 
-__all__ = ["Attempt", "Change", "commit_change", "on_newest"]
+__all__ = ["Attempt", "Change", "Newest", "commit_change", "on_newest"]
 
 _T = TypeVar("_T")
 
@@ -100,23 +100,36 @@ class Change:
         return tuple(f for f in self.files if f.tier is Tier.SIDECAR)
 
 
-class Attempt(ABC):
-    """One attempt at a commit: the newest version of a table as loaded, and the adapter's steps on it."""
+class Newest(Protocol):
+    """The newest version of a table, as an adapter loads it."""
 
     @property
-    @abstractmethod
     def version(self) -> int:
-        """The number of that version."""
+        """Its number."""
 
     @property
-    @abstractmethod
     def definition(self) -> TableDefinition:
-        """The table's definition at that version."""
+        """The table's definition."""
 
     @property
-    @abstractmethod
     def txns(self) -> Mapping[str, int]:
         """Application -> highest recorded version."""
+
+
+_N = TypeVar("_N", bound=Newest)
+
+
+@dataclass(frozen=True)
+class Attempt(ABC, Generic[_N]):
+    """One attempt at a commit; an adapter adds its steps.
+
+    Attributes:
+        table: the handle, pinned to the table's id.
+        newest: the table's newest version.
+    """
+
+    table: TableHandle
+    newest: _N
 
     @abstractmethod
     def live(self) -> Collection[DataFile]:
@@ -157,15 +170,16 @@ class Attempt(ABC):
         """Do follow-up work that is not part of the commit. Its failures are not reported."""
 
 
-def commit_change(attempt: Attempt, change: Change) -> CommitResult:
+def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     """Check a change against the newest version, and commit it on top.
 
     Raises:
         CommitRaced: another writer was first.
         TrinityError: TRANSACTION_CONFLICT for a conflicting change since the statement began; errors of the steps.
     """
-    if is_recorded(attempt.txns, change.txn):
-        return CommitResult(attempt.version, skipped=True)
+    newest = attempt.newest
+    if is_recorded(newest.txns, change.txn):
+        return CommitResult(newest.version, skipped=True)
     counted = change.files
     if change.operation == "truncate":
         counted = tuple(attempt.live())
@@ -174,9 +188,9 @@ def commit_change(attempt: Attempt, change: Change) -> CommitResult:
     attempt.check_table(change)
     nothing = not (counted or change.txn)
     if nothing and (change.operation == "append" or (change.operation == "truncate" and not attempt.has_sidecar())):
-        return CommitResult(attempt.version)
+        return CommitResult(newest.version)
     if change.insert is not None:
-        change.insert.check_demands(attempt.definition)
+        change.insert.check_demands(newest.definition)
     if change.merge is not None:
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:

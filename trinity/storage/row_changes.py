@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
@@ -44,11 +44,7 @@ class RowChanges(ConnectorMetadata):
         return self.commit(Change.of_insert(insert, fragments, txn))
 
     def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
+        self, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
         return self.commit(Change.of_merge(merge, fragments, txn))
 
@@ -82,46 +78,21 @@ class RowChanges(ConnectorMetadata):
         """Return whether what is left of an unreadable table proves that Trinity made it."""
         return False
 
-    def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        return _paradigm(self.get_table_definition(table))
-
-    def merge_row_id_column(self, table: TableHandle) -> str:
-        return ROW_ID
-
-    def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
-        definition = self._as_begun(table)
-        return definition.primary_key or definition.partition_columns
-
-    def update_layout(self, table: TableHandle) -> tuple[str, ...]:
-        definition = self._as_begun(table)
-        return definition.primary_key or ("file",)
-
-    def begin_merge(
-        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
-    ) -> MergeTableHandle:
+    def begin_merge(self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]) -> MergeTableHandle:
         insert = self.begin_insert(table)
         if insert.target.stamp is not None:
             stamp = row_change_stamp(insert.table.version or 0)
             insert = replace(insert, target=replace(insert.target, stamp=stamp))
-        begun = _BegunTable.of(insert)
-        return MergeTableHandle(begun, insert, dict(update_case_columns), _paradigm(insert.definition))
-
-    def _as_begun(self, table: TableHandle) -> TableDefinition:
-        if isinstance(table, _BegunTable) and table.version == table.begun.table.version:
-            return table.begun.definition
-        return self.get_table_definition(table)
-
-
-@dataclass(frozen=True)
-class _BegunTable(TableHandle):
-    """The pinned table of a row change. It carries the definition, so that layouts need not load it again."""
-
-    begun: InsertTableHandle = field(kw_only=True, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, begun: InsertTableHandle) -> _BegunTable:
-        table = begun.table
-        return cls(table.catalog, table.schema, table.table, table.location, table.version, table.id, begun=begun)
+        definition = insert.definition
+        return MergeTableHandle(
+            insert.table,
+            insert,
+            ROW_ID,
+            dict(update_case_columns),
+            _paradigm(definition),
+            insert_layout=definition.primary_key or definition.partition_columns,
+            update_layout=definition.primary_key or ("file",),
+        )
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:

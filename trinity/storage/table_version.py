@@ -41,6 +41,11 @@ class TableVersion:
         """Return version 0 of a new table."""
         return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
 
+    @property
+    def version(self) -> int:
+        """The number, by the name that commits ask for it."""
+        return self.number
+
     def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
         """Return the files added since an earlier version, and the paths of the removed ones.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -147,7 +147,7 @@ class VersionedMetadata(RowChanges):
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: _Attempt) -> None:
-            if (changed := change(attempt.definition)) != attempt.definition:
+            if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
                 attempt.put_version(replace(attempt.newest, operation="alter", definition=changed))
 
         self._commit(table, alter)
@@ -271,34 +271,14 @@ class VersionedMetadata(RowChanges):
     def _commit(self, table: TableHandle, use: Callable[[_Attempt], _T], known: TableDefinition | None = None) -> _T:
         """Load the newest version, check, commit; see :func:`on_newest`."""
         known = known or self._newest(table).definition
-        return on_newest(table, known, lambda newest: use(_Attempt(self, newest, self._newest(newest))))
+        return on_newest(table, known, lambda newest: use(_Attempt(newest, self._newest(newest), self)))
 
 
 @dataclass(frozen=True)
-class _Attempt(Attempt):
-    """An attempt at a commit.
-
-    Attributes:
-        metadata: commits the version.
-        table: the handle, pinned to the table's id.
-        newest: the table's newest version.
-    """
+class _Attempt(Attempt[TableVersion]):
+    """An attempt at a commit by ``metadata``."""
 
     metadata: VersionedMetadata
-    table: TableHandle
-    newest: TableVersion
-
-    @property
-    def version(self) -> int:
-        return self.newest.number
-
-    @property
-    def definition(self) -> TableDefinition:
-        return self.newest.definition
-
-    @property
-    def txns(self) -> Mapping[str, int]:
-        return self.newest.txns
 
     def live(self) -> Collection[DataFile]:
         return self.newest.files

@@ -104,7 +104,7 @@ class SinkTable:
 
     def finish(self, merge: MergeTableHandle, fragments: Iterable[bytes]) -> CommitResult:
         """Commit fragments."""
-        done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), [], list(fragments))
+        done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), list(fragments))
         return done
 
     def page(self, merge: MergeTableHandle, changes: Sequence[Change]) -> pa.RecordBatch:
@@ -120,7 +120,7 @@ class SinkTable:
             pa.array([change.case for change in changes], pa.int32()),
             self._row_ids(merge, [change.row_id for change in changes]),
         ]
-        names = [*storage.names, "operation", "case_number", self.metadata.merge_row_id_column(self.handle)]
+        names = [*storage.names, "operation", "case_number", merge.row_id]
         return pa.RecordBatch.from_arrays([*data, *facts], names=names)
 
     def _row_ids(self, merge: MergeTableHandle, row_ids: Sequence[Mapping[str, Any] | None]) -> pa.StructArray:

@@ -48,8 +48,8 @@ def page_layout(bench: SinkBench) -> None:
         _expect("S5", "the pinned version", merge.table.version, newest.version)
         _expect("C7", "its commit's id", table.metadata.get_splits(table.handle).commit_id, newest.commit_id)
         _expect("S1", "stored columns", len(merge.insert.target.storage), len(merge.insert.definition.columns))
-        name = table.metadata.merge_row_id_column(table.handle)
-        _expect("S1", f"row id {name!r} is a column of the table", name in merge.insert.target.storage.names, False)
+        taken = merge.row_id in merge.insert.target.storage.names
+        _expect("S1", f"row id {merge.row_id!r} is a column of the table", taken, False)
 
 
 def operations(bench: SinkBench) -> None:

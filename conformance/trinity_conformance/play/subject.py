@@ -216,7 +216,7 @@ class TrinitySubject:
         self.create(Shape((Column("k", "int"),), ()))
         table = self._table
         try:
-            table.connector.metadata.row_change_paradigm(table.handle)
+            table.connector.metadata.begin_merge(table.handle, {})
         except TrinityError as error:
             if error.code != "NOT_SUPPORTED":
                 raise

@@ -51,57 +51,41 @@ _OPERATIONS: Final = {
 
 
 @dataclass(frozen=True)
-class DeltaAttempt(Attempt):
-    """See :class:`~trinity.storage.Attempt`.
+class DeltaAttempt(Attempt[State]):
+    """An attempt at a commit.
 
     Attributes:
         snapshots: the versions of the catalog's tables.
         logs: their logs.
-        table: the handle, pinned to the table.
-        state: its newest version.
     """
 
     snapshots: Snapshots
     logs: Logs
-    table: TableHandle
-    state: State
-
-    @property
-    def version(self) -> int:
-        return self.state.version
-
-    @property
-    def definition(self) -> TableDefinition:
-        return self.state.definition
-
-    @property
-    def txns(self) -> Mapping[str, int]:
-        return self.state.txns
 
     def live(self) -> Collection[DataFile]:
-        return self.state.files.values()
+        return self.newest.files.values()
 
     def has_sidecar(self) -> bool:
-        return bool(self.state.sidecar)
+        return bool(self.newest.sidecar)
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
-        return self.snapshots.changes(merge.table, self.state)
+        return self.snapshots.changes(merge.table, self.newest)
 
     def check_table(self, change: Change) -> None:
         if change.written is not None:
             self._check_columns(change.table, change.written)
         if change.operation == "truncate" or (change.merge is not None and change.removed):
-            check_removable(self.table, self.state.metadata, rewrites=bool(change.files))
+            check_removable(self.table, self.newest.metadata, rewrites=bool(change.files))
         if change.operation == "resolve":
-            check_vectors(self.table, self.state)
+            check_vectors(self.table, self.newest)
 
     def _check_columns(self, pinned: TableHandle, written: TableDefinition) -> None:
-        self.state.check_writable(pinned)
-        if self.definition.external:
+        self.newest.check_writable(pinned)
+        if self.newest.definition.external:
             before = self.snapshots.load(pinned)
-            same = before.metadata["schemaString"] == self.state.metadata["schemaString"]
+            same = before.metadata["schemaString"] == self.newest.metadata["schemaString"]
         else:
-            now = {c.stored_name: c.field_id for c in self.definition.ever}
+            now = {c.stored_name: c.field_id for c in self.newest.definition.ever}
             same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
         if not same:
             raise TrinityError(
@@ -110,7 +94,7 @@ class DeltaAttempt(Attempt):
             )
 
     def put(self, change: Change) -> int:
-        started, external = self.start(), self.definition.external
+        started, external = self.start(), self.newest.definition.external
         if change.txn is not None:  # a concurrent record of the same application conflicts
             started.read_txn(change.txn[0])
         if change.rewrite is None or external:
@@ -118,26 +102,27 @@ class DeltaAttempt(Attempt):
             started.read_whole_table()
         if change.rewrite is not None and external:
             pinned = self.snapshots.load(change.rewrite.table)
-            return started.commit(folded_external(change.rewrite, pinned, self.state, change.files), operation="Update")
+            folded = folded_external(change.rewrite, pinned, self.newest, change.files)
+            return started.commit(folded, operation="Update")
         self._update(change, started)
         actions = self._actions(change)
         if not actions and change.operation == "compact":
-            return self.version
+            return self.newest.version
         tags = {TAG_OPERATION: "resolve"} if change.operation == "resolve" else {}
         return started.commit(actions, operation=_OPERATIONS[change.operation], tags=tags)
 
     def _update(self, change: Change, started: Transaction) -> None:
         """Give the table the column or the setting that the change needs."""
-        if change.merge is not None and stamps_missing(change.merge.insert, self.definition):
-            stamped = self.definition.with_stamps()
-            schema = evolved(self.state.metadata["schemaString"], stamped, mapped=self.state.mapped)
-            settings = self.logs.settings(self.table.location, self.state.metadata["configuration"], stamped, {})
+        if change.merge is not None and stamps_missing(change.merge.insert, self.newest.definition):
+            stamped = self.newest.definition.with_stamps()
+            schema = evolved(self.newest.metadata["schemaString"], stamped, mapped=self.newest.mapped)
+            settings = self.logs.settings(self.table.location, self.newest.metadata["configuration"], stamped, {})
             started.update({"schemaString": schema, "configuration": settings})
-        if change.deletes and not has_vectors(self.state):
-            started.update({"configuration": {**self.state.metadata["configuration"], VECTORS: "true"}})
+        if change.deletes and not has_vectors(self.newest):
+            started.update({"configuration": {**self.newest.metadata["configuration"], VECTORS: "true"}})
 
     def _actions(self, change: Change) -> list[Action]:
-        state, store, number = self.state, ObjectStore(self.table.location), self.version + 1
+        state, store, number = self.newest, ObjectStore(self.table.location), self.newest.version + 1
         written, compacts = change.written or state.definition, change.rewrite is not None
         known = written if compacts else state.definition
         gone = [(path, f) for path, f in state.files.items() if f.path in change.removed]
@@ -151,7 +136,7 @@ class DeltaAttempt(Attempt):
         return [*marks, *found, *([transaction(change.txn)] if change.txn else [])]
 
     def _order(self, change: Change) -> list[Action]:
-        state, definition, order = self.state, self.state.definition, self.state.order
+        state, definition, order = self.newest, self.newest.definition, self.newest.order
         if change.operation == "append" and change.insert is not None:
             order = order_with(change.insert, order, state.version, state.files.values)
         elif change.merge is not None and stamps_missing(change.merge.insert, definition):
@@ -173,9 +158,9 @@ class DeltaAttempt(Attempt):
         """
         if self._by_delta(settings):
             return self._of_delta()
-        if self.definition.external:
+        if self.newest.definition.external:
             _warn_of_others(self.table.location)
-        return OwnTransaction(self.table, self.state, self.snapshots, in_force(self.table, self.state))
+        return OwnTransaction(self.table, self.newest, self.snapshots, in_force(self.table, self.newest))
 
     def alter(self, settings: Mapping[str, str], change: Mapping[str, Any]) -> None:
         """Commit other values of fields of the ``metaData`` action.
@@ -191,17 +176,17 @@ class DeltaAttempt(Attempt):
 
     def record_definition(self) -> None:
         """Record the definition that other engines changed."""
-        if self.state.changed:
-            settings = {**self.state.metadata["configuration"], **recorded(self.state.definition)}
+        if self.newest.changed:
+            settings = {**self.newest.metadata["configuration"], **recorded(self.newest.definition)}
             self.alter(settings, {"configuration": settings})
 
     def catch_up(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         """Write the checkpoint that is due after commits of Delta's own classes. Arguments as for :meth:`start`."""
         if self._by_delta(settings):
-            after_commit(f"Version {self.version} has no checkpoint", lambda: catch_up(self.table, self.state))
+            after_commit(f"Version {self.newest.version} has no checkpoint", lambda: catch_up(self.table, self.newest))
 
     def _by_delta(self, settings: Mapping[str, str]) -> bool:
-        return Location.of(self.table.location).on_disk and not (_keeps_to(self.state) and are_kept(settings))
+        return Location.of(self.table.location).on_disk and not (_keeps_to(self.newest) and are_kept(settings))
 
     def _of_delta(self) -> DeltaTransaction:
         """Start a transaction of Delta's own on the version.
@@ -210,7 +195,7 @@ class DeltaAttempt(Attempt):
             TrinityError: TABLE_NOT_FOUND.
             CommitRaced: the version is no longer the newest.
         """
-        jvm, table, state = self.logs.jvm(), self.table, self.state
+        jvm, table, state = self.logs.jvm(), self.table, self.newest
         started = jvm.start(table.full_name, table.location)
         if started.read_version < 0:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")

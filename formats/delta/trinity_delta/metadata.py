@@ -104,7 +104,7 @@ class DeltaMetadata(FolderMetadata):
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: DeltaAttempt) -> bool:
-            state = attempt.state
+            state = attempt.newest
             changed = change(state.definition)
             if changed == state.definition:
                 return True
@@ -175,7 +175,7 @@ class DeltaMetadata(FolderMetadata):
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
 
         def forget(attempt: DeltaAttempt) -> bool:
-            if oldest <= attempt.state.oldest:
+            if oldest <= attempt.newest.oldest:
                 return False
             attempt.start().vacuum(vacuum_mark(oldest), max(0, int(time.time() * 1000) - older_than_ms))
             attempt.catch_up()
@@ -244,6 +244,6 @@ class DeltaMetadata(FolderMetadata):
             state = seen.pop() if seen else None
             if state is None or self._snapshots.is_behind(newest, state):
                 state = self._snapshots.load(newest)
-            return use(DeltaAttempt(self._snapshots, self._logs, newest, state))
+            return use(DeltaAttempt(newest, state, self._snapshots, self._logs))
 
         return on_newest(table, known, attempt)

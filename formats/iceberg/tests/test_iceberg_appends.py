@@ -60,14 +60,14 @@ def test_a_statement_that_read_refuses_later_rows(lake: IcebergConnector, table:
     fragments = write(lake, merge.insert.target, [{"id": 3}], SinkId())
     set_properties(lake, table, {"bucket": "4"})  # changes no row
     compact(lake, table, [{"id": 1, "v": "a"}], [])()
-    lake.metadata.finish_merge(merge, [], fragments)
+    lake.metadata.finish_merge(merge, fragments)
     merge = lake.metadata.begin_merge(table, {})
     fragments = write(lake, merge.insert.target, [{"id": 4}], SinkId())
     append(lake, table, (2, "b"))
     compact(lake, table, [{"id": 1}], [])()
     lake.metadata.vacuum(table, int(time.time() * 1000) + 10_000)  # hides the append, not the fact
     Path(DataFile.from_dict(json.loads(fragments[0])).path).touch()
-    assert code_of(lambda: lake.metadata.finish_merge(merge, [], fragments))[0] == "TRANSACTION_CONFLICT"
+    assert code_of(lambda: lake.metadata.finish_merge(merge, fragments))[0] == "TRANSACTION_CONFLICT"
 
 
 def test_threads_all_land(lake: IcebergConnector, table: TableHandle) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition, TableHandle
+from trinity.spi import DataFile, MergeTableHandle, RowOrder
 from trinity.storage import Attempt, Change, FileChange, ObjectStore
 from trinity_iceberg.carried import INDEX, carried
 from trinity_iceberg.deletes import warn_of_views
@@ -21,47 +21,27 @@ __all__ = ["IcebergAttempt"]
 
 
 @dataclass(frozen=True)
-class IcebergAttempt(Attempt):
-    """See :class:`~trinity.storage.Attempt`.
-
-    Attributes:
-        snapshots: the versions of the catalog's tables.
-        table: the handle, pinned to the table.
-        state: its newest version.
-    """
+class IcebergAttempt(Attempt[State]):
+    """An attempt at a commit; ``snapshots`` are the versions of the catalog's tables."""
 
     snapshots: Snapshots
-    table: TableHandle
-    state: State
-
-    @property
-    def version(self) -> int:
-        return self.state.version
-
-    @property
-    def definition(self) -> TableDefinition:
-        return self.state.definition
-
-    @property
-    def txns(self) -> Mapping[str, int]:
-        return self.state.txns
 
     def live(self) -> Collection[DataFile]:
-        return self.snapshots.live(self.table, self.state)
+        return self.snapshots.live(self.table, self.newest)
 
     def has_sidecar(self) -> bool:
-        return bool(self.snapshots.files(self.table, self.state)[1])
+        return bool(self.snapshots.files(self.table, self.newest)[1])
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
-        return self.snapshots.changes(merge.table, self.state)
+        return self.snapshots.changes(merge.table, self.newest)
 
     def put(self, change: Change) -> int:
-        return put_snapshot(self.snapshots, self.state, self._snapshot(change))
+        return put_snapshot(self.snapshots, self.newest, self._snapshot(change))
 
     def _snapshot(self, change: Change) -> SnapshotChange:
         if change.rewrite is not None:
             return self._rewritten(change)
-        state, summary = self.state, txn_summary(self.state, change.txn)
+        state, summary = self.newest, txn_summary(self.newest, change.txn)
         if change.insert is None:
             return self._truncated(change, summary)
         added = named_now(change.files, change.insert.definition, state.loaded)
@@ -73,18 +53,18 @@ class IcebergAttempt(Attempt):
         return SnapshotChange("merge", added, change.removed, summary, updates, requirements, order=order)
 
     def _truncated(self, change: Change, summary: Mapping[str, str]) -> SnapshotChange:
-        metadata, store = self.state.metadata, ObjectStore(self.table.location)
+        metadata, store = self.newest.metadata, ObjectStore(self.table.location)
         name, updates = put_index(FileIndex(), store, metadata) if self.has_sidecar() else (None, ())
         summary = {**({INDEX: name} if name else {}), **summary}
-        order = folded_order(metadata, self.version)
+        order = folded_order(metadata, self.newest.version)
         return SnapshotChange("truncate", (), change.removed, summary, updates, order=order)
 
     def _rewritten(self, change: Change) -> SnapshotChange:
         assert change.rewrite is not None
-        written, metadata, store = change.rewrite.definition, self.state.metadata, ObjectStore(self.table.location)
-        added = named_now(change.rows, written, self.state.loaded)
+        written, metadata, store = change.rewrite.definition, self.newest.metadata, ObjectStore(self.table.location)
+        added = named_now(change.rows, written, self.newest.loaded)
         if written.external:  # rows are ordered by the sequence number of the new files
-            check_deletes(change.table, self.state)
+            check_deletes(change.table, self.newest)
             return SnapshotChange("compact", added, change.removed)
         index = open_index(store, carried(metadata).get(INDEX))
         sidecar = change.sidecar if change.replace_sidecar else index.sidecar

@@ -145,7 +145,7 @@ class IcebergMetadata(RowChanges):
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: IcebergAttempt) -> None:
-            state = attempt.state
+            state = attempt.newest
             changed = change(state.definition)
             if changed == state.definition:
                 return
@@ -205,7 +205,7 @@ class IcebergMetadata(RowChanges):
         table = table.pinned(None, definition.id)
         gone = delete_around(
             lambda: self.delete_unneeded(table, older_than_ms),
-            lambda: self._commit(table, lambda attempt: expire(attempt.state.loaded, older_than_ms), definition),
+            lambda: self._commit(table, lambda attempt: expire(attempt.newest.loaded, older_than_ms), definition),
         )
         oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
@@ -263,6 +263,6 @@ class IcebergMetadata(RowChanges):
             known = self._load(table).definition
 
         def attempt(newest: TableHandle) -> _T:
-            return self._using(newest, lambda state: use(IcebergAttempt(self._snapshots, newest, state)))
+            return self._using(newest, lambda state: use(IcebergAttempt(newest, state, self._snapshots)))
 
         return on_newest(table, known, attempt)

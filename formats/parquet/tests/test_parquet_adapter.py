@@ -195,13 +195,13 @@ def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, tab
     first = lake.metadata.begin_merge(table, {})
     set_properties(lake, table, {"comment": "no rows"})
     rewrite(lake, table)()
-    assert lake.metadata.finish_merge(first, [], written(lake, first.insert, 3)).version == 4
+    assert lake.metadata.finish_merge(first, written(lake, first.insert, 3)).version == 4
     second = lake.metadata.begin_merge(table, {})
     append(lake, table, 2)
     fragments = written(lake, second.insert, 4)
-    refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_merge(second, [], fragments))
+    refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_merge(second, fragments))
     elsewhere = dataclasses.replace(second, scope=ReadScope(bounds={"id": (4, 9)}))
-    assert lake.metadata.finish_merge(elsewhere, [], fragments).version == 6
+    assert lake.metadata.finish_merge(elsewhere, fragments).version == 6
 
 
 def rewrite(lake: Connector, table: TableHandle) -> Any:

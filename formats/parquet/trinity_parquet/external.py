@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,7 @@ class FolderTable(SingleTable):
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         listing = self._listing(table)
-        definition = listing.definition((table.schema, table.table))
+        definition = listing.definition
         storage = storage_schema(definition)
         scan = _FolderScan(table.location, storage)
         return SplitSource(
@@ -82,14 +82,14 @@ class FolderTable(SingleTable):
     # -- appends ------------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        listing = self._folder.list(table.full_name)
+        listing = self._folder.list(table)
         if table.version not in (None, listing.version):
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
                 f"Files of '{table.full_name}' came or went since version {table.version} was read; run the statement "
                 "again.",
             )
-        pinned, definition = replace(table, version=listing.version), listing.definition((table.schema, table.table))
+        pinned, definition = replace(table, version=listing.version), listing.definition
         return FolderInsert(pinned, definition, _target(table, definition), frozenset(listing.marks.items()))
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
@@ -126,7 +126,7 @@ class FolderTable(SingleTable):
     # -- helpers ------------------------------------------------------------------------------------------
 
     def _listing(self, table: TableHandle) -> Listing:
-        listing = self._folder.list(table.full_name)
+        listing = self._folder.list(table)
         if table.version not in (None, listing.version):
             raise TrinityError(
                 "INVALID_ARGUMENTS",
@@ -141,45 +141,25 @@ class FolderTable(SingleTable):
         if not listing.settled:
             self._folder.settle()
             listing = self._listing(newest)
-        return _Attempt(self._folder, newest, listing)
+        return _Attempt(newest, listing, self._folder)
 
 
 @dataclass(frozen=True)
-class _Attempt(Attempt):
-    """An attempt at a commit.
-
-    Attributes:
-        folder: the folder.
-        table: its handle.
-        listing: the contents of the folder.
-    """
+class _Attempt(Attempt[Listing]):
+    """An attempt at a commit to ``folder``."""
 
     folder: Folder
-    table: TableHandle
-    listing: Listing
-
-    @property
-    def txns(self) -> Mapping[str, int]:
-        return {}
-
-    @property
-    def version(self) -> int:
-        return self.listing.version
-
-    @property
-    def definition(self) -> TableDefinition:
-        return self.listing.definition((self.table.schema, self.table.table))
 
     def live(self) -> Collection[DataFile]:
-        return self.listing.files
+        return self.newest.files
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
         """Return the change since a statement began; it includes compactions, as these leave no mark."""
         assert isinstance(merge.insert, FolderInsert)
-        same = merge.insert.files & self.listing.marks.items()
+        same = merge.insert.files & self.newest.marks.items()
         paths = {path for path, _ in same}
-        added = [f for f in self.listing.files if f.path not in paths]
-        return [FileChange(self.version, added, same != merge.insert.files)]
+        added = [f for f in self.newest.files if f.path not in paths]
+        return [FileChange(self.newest.version, added, same != merge.insert.files)]
 
     def check_files(self, change: Change) -> None:
         """Check nothing: ``put`` checks all staged files at once."""
@@ -187,12 +167,12 @@ class _Attempt(Attempt):
     def put(self, change: Change) -> int:
         if change.rewrite is not None:
             replaced = [f.path for f in change.rewrite.replaced]
-            self.folder.commit(self.listing, change.rewrite.target, change.files, replaced)
+            self.folder.commit(self.newest, change.rewrite.target, change.files, replaced)
             with contextlib.suppress(TrinityError):
-                return self.folder.list(self.table.full_name).version
+                return self.folder.list(self.table).version
         if change.insert is None or not change.files:
-            return self.version
-        return self.folder.commit(self.listing, change.insert.target, change.files)
+            return self.newest.version
+        return self.folder.commit(self.newest, change.insert.target, change.files)
 
 
 @dataclass(frozen=True)

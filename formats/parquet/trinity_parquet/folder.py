@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, WriteTarget, arrow_type, type_text
+from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, TableHandle, WriteTarget, arrow_type, type_text
 from trinity.storage import (
     CommitRaced,
     ObjectStore,
@@ -47,6 +47,7 @@ class Listing:
     """A folder as it is now.
 
     Attributes:
+        name: schema and name of the table.
         files: in arrival order, all of one commit.
         times: path -> arrival time of the file, nanoseconds since the epoch.
         columns: those of the files, then those of the folders' names.
@@ -58,6 +59,7 @@ class Listing:
         settled: whether that commit is complete.
     """
 
+    name: tuple[str, str]
     files: tuple[DataFile, ...]
     times: Mapping[str, int]
     columns: tuple[Column, ...]
@@ -72,9 +74,15 @@ class Listing:
         """The hash of the folder's contents."""
         return hashlib.sha256(repr(sorted(self.marks.items())).encode()).hexdigest()
 
-    def definition(self, name: tuple[str, str]) -> TableDefinition:
-        """Return the table's definition, under the name by which it is registered."""
-        return foreign_definition(name, self.columns, self.partition_by, {})
+    @cached_property
+    def definition(self) -> TableDefinition:
+        """The table's definition."""
+        return foreign_definition(self.name, self.columns, self.partition_by, {})
+
+    @property
+    def txns(self) -> Mapping[str, int]:
+        """Nothing: a folder has no place for transactions."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -114,16 +122,14 @@ class Folder:
         self._numbered: OrderedDict[int, Mapping[str, Mark]] = OrderedDict()
         self._claims = Claims(self._store)
 
-    def list(self, name: str) -> Listing:
-        """List the contents of the folder.
-
-        Args:
-            name: the table's name, for messages.
+    def list(self, table: TableHandle) -> Listing:
+        """List the contents of the folder of a table.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND when there is no file; BAD_DATA for a file that is no Parquet file;
                 TYPE_MISMATCH where files disagree about a column; NOT_SUPPORTED for a type that Trinity does not have.
         """
+        name = table.full_name
         found, claim, stage = self._settled_files(name)
         if not found:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}': folder '{self._store.root}' holds no Parquet file.")
@@ -134,6 +140,7 @@ class Folder:
         marks = {f.path: f.mark for f in found}
         version = self._number(found[-1].arrived_ns // NS_PER_MS, marks)
         return Listing(
+            (table.schema, table.table),
             tuple(_data_file(f, kinds, version) for f in found),
             {f.path: f.arrived_ns for f in found},
             (*columns, *partition),

@@ -143,7 +143,7 @@ def append_own(
     if not fragments:
         return metadata.finish_insert(merge.insert, [], txn) if txn else CommitResult(at.version or 0)
     read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in splits.files)
-    done = metadata.finish_merge(replace(merge, scope=ReadScope(read, bounds or {})), [at], fragments, txn)
+    done = metadata.finish_merge(replace(merge, scope=ReadScope(read, bounds or {})), fragments, txn)
     after_commit(table, merge.insert.definition, done)
     return done
 

@@ -74,21 +74,11 @@ class Begun:
         facts = condition_facts(condition, splits.definition, names_of(program))
         return cls(table, program, merge, splits, facts)
 
-    @cached_property
-    def row_id(self) -> str:
-        """Name of the row id column."""
-        return self.table.connector.metadata.merge_row_id_column(self.merge.table)
-
-    @cached_property
-    def layout(self) -> tuple[str, ...]:
-        """Columns whose old values accompany a deleted row: those of the insert layout."""
-        return self.table.connector.metadata.insert_layout(self.merge.table)
-
     def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
         """Return what the statement means, given the equalities of ON that tell values."""
-        known = equalities if self.facts.only_equalities else {}
-        definition = self.merge.insert.definition
-        return StatementPlan(str(self.table.name), definition, self.program, self.row_id, self.layout, known)
+        known, merge = equalities if self.facts.only_equalities else {}, self.merge
+        name, definition = str(self.table.name), merge.insert.definition
+        return StatementPlan(name, definition, self.program, merge.row_id, merge.insert_layout, known)
 
 
 def names_of(program: Program) -> Names:
@@ -134,12 +124,12 @@ class Attempt(ABC):
     @property
     def row_id(self) -> str:
         """Name of the row id column."""
-        return self.begun.row_id
+        return self.merge.row_id
 
     @property
     def layout(self) -> tuple[str, ...]:
         """Columns whose old values accompany a deleted row."""
-        return self.begun.layout
+        return self.merge.insert_layout
 
     @cached_property
     def whole(self) -> bool:
@@ -245,13 +235,13 @@ class Attempt(ABC):
 
     def described(self) -> str:
         """Return paradigm, layouts, join and cases, as text."""
-        program, metadata = self.program, self.table.connector.metadata
+        program = self.program
         lines = [
             f"{program.statement} {self.table.name} AS {program.target_alias} at version {self.merge.table.version}",
             f"row change paradigm: {self.merge.paradigm.value}",
             f"row id: {self.row_id} ({', '.join(self.definition.primary_key or ('file', 'pos'))})",
             f"insert layout: {', '.join(self.layout) or 'none'}",
-            f"update layout: {', '.join(metadata.update_layout(self.merge.table))}",
+            f"update layout: {', '.join(self.merge.update_layout)}",
             f"files: {len(self.files)} of {len(self.splits.files)}",
         ]
         if program.source is not None:

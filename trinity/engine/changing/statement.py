@@ -127,7 +127,7 @@ def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
         done = metadata.finish_insert(attempt.merge.insert, [], txn)
     else:
         merge = replace(attempt.merge, scope=attempt.scope())
-        done = metadata.finish_merge(merge, list(attempt.program.reads), fragments, txn)
+        done = metadata.finish_merge(merge, fragments, txn)
     if done.skipped:
         return Counts(done.version, skipped=True), None
     changed = Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])

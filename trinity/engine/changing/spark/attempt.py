@@ -192,11 +192,10 @@ class SparkAttempt(Attempt):
         )
 
     def _distribution(self) -> Distribution:
-        metadata, target = self.table.connector.metadata, self.merge.table
         sinks = None
         if not self.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
             sinks = max(1, parallelism(self.table.session.spark))
-        return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
+        return Distribution(self.layout, self.merge.update_layout, sinks, self._together())
 
     def _together(self) -> bool:
         """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
