@@ -6,7 +6,7 @@ facts prune files and narrow joins; the condition itself is still evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.spi import TableDefinition
+from trinity.syntax.comparisons import Comparison, bare
 from trinity.syntax.literals import literal_value
 from trinity.syntax.spark_tree import conjuncts, spark_tree
 
@@ -56,14 +57,14 @@ class ConditionFacts:
     """Facts that follow from a condition.
 
     Attributes:
-        comparisons: target column -> Spark SQL over it alone (bare name) that must hold.
+        comparisons: target column -> a comparison of it alone (bare name) that must hold.
         bounds: target column -> bounds of its values.
         equalities: target column -> expression over the source that it must equal.
         others: the parts that AND joins, but for ``equalities``.
         understood: True when the condition is text that could be parsed, so that ``equalities`` and ``others`` are it.
     """
 
-    comparisons: tuple[tuple[str, str], ...] = ()
+    comparisons: tuple[tuple[str, exp.Expr], ...] = ()
     bounds: dict[str, Bound] = field(default_factory=dict)
     equalities: dict[str, str] = field(default_factory=dict)
     others: tuple[exp.Expr, ...] = ()
@@ -74,9 +75,10 @@ class ConditionFacts:
         """True when the condition consists of ``equalities`` alone."""
         return self.understood and not self.others
 
-    def where(self, columns: Sequence[str]) -> str | None:
-        """Return the comparisons of some columns as one Spark SQL text; None without any."""
-        return " AND ".join(text for name, text in self.comparisons if name in columns) or None
+    def where(self, columns: Sequence[str]) -> exp.Expr | None:
+        """Return the comparisons of some columns, joined by AND; None without any."""
+        found = [tree for name, tree in self.comparisons if name in columns]
+        return exp.and_(*found) if found else None
 
 
 @room()
@@ -113,7 +115,7 @@ class _Collector:
     def __init__(self, definition: TableDefinition, names: Names) -> None:
         self.definition = definition
         self.names = names
-        self.comparisons: list[tuple[str, str]] = []
+        self.comparisons: list[tuple[str, exp.Expr]] = []
         self.bounds: dict[str, Bound] = {}
         self.equalities: dict[str, str] = {}
         self.others: list[exp.Expr] = []
@@ -127,7 +129,7 @@ class _Collector:
         found = self._comparison(part)
         if found is not None:
             name, bound = found
-            self.comparisons.append((name, _bare(part)))
+            self.comparisons.append((name, bare(part)))
             self.bounds[name] = _both(self.bounds.get(name, (None, None)), bound)
 
     def _target(self, node: exp.Expr) -> str | None:
@@ -145,45 +147,25 @@ class _Collector:
         return True
 
     def _comparison(self, part: exp.Expr) -> tuple[str, Bound] | None:
-        if isinstance(part, exp.Between) and not part.args.get("symmetric"):
-            low, high = self._value(part.this, part.args["low"]), self._value(part.this, part.args["high"])
-            return (low[0], (low[1], high[1])) if low and high else None
-        if isinstance(part, exp.In) and part.expressions and not part.args.get("query"):
-            values = [self._value(part.this, v) for v in part.expressions]
-            known = [v[1] for v in values if v]
-            return (values[0][0], (min(known), max(known))) if values[0] and len(known) == len(values) else None
-        for kind, flipped, bound in _OPERATORS:
-            for wanted, sides in ((kind, (part.this, part.expression)), (flipped, (part.expression, part.this))):
-                if isinstance(part, wanted) and (found := self._value(*sides)):
-                    value = found[1]
-                    return found[0], (value if "low" in bound else None, value if "high" in bound else None)
-        return None
-
-    def _value(self, column: exp.Expr, value: exp.Expr) -> tuple[str, Any] | None:
-        """Return (column, the literal in the type of the files' bounds), or None for other operands."""
-        name = self._target(column)
-        if name is None:
+        found = Comparison.of(part)
+        bound = _BOUNDS.get(found.operator) if found and not found.negated else None
+        name = self._target(found.column) if found and bound else None
+        if found is None or bound is None or name is None:
             return None
-        found = literal_value(value, self.definition.column(name).type)
-        return (name, found) if found is not None else None
+        values = [literal_value(value, self.definition.column(name).type) for value in found.values]
+        return None if None in values else (name, bound(values))
 
 
-_OPERATORS: Final[tuple[tuple[Any, Any, tuple[str, ...]], ...]] = (
-    (exp.EQ, exp.EQ, ("low", "high")),
-    (exp.LT, exp.GT, ("high",)),
-    (exp.LTE, exp.GTE, ("high",)),
-    (exp.GT, exp.LT, ("low",)),
-    (exp.GTE, exp.LTE, ("low",)),
-)
-"""(operator with the column on its left, the same with the column on its right, the bounds that a literal gives)."""
-
-
-def _bare(part: exp.Expr) -> str:
-    """Return a comparison over bare column names."""
-    part = part.copy()
-    for column in part.find_all(exp.Column):
-        column.set("table", None)
-    return str(part.sql(dialect="spark", identify=True))
+_BOUNDS: Final[dict[type[exp.Expr], Callable[[Sequence[Any]], Bound]]] = {
+    exp.EQ: lambda v: (v[0], v[0]),
+    exp.LT: lambda v: (None, v[0]),
+    exp.LTE: lambda v: (None, v[0]),
+    exp.GT: lambda v: (v[0], None),
+    exp.GTE: lambda v: (v[0], None),
+    exp.Between: lambda v: (v[0], v[1]),
+    exp.In: lambda v: (min(v), max(v)),
+}
+"""Operator -> the bounds of the column that is compared with some values."""
 
 
 def _both(one: Bound, other: Bound) -> Bound:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trinity.engine.executes import executed
-from trinity.engine.expressions import Scope, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
 from trinity.spi import DataFile, SplitSource
-from trinity.syntax.operands import compared_alone
 
 __all__ = ["explained_read", "in_words"]
 
@@ -22,14 +20,10 @@ def explained_read(session: Host, splits: SplitSource, where: str | None = None)
 
 
 def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
-    def timezone() -> str:
-        return session.timezone
-
     def local() -> ReadPlan | NotLocal:
-        condition = compile_predicate(where, Scope.of(splits.definition.visible), timezone)
-        if isinstance(condition, NotLocal):
-            return condition
-        return plan_read(splits, compared_alone(where), timezone=timezone, looks_keys_up=True)
+        plan = plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=True)
+        refused = plan.predicate.compiled if plan.predicate else plan.not_local
+        return refused if isinstance(refused, NotLocal) else plan
 
     def by_spark() -> ReadPlan:
         from trinity.engine.reading.merged_read import planned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from trinity.merge.arrow.keys import compared_alike
 from trinity.spi import TableDefinition
+from trinity.syntax.comparisons import Comparison
 from trinity.syntax.literals import literal_value
 from trinity.syntax.spark_tree import conjuncts
 
@@ -37,10 +38,12 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
         return None
     listed = dict[str, list[Any]]()
     for part in conjuncts(tree):
-        name, literals = _listed(part)
-        if name.lower() in (k.lower() for k in key):
-            column = definition.column(name)
-            listed.setdefault(column.name, [literal_value(v, column.type, timezone) for v in literals])
+        found = Comparison.of(part)
+        if found is None or found.negated or found.operator not in (exp.EQ, exp.In):
+            continue
+        if found.column.name.lower() in (k.lower() for k in key):
+            column = definition.column(found.column.name)
+            listed.setdefault(column.name, [literal_value(v, column.type, timezone) for v in found.values])
     if set(listed) != set(key) or any(None in values for values in listed.values()):
         return None
     every = list(itertools.islice(itertools.product(*(listed[k] for k in key)), _MOST + 1))
@@ -49,14 +52,3 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
         return pa.table(list(zip(*every, strict=True)), schema) if len(every) <= _MOST else None
     except (pa.ArrowException, OverflowError):  # a value that no key has, as 2 ** 70 for a BIGINT
         return None
-
-
-def _listed(part: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
-    """Return (a column, the expressions one of which it equals); no name for another predicate."""
-    if isinstance(part, exp.In) and isinstance(part.this, exp.Column) and part.expressions:
-        return part.this.name, part.expressions
-    if isinstance(part, exp.EQ):
-        for column, value in ((part.left, part.right), (part.right, part.left)):
-            if isinstance(column, exp.Column):
-                return column.name, [value]
-    return "", []

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trinity.engine.reading.plan import FoldPlan, ReadPlan, plan_read
+from trinity.engine.reading.predicate import Where
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.spark.remote import analysed, runs_in_process
 from trinity.engine.spark.settings import pinned
@@ -19,25 +20,27 @@ from trinity.syntax.operands import compared_alone
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["filtered_read", "merged_read", "planned", "planned_read", "stored_winners"]
+__all__ = ["filtered_read", "merged_plan", "merged_read", "planned", "planned_read", "stored_winners"]
 
 
 def merged_read(
-    spark: SparkSession, splits: SplitSource, where: str | None = None, keys: DataFrame | None = None
+    spark: SparkSession, splits: SplitSource, where: Where | None = None, keys: DataFrame | None = None
 ) -> DataFrame:
     """Return the rows of a version: visible columns, logical types, one row per live key.
 
     Args:
         spark: the session.
         splits: the version.
-        where: Spark SQL over key columns by which files and rows may be left out below the fold (L9).
+        where: a condition on key columns by which files and rows may be left out below the fold (L9).
         keys: of a keyed table, values of some key columns under their names, few enough for every task to hold:
             rows with other keys are left out below the fold.
     """
-    return SparkExecutor(spark, keys).rows(_plan(spark, splits, where, some_keys=keys is not None))
+    return SparkExecutor(spark, keys).rows(merged_plan(spark, splits, where, some_keys=keys is not None))
 
 
-def _plan(spark: SparkSession, splits: SplitSource, where: str | None, *, some_keys: bool = False) -> ReadPlan:
+def merged_plan(spark: SparkSession, splits: SplitSource, where: Where | None, *, some_keys: bool = False) -> ReadPlan:
+    """Return the plan of :func:`merged_read`."""
+
     def timezone() -> str:
         return str(spark.conf.get("spark.sql.session.timeZone"))
 
@@ -61,7 +64,7 @@ def planned_read(session: Host, plan: ReadPlan) -> DataFrame:
 def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
     """Return the plan of :func:`filtered_read`; nothing is read. Raises as that does."""
     with checked_predicate(session, where) as compared:
-        return _plan(session.spark, splits, compared)
+        return merged_plan(session.spark, splits, compared)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from trinity.engine.reading.local.limits import (
     why_not_by_position,
 )
 from trinity.engine.reading.position_reads import PositionReadState
-from trinity.engine.reading.predicate import Predicate
+from trinity.engine.reading.predicate import Predicate, Where
 from trinity.engine.reading.pruning import prune
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
@@ -142,7 +142,7 @@ class ReadPlan:
 
 def plan_read(
     splits: SplitSource,
-    where: str | None = None,
+    where: Where | None = None,
     *,
     timezone: Callable[[], str] = lambda: "",
     some_keys: bool = False,
@@ -153,7 +153,7 @@ def plan_read(
 
     Args:
         splits: the version.
-        where: Spark SQL by which rows are asked for. By its key columns files and rows may be left out below the
+        where: the condition by which rows are asked for. By its key columns files and rows may be left out below the
             fold (L9).
         timezone: Spark's session time zone; asked only when a literal needs it.
         some_keys: True when the executor knows of keys to which the read is limited: a search would look up all.

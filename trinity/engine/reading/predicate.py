@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -15,7 +16,10 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.listed_keys import listed_keys
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["Predicate"]
+__all__ = ["Predicate", "Where"]
+
+Where: TypeAlias = str | exp.Expr
+"""Spark SQL of a condition, or its tree."""
 
 
 @dataclass(frozen=True)
@@ -24,25 +28,31 @@ class Predicate:
 
     Attributes:
         definition: the table.
-        text: Spark SQL over bare column names.
-        tree: the same, parsed.
+        given: Spark SQL over bare column names, or its tree.
+        tree: its tree.
         timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one.
     """
 
     definition: TableDefinition
-    text: str
+    given: Where
     tree: exp.Expr
     timezone: Callable[[], str]
 
     @classmethod
     def of(
-        cls, definition: TableDefinition, text: str | None, timezone: Callable[[], str] = lambda: ""
+        cls, definition: TableDefinition, given: Where | None, timezone: Callable[[], str] = lambda: ""
     ) -> Predicate | NotLocal | None:
-        """Return the predicate of a text; None without one, and why for one that only Spark can read."""
-        if not text:
+        """Return the predicate of a text or tree; None without one, and why for a text that only Spark can read."""
+        if not given:
             return None
-        tree = expression_tree(text)
-        return tree if isinstance(tree, NotLocal) else cls(definition, text, tree, timezone)
+        tree = expression_tree(given) if isinstance(given, str) else given
+        return tree if isinstance(tree, NotLocal) else cls(definition, given, tree, timezone)
+
+    @property
+    def text(self) -> str:
+        """The predicate as Spark SQL: as it was given, where that is text."""
+        with room():
+            return self.given if isinstance(self.given, str) else self.tree.sql(dialect="spark", identify=True)
 
     @cached_property
     def compiled(self) -> Compiled | NotLocal:

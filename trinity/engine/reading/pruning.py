@@ -15,6 +15,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import with_buckets_of
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
+from trinity.syntax.comparisons import Comparison
 from trinity.syntax.literals import literal_value
 
 __all__ = ["may_share_keys", "prune"]
@@ -71,53 +72,32 @@ class _Compiler:
         if isinstance(tree, exp.And | exp.Or):
             tests, hold = [self.test(part) for part in tree.flatten()], all if isinstance(tree, exp.And) else any
             return lambda f: hold(test(f) for test in tests)
-        return self._negated(tree.this.unnest()) if isinstance(tree, exp.Not) else self._simple(tree)
+        negated = isinstance(tree, exp.Not)
+        column = tree.this.unnest() if negated else tree
+        if isinstance(column, exp.Column):
+            return self._flag(column, wanted=not negated)
+        found = Comparison.of(tree)
+        return self._comparison(found) if found else _always
 
-    def _simple(self, tree: exp.Expr) -> _Test:
-        if isinstance(tree, exp.Column):
-            return self._flag(tree, True)
-        if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
-            return self._on(tree.this, lambda s: s.nulls is None or s.nulls > 0)
-        if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
-            low, high = (self._literal(tree.this, tree.args[part]) for part in ("low", "high"))
-            return self._bounded(tree.this, (low, high), lambda s: s.max >= low and s.min <= high)
-        if isinstance(tree, exp.In) and tree.expressions:
-            values = [self._literal(tree.this, part) for part in tree.expressions]
-            listed = [] if None in values else sorted(values)
-            return self._bounded(tree.this, values, lambda s: _any_within(listed, s))
-        return self._comparison(tree)
-
-    def _negated(self, tree: exp.Expr) -> _Test:
-        """Return the test of a NOT, by the tree under it: as much as is of use for partitions."""
-        if isinstance(tree, exp.Column):
-            return self._flag(tree, False)
-        if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
-            return self._on(tree.this, lambda s: s is not _ALL_NULL)
-        if isinstance(tree, exp.EQ):
-            return self._comparison(exp.NEQ(this=tree.this, expression=tree.expression))
-        if isinstance(tree, exp.In) and tree.expressions:
-            values = [self._literal(tree.this, part) for part in tree.expressions]
-            return self._bounded(tree.this, values, lambda s: s.min != s.max or s.min not in values)
-        return _always
-
-    def _comparison(self, tree: exp.Expr) -> _Test:
-        for kind, flipped, test in _OPERATORS:
-            if isinstance(tree, kind | flipped):
-                sides = (tree.left, tree.right) if isinstance(tree, kind) else (tree.right, tree.left)
-                value = self._literal(*sides)
-                if value is not None:
-                    return self._bounded(sides[0], [value], partial(_compare, test, value))
-        return _always
-
-    def _flag(self, column: exp.Column, wanted: bool) -> _Test:
+    def _flag(self, column: exp.Column, *, wanted: bool) -> _Test:
         if self.known.get(column.name.lower(), ("", ""))[1] != "boolean":
             return _always
-        return self._bounded(column, [wanted], lambda s: s.min <= wanted <= s.max)
+        return self._bounded(column, lambda s: s.min <= wanted <= s.max)
 
-    def _bounded(self, column: exp.Expr, values: Sequence[Any], test: _StatsTest) -> _Test:
-        """Return a comparison, which no NULL meets, with some values: None for one that is not understood."""
-        if any(v is None for v in values):
+    def _comparison(self, found: Comparison) -> _Test:
+        if found.operator is exp.Is:
+            held = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
+            return self._on(found.column, held)
+        test = _TESTS.get((found.operator, found.negated))
+        values = [self._literal(found.column, value) for value in found.values]
+        if test is None or None in values:
             return _always
+        if found.operator is exp.In:
+            values.sort()
+        return self._bounded(found.column, partial(test, values))
+
+    def _bounded(self, column: exp.Column, test: _StatsTest) -> _Test:
+        """Return the test of a comparison, which no NULL meets."""
 
         def checked(stats: ColumnStats) -> bool:
             if stats.min is None or stats.max is None:
@@ -129,8 +109,8 @@ class _Compiler:
 
         return self._on(column, checked)
 
-    def _on(self, column: exp.Expr, test: _StatsTest) -> _Test:
-        if not isinstance(column, exp.Column) or column.name.lower() not in self.known:
+    def _on(self, column: exp.Column, test: _StatsTest) -> _Test:
+        if column.name.lower() not in self.known:
             return _always
         name, _ = self.known[column.name.lower()]
 
@@ -142,9 +122,9 @@ class _Compiler:
 
         return checked
 
-    def _literal(self, column: exp.Expr, value: exp.Expr) -> Any:
+    def _literal(self, column: exp.Column, value: exp.Expr) -> Any:
         """Return the value in the type of the column's bounds, or None when it is uncertain what Spark makes of it."""
-        if not isinstance(column, exp.Column) or column.name.lower() not in self.known:
+        if column.name.lower() not in self.known:
             return None
         return literal_value(value, self.known[column.name.lower()][1], self.timezone)
 
@@ -159,21 +139,20 @@ def _any_within(listed: Sequence[Any], stats: ColumnStats) -> bool:
     return place < len(listed) and bool(listed[place] <= stats.max)
 
 
-def _compare(test: Callable[[ColumnStats, Any], bool], value: Any, stats: ColumnStats) -> bool:
-    return test(stats, value)
-
-
-_OPERATORS: Final[tuple[tuple[Any, Any, Callable[[ColumnStats, Any], bool]], ...]] = (
-    (exp.EQ, exp.EQ, lambda s, v: s.min <= v <= s.max),
-    (exp.NullSafeEQ, exp.NullSafeEQ, lambda s, v: s.min <= v <= s.max),
-    (exp.NEQ, exp.NEQ, lambda s, v: s.min != v or s.max != v),
-    (exp.LT, exp.GT, lambda s, v: s.min < v),
-    (exp.LTE, exp.GTE, lambda s, v: s.min <= v),
-    (exp.GT, exp.LT, lambda s, v: s.max > v),
-    (exp.GTE, exp.LTE, lambda s, v: s.max >= v),
-)
-"""(operator with the column on its left, the same with the column on its right, may a file meet it)."""
-
+_TESTS: Final[dict[tuple[type[exp.Expr], bool], Callable[[Sequence[Any], ColumnStats], bool]]] = {
+    (exp.EQ, False): lambda v, s: s.min <= v[0] <= s.max,
+    (exp.NullSafeEQ, False): lambda v, s: s.min <= v[0] <= s.max,
+    (exp.NEQ, False): lambda v, s: s.min != v[0] or s.max != v[0],
+    (exp.EQ, True): lambda v, s: s.min != v[0] or s.max != v[0],
+    (exp.LT, False): lambda v, s: s.min < v[0],
+    (exp.LTE, False): lambda v, s: s.min <= v[0],
+    (exp.GT, False): lambda v, s: s.max > v[0],
+    (exp.GTE, False): lambda v, s: s.max >= v[0],
+    (exp.Between, False): lambda v, s: s.max >= v[0] and s.min <= v[1],
+    (exp.In, False): _any_within,
+    (exp.In, True): lambda v, s: s.min != s.max or s.min not in v,
+}
+"""(operator, negated) -> may rows within bounds meet it, given the values on its right, those of IN ascending."""
 
 _UNBOUNDED: Final = frozenset({"float", "double"})
 """Types whose bounds do not hold for all values: NaN is left out."""

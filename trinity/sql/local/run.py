@@ -25,6 +25,7 @@ from trinity.sql.local.select import compile_query
 from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Reference, find_references
 from trinity.sql.queries.results import Rows
+from trinity.syntax.comparisons import bare
 from trinity.syntax.parse import Statement
 
 if TYPE_CHECKING:
@@ -138,15 +139,13 @@ class _Tables:
         return self.splits[at]
 
 
-def _bare(condition: exp.Expr, table: exp.Table) -> str | None:
+def _bare(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:
     """Return a condition on one table under bare names; None where it names something else."""
     names = ("", (table.alias or table.name).lower())
-    found = condition.copy()
-    for column in found.find_all(exp.Column):
-        if len(column.parts) > 2 or column.text("table").lower() not in names:
-            return None
-        column.set("table", None)
-    return found.sql(dialect="spark")
+    columns = condition.find_all(exp.Column)
+    if any(len(c.parts) > 2 or c.text("table").lower() not in names for c in columns):
+        return None
+    return bare(condition)
 
 
 def _rows(plan: ReadPlan, columns: Sequence[Column]) -> Pages:

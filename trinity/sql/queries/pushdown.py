@@ -11,25 +11,14 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
-from trinity.syntax.quoting import quoted
+from trinity.syntax.comparisons import Comparison, bare
 from trinity.syntax.spark_tree import conjuncts
-from trinity.syntax.types import type_text
 
 __all__ = ["key_predicate"]
 
-_OPERATORS: Final[dict[type[exp.Expr], str]] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
 
-
-def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
+def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:
     """Return the comparisons of this table's key and partition columns with literals in the query's WHERE.
 
     Args:
@@ -37,7 +26,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
         definition: the table.
 
     Returns:
-        Spark SQL of comparisons over bare column names, joined by AND; or None.
+        comparisons of bare column names, joined by AND; or None.
     """
     select = _plain_source(node)
     if select is None or not (definition.keyed or definition.partition_by):
@@ -46,8 +35,8 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
     if not isinstance(where, exp.Where):
         return None
     columns = _Columns(node, definition, alone=_is_alone(select))
-    found = [text for part in conjuncts(where.this) if (text := _comparison(part, columns))]
-    return " AND ".join(found) or None
+    found = [bare(part) for part in conjuncts(where.this) if columns.compares(part)]
+    return exp.and_(*found) if found else None
 
 
 def _plain_source(node: exp.Table) -> exp.Select | None:
@@ -84,77 +73,34 @@ class _Columns:
         self.qualifier = node.alias_or_name.lower()
         self.alone = alone
 
-    def name(self, side: exp.Expr) -> str | None:
-        """Return the bare quoted name of such a column, or None for anything else."""
-        if not isinstance(side, exp.Column) or side.args.get("db") or side.name.lower() not in self.known:
-            return None
-        mine = side.table.lower() == self.qualifier if side.table else self.alone
-        return quoted(side.name) if mine else None
+    def compares(self, part: exp.Expr) -> bool:
+        """Return True for a comparison of such a column with literals."""
+        found = Comparison.of(part)
+        if found is None or not self._has(found.column):
+            return False
+        return all(map(_is_plain, found.values)) and (not found.negated or found.operator is exp.Is)
+
+    def _has(self, column: exp.Column) -> bool:
+        mine = column.table.lower() == self.qualifier if column.table else self.alone
+        return mine and not column.args.get("db") and column.name.lower() in self.known
 
 
-def _comparison(part: exp.Expr, columns: _Columns) -> str | None:
-    if isinstance(part, exp.Between):
-        return _between(part, columns)
-    if isinstance(part, exp.In):
-        return _membership(part, columns)
-    if isinstance(part, exp.Is) or (isinstance(part, exp.Not) and isinstance(part.this, exp.Is)):
-        return _null_test(part, columns)
-    operator = _OPERATORS.get(type(part))
-    if operator is None:
-        return None
-    left = columns.name(part.this) or _literal(part.this)
-    right = columns.name(part.expression) or _literal(part.expression)
-    one_column = bool(columns.name(part.this)) != bool(columns.name(part.expression))
-    return f"{left} {operator} {right}" if left and right and one_column else None
-
-
-def _between(part: exp.Between, columns: _Columns) -> str | None:
-    column, low, high = columns.name(part.this), _literal(part.args["low"]), _literal(part.args["high"])
-    usable = column and low and high and not part.args.get("symmetric")
-    return f"{column} BETWEEN {low} AND {high}" if usable else None
-
-
-def _membership(part: exp.In, columns: _Columns) -> str | None:
-    column = columns.name(part.this)
-    values = [_literal(v) for v in part.expressions]
-    if not column or not values or None in values or part.args.get("query") or part.args.get("unnest"):
-        return None
-    return f"{column} IN ({', '.join(v for v in values if v)})"
-
-
-def _null_test(part: exp.Is | exp.Not, columns: _Columns) -> str | None:
-    test = part.this if isinstance(part, exp.Not) else part
-    column = columns.name(test.this)
-    if not column or not isinstance(test.expression, exp.Null):
-        return None
-    return f"{column} IS {'NOT ' if isinstance(part, exp.Not) else ''}NULL"
-
-
-def _literal(value: exp.Expr) -> str | None:
-    """Return Spark's text of a literal, or None for anything whose text is ambiguous."""
-    if isinstance(value, exp.Paren):
-        return _literal(value.this)
+def _is_plain(value: exp.Expr) -> bool:
+    """Return True for a literal whose text in Spark's dialect is certain."""
+    value = value.unnest()
     if isinstance(value, exp.Neg):
-        inner = _literal(value.this)
-        return f"-{inner}" if inner and inner[0].isdigit() else None
-    if isinstance(value, exp.Boolean):
-        return "TRUE" if value.this else "FALSE"
+        return isinstance(value.this, exp.Literal) and not value.this.is_string and _is_plain(value.this)
     if isinstance(value, exp.Literal):
-        return _literal_text(value)
+        text = r"[^'\\\x00-\x1f]*" if value.is_string else r"\d+(\.\d*)?([eE][+-]?\d+)?"
+        return re.fullmatch(text, value.name) is not None
     if isinstance(value, exp.Cast) and isinstance(value.this, exp.Literal) and isinstance(value.to, exp.DataType):
-        return _cast(value)
-    return None
+        return value.to.this in _CASTS and _is_plain(value.this)
+    return isinstance(value, exp.Boolean)
 
 
-def _literal_text(value: exp.Literal) -> str | None:
-    if value.is_string:
-        return f"'{value.name}'" if re.fullmatch(r"[^'\\\x00-\x1f]*", value.name) else None
-    return str(value.name) if re.fullmatch(r"\d+(\.\d*)?([eE][+-]?\d+)?", value.name) else None
-
-
-def _cast(value: exp.Cast) -> str | None:
-    inner = _literal_text(value.this)
-    try:
-        return f"CAST({inner} AS {type_text(value.to, 'spark')})" if inner else None
-    except TrinityError:
-        return None
+_CASTS: Final = frozenset({
+    exp.DType.BOOLEAN, exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DECIMAL,
+    exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.TEXT, exp.DType.BINARY, exp.DType.DATE, exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ,
+})  # fmt: skip
+"""Types whose names are the same once more in Spark's dialect."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.engine.feed.interval import Bound
+    from trinity.engine.reading.plan import ReadPlan
     from trinity.names import TableName
     from trinity.session import Session
     from trinity.spi import SplitSource, TableDefinition, TableHandle
@@ -78,8 +79,8 @@ class Reads:
         if target is not None:
             self._splits[target[0].name, None] = target[1]
         self._newest: dict[TableName, Read] = {}
-        self._views: dict[tuple[TableName, int | str | None, str | None], str] = {}
-        self._merged: list[tuple[SplitSource, str | None]] = []
+        self._views: dict[tuple[TableName, int | str | None, exp.Expr | None], str] = {}
+        self._plans: list[ReadPlan] = []
         self.views: dict[str, DataFrame] = {}
 
     @property
@@ -98,9 +99,9 @@ class Reads:
 
     def in_words(self) -> list[str]:
         """Return the plan of each merged read as text."""
-        from trinity.engine.reading.explain import explained_read
+        from trinity.engine.reading.explain import in_words
 
-        return [explained_read(self.session, splits, where) for splits, where in self._merged]
+        return [in_words(plan) for plan in self._plans]
 
     def references(self, statement: Statement) -> list[Reference]:
         """Return the Trinity tables that a statement names."""
@@ -148,7 +149,6 @@ class Reads:
         where = key_predicate(node, splits.definition) if node is not None else None
         if (name, wanted, where) not in self._views:
             self._views[name, wanted, where] = self.register(self._read(splits, where))
-            self._merged.append((splits, where))
         return self._views[name, wanted, where]
 
     def _pinned(self, table: Table, wanted: int | str | None, splits_of: Callable[[], SplitSource]) -> SplitSource:
@@ -156,17 +156,25 @@ class Reads:
             self._splits[table.name, wanted] = splits_of()
         return self._splits[table.name, wanted]
 
-    def _read(self, splits: SplitSource, where: str | None) -> DataFrame:
-        from trinity.engine.reading.merged_read import merged_read
+    def _read(self, splits: SplitSource, where: exp.Expr | None) -> DataFrame:
         from trinity.spark_names import PySparkException
 
         if where is not None:
             try:
                 with quiet():
-                    return merged_read(self.session.spark, splits, where)
+                    return self._planned(splits, where)
             except PySparkException:  # the hint does not fit the column's type: the query itself raises the error
                 pass
-        return merged_read(self.session.spark, splits)
+        return self._planned(splits, None)
+
+    def _planned(self, splits: SplitSource, where: exp.Expr | None) -> DataFrame:
+        from trinity.engine.reading.merged_read import merged_plan
+        from trinity.engine.reading.spark.executor import SparkExecutor
+
+        plan = merged_plan(self.session.spark, splits, where)
+        rows = SparkExecutor(self.session.spark).rows(plan)
+        self._plans.append(plan)
+        return rows
 
     def _splits_of(self, reference: Reference) -> SplitSource:
         travel = reference.travel

@@ -1,0 +1,69 @@
+"""Comparisons of a column with other expressions, as AND joins them in a predicate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+__all__ = ["Comparison", "bare"]
+
+_FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
+    exp.EQ: exp.EQ, exp.NullSafeEQ: exp.NullSafeEQ, exp.NEQ: exp.NEQ,
+    exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
+}  # fmt: skip
+"""Operator -> the one that means the same with its sides exchanged."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of a column with other expressions.
+
+    Attributes:
+        column: the column.
+        operator: the operator with the column on its left; ``exp.Is`` for IS NULL.
+        values: what it is compared with: the bounds of BETWEEN, the elements of IN, none for IS NULL.
+        negated: whether NOT stands before it.
+    """
+
+    column: exp.Column
+    operator: type[exp.Expr]
+    values: tuple[exp.Expr, ...]
+    negated: bool
+
+    @classmethod
+    def of(cls, part: exp.Expr) -> Comparison | None:
+        """Return what a part of a predicate compares; None for a part of another kind."""
+        part = part.unnest()
+        negated = isinstance(part, exp.Not)
+        sides = _sides(part.this.unnest() if negated else part)
+        if sides is None:
+            return None
+        operator, column, values = sides
+        return cls(column, operator, values, negated) if isinstance(column, exp.Column) else None
+
+
+def _sides(part: exp.Expr) -> tuple[type[exp.Expr], exp.Expr, tuple[exp.Expr, ...]] | None:
+    """Return the operator, its left side and the others; None for another kind of predicate."""
+    operator = type(part)
+    if isinstance(part, exp.Between):
+        return None if part.args.get("symmetric") else (operator, part.this, (part.args["low"], part.args["high"]))
+    if isinstance(part, exp.In):
+        listed = part.expressions and not part.args.get("query") and not part.args.get("unnest")
+        return (operator, part.this, tuple(part.expressions)) if listed else None
+    if isinstance(part, exp.Is):
+        return (operator, part.this, ()) if isinstance(part.expression, exp.Null) else None
+    if operator not in _FLIPPED:
+        return None
+    if isinstance(part.this, exp.Column):
+        return operator, part.this, (part.expression,)
+    return _FLIPPED[operator], part.expression, (part.this,)
+
+
+def bare(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of an expression that names columns without the table."""
+    tree = tree.copy()
+    for column in tree.find_all(exp.Column):
+        column.set("table", None)
+    return tree
