@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
-from trinity.datasource.rendezvous import offer, withdraw
+from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
 from trinity.definition.define import define_table
 from trinity.engine.executes import default_local_bytes, not_supported
@@ -101,7 +101,7 @@ class Session:
         self.current_catalog = self.current_schema = ""
         with self._catalogs.closed_by_error():
             self.use(catalog, schema)
-        offer(self)
+        register_session(self)
 
     def __enter__(self) -> Session:
         return self
@@ -119,7 +119,7 @@ class Session:
 
         Spark serves the whole process and keeps running; ``session.spark.stop()`` ends it.
         """
-        withdraw(self)
+        unregister_session(self)
         self._catalogs.close(for_good=True)
 
     def check_open(self) -> None:
@@ -147,7 +147,7 @@ class Session:
         from trinity.engine.spark.local import local_spark
 
         self._spark = found = self._catalogs.prepare(local_spark(self._catalogs.requirements(), self._settings))
-        offer(self)
+        register_session(self)
         return found
 
     @property

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
-from trinity.cdc.messages import Changes, Invalid, image_before, judged, parsed, position_of, row_versions
+from trinity.cdc.messages import Invalid, Reading
 from trinity.cdc.values import Encoding, fields_of
 from trinity.engine.spark.settings import pinned
-from trinity.spi import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["canal"]
-
-_ENCODING: Final = Encoding(latin1=True)
 
 
 @public
@@ -62,38 +59,21 @@ def canal(
     """
     form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
     columns = row_columns(rows, form)
-    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns, _ENCODING), form)
-
-
-def _changes(
-    messages: DataFrame, column: str, columns: Sequence[Column], position: str | None, invalid: Invalid
-) -> DataFrame:
-    """Return the changes in the messages, with the columns of :class:`~trinity.cdc.messages.Changes`."""
+    reading = Reading(messages, column, columns, form, position, invalid)
     fields = f"type: STRING, isDdl: BOOLEAN, es: STRING, ts: STRING, data: ARRAY<STRUCT<{fields_of(columns)}>>"
-    kind = judged(
-        [
-            ("m.isDdl", None),
-            ("m.type = 'INSERT'", "+I"),
-            ("m.type = 'UPDATE'", "+U"),
-            ("m.type = 'DELETE'", "-D"),
-            (f"m.type IN ({', '.join(map(repr, _OTHERS))})", None),
-        ],
-        "Canal",
-        invalid,
-    )
     with pinned(messages.sparkSession):
-        read = parsed(messages, column, f"{fields}, old: ARRAY<MAP<STRING, STRING>>")
-        changes = read.selectExpr("text", "m", f"{kind} AS kind").where("kind IS NOT NULL")
+        changes = reading.of_rows(reading.parsed(f"{fields}, old: ARRAY<MAP<STRING, STRING>>"), "Canal", _CASES)
         each = changes.selectExpr("text", "kind", "m", "posexplode(coalesce(m.data, array(NULL))) AS (n, data)")
         each = each.selectExpr("text", "kind", "m", "data", "get(m.old, n) AS old")
-        return each.selectExpr(
-            "text",
-            "kind",
-            f"{image_before(columns, 'old', 'data')} AS before",
-            "data AS after",
-            f"{position_of(position)} AS at",
-        )
+    return reading.by_old_values(each, "old", "data", Encoding(latin1=True))
 
 
 _OTHERS: Final = ("CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX")
 """Types of valid messages that change no row."""
+_CASES: Final = (
+    ("m.isDdl", None),
+    ("m.type = 'INSERT'", "+I"),
+    ("m.type = 'UPDATE'", "+U"),
+    ("m.type = 'DELETE'", "-D"),
+    (f"m.type IN {_OTHERS}", None),
+)

@@ -6,20 +6,18 @@ Source: debezium.io/documentation, the connectors' chapters on change events, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
 from trinity.cdc.log_positions import binlog_position, sql_server_lsn
-from trinity.cdc.messages import Changes, Invalid, judged, parsed, position_or_failing, row_versions, unlocated
+from trinity.cdc.messages import Invalid, Reading, position_or_failing, unlocated
 from trinity.cdc.numbers import decimal_of, integer_of
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
-from trinity.spi import Column
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
@@ -96,13 +94,10 @@ def debezium(
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As rows are written
             BAD_DATA with the message's beginning, or naming a column with the placeholder; TYPE_MISMATCH for a value.
     """
-    form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
-    own = dict(unavailable or {})
-    columns = row_columns(rows, form, [*own.values()])
-    _check_own(own, columns, position)
-    encoding = Encoding(timestamps, decimals, days=True)
-    changes = _enveloped(_Reading(messages, column, columns, form.key, position, invalid))
-    return row_versions(Changes(changes, columns, encoding, placeholder, own), form)
+    form, own = form_of(rows, key, position, watermark, row_kind, tombstone, preimages), dict(unavailable or {})
+    reading = Reading(messages, column, row_columns(rows, form, [*own.values()]), form, position, invalid)
+    _check_own(own, reading)
+    return reading.row_versions(_enveloped(reading), Encoding(timestamps, decimals, days=True), placeholder, own)
 
 
 @public
@@ -147,66 +142,52 @@ def debezium_flat(
     Raises:
         TrinityError: as :func:`debezium`.
     """
-    form = form_of(rows, key, position, watermark, row_kind, tombstone)
-    own = dict(unavailable or {})
-    columns = row_columns(rows, form, [*own.values()])
-    _check_own(own, columns, position)
-    encoding = Encoding(timestamps, decimals, days=True)
-    changes = _flat(_Reading(messages, column, columns, form.key, position, invalid))
-    return row_versions(Changes(changes, columns, encoding, placeholder, own), form)
+    form, own = form_of(rows, key, position, watermark, row_kind, tombstone), dict(unavailable or {})
+    reading = Reading(messages, column, row_columns(rows, form, [*own.values()]), form, position, invalid)
+    _check_own(own, reading)
+    return reading.row_versions(_flat(reading), Encoding(timestamps, decimals, days=True), placeholder, own)
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Messages, and how they are read: arguments of the public functions."""
+def _kind(reading: Reading, update: str) -> str:
+    """Return Spark SQL of the row kind ``kind``, which fails for an update that may have changed the key unseen.
 
-    messages: DataFrame
-    column: str
-    columns: Sequence[Column]
-    key: Sequence[str]
-    position: str | None
-    invalid: Invalid
+    For an update without ``before``, only the message's key in Kafka shows which key columns stayed.
 
-    def kind(self, update: str) -> str:
-        """Return Spark SQL of the row kind ``kind``, which fails for an update that may have changed the key unseen.
-
-        For an update without ``before``, only the message's key in Kafka shows which key columns stayed.
-
-        Args:
-            update: Spark SQL of the condition that a message is an update without ``before``.
-        """
-        names = "json_object_keys(key)"
-        wrapped = f"array_contains({names}, 'schema') AND array_contains({names}, 'payload')"
-        names = f"IF({wrapped}, json_object_keys(get_json_object(key, '$.payload')), {names})"
-        lacks = " ".join(
-            f"WHEN NOT array_contains({names}, {text_literal(name)}) THEN {unlocated(name, 'the key of the message')}"
-            for name in self.key
-        )
-        return f"IF({update} AND CASE {lacks} ELSE false END, NULL, kind)"
+    Args:
+        reading: the messages.
+        update: Spark SQL of the condition that a message is an update without ``before``.
+    """
+    names = "json_object_keys(key)"
+    wrapped = f"array_contains({names}, 'schema') AND array_contains({names}, 'payload')"
+    names = f"IF({wrapped}, json_object_keys(get_json_object(key, '$.payload')), {names})"
+    lacks = " ".join(
+        f"WHEN NOT array_contains({names}, {text_literal(name)}) THEN {unlocated(name, 'the key of the message')}"
+        for name in reading.form.key
+    )
+    return f"IF({update} AND CASE {lacks} ELSE false END, NULL, kind)"
 
 
-def _enveloped(reading: _Reading) -> DataFrame:
-    """Return the changes in envelopes, with the columns of :class:`~trinity.cdc.messages.Changes`."""
+def _enveloped(reading: Reading) -> DataFrame:
+    """Return the changes in envelopes, as :meth:`Reading.row_versions` takes them."""
     struct = f"STRUCT<{fields_of(reading.columns)}>"
     source, times = (", ".join(f"{name}: STRING" for name in names) for names in (_SOURCE, _TIMES))
     fields = f"op: STRING, before: {struct}, after: {struct}, source: STRUCT<{source}>, {times}"
     cases = [("e.op IN ('c', 'r')", "+I"), ("e.op = 'u'", "+U"), ("e.op = 'd'", "-D"), (_wrapped_null("op"), None)]
-    kind = judged(cases, "Debezium", reading.invalid)
     places = {n: f"e.{n}" for n in _TIMES} | {f"source.{n}": f"e.source.{n}" for n in _SOURCE}
-    read = parsed(reading.messages, reading.column, f"{fields}, payload: STRUCT<{fields}>")
+    read = reading.parsed(f"{fields}, payload: STRUCT<{fields}>")
     with pinned(reading.messages.sparkSession):
         event = _unwrapped("m.op", ("op", "before", "after", "source", *_TIMES))
-        events = read.selectExpr("text", "key", "m", event).selectExpr("text", "key", "m", f"{kind} AS kind", "e")
-        return events.where("kind IS NOT NULL").selectExpr(
+        events = reading.of_rows(read.selectExpr("text", "key", "m", event), "Debezium", cases)
+        return events.selectExpr(
             "text",
-            f"{reading.kind(_BARE_UPDATE)} AS kind",
+            f"{_kind(reading, _BARE_UPDATE)} AS kind",
             "e.before AS before",
             "e.after AS after",
             f"{_at(reading.position, places)} AS at",
         )
 
 
-def _flat(reading: _Reading) -> DataFrame:
+def _flat(reading: Reading) -> DataFrame:
     """Return the changes in flat messages, likewise; ``before`` is the same as ``after``."""
     added = ["__op", "__deleted", *(f"__{n}" for n in _SOURCE), *(f"__source_{n}" for n in _SOURCE)]
     fields = ", ".join([fields_of(reading.columns), *(f"{name}: STRING" for name in added)])
@@ -217,31 +198,30 @@ def _flat(reading: _Reading) -> DataFrame:
         ("e.__op = 'u' OR (e.__op IS NULL AND e.__deleted = 'false')", "+U"),
         *([(_wrapped_null("__op"), None)] if wrapped else []),
     ]
-    kind = judged(cases, "ExtractNewRecordState", reading.invalid)
     places = {n: f"e.__{n}" for n in _TIMES} | {f"source.{n}": f"e.__source_{n}" for n in _SOURCE}
     places |= {f"source.{n}": f"coalesce(e.__source_{n}, e.__{n})" for n in _SOURCE if n not in _TIMES}
-    read = parsed(reading.messages, reading.column, f"{fields}, payload: STRUCT<{fields}>" if wrapped else fields)
+    read = reading.parsed(f"{fields}, payload: STRUCT<{fields}>" if wrapped else fields)
     with pinned(reading.messages.sparkSession):
         names = [*(c.name for c in reading.columns), *added]
         event = _unwrapped("coalesce(m.__op, m.__deleted)", names) if wrapped else "m AS e"
-        events = read.selectExpr("text", "key", "m", event).selectExpr("text", "key", "m", f"{kind} AS kind", "e")
-        found = events.where("kind IS NOT NULL").selectExpr(
+        events = reading.of_rows(read.selectExpr("text", "key", "m", event), "ExtractNewRecordState", cases)
+        found = events.selectExpr(
             "text",
-            f"{reading.kind(_FLAT_UPDATE)} AS kind",
+            f"{_kind(reading, _FLAT_UPDATE)} AS kind",
             "e AS after",
             f"{_at(reading.position, places)} AS at",
         )
         return found.selectExpr("text", "kind", "after AS before", "after", "at")
 
 
-def _check_own(own: Mapping[str, str], columns: Sequence[Column], position: str | None) -> None:
+def _check_own(own: Mapping[str, str], reading: Reading) -> None:
     """Check the columns that have watermarks of their own."""
-    types = {column.name: spark_type(column.type) for column in columns}
+    types = {column.name: spark_type(column.type) for column in reading.columns}
     for name in own:
         if types.get(name) not in ("string", "binary", "array<string>"):
             message = f"unavailable: '{name}' is none of the rows' columns of type STRING, BINARY or ARRAY<STRING>."
             raise TrinityError("INVALID_ARGUMENTS", message)
-    if own and position is None:
+    if own and reading.position is None:
         raise TrinityError("INVALID_ARGUMENTS", "unavailable needs a position, for the columns' own watermarks.")
 
 

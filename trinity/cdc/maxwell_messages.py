@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
-from trinity.cdc.messages import Changes, Invalid, image_before, judged, parsed, position_of, row_versions
+from trinity.cdc.messages import Invalid, Reading
 from trinity.cdc.values import Encoding, fields_of
-from trinity.engine.spark.settings import pinned
-from trinity.spi import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,33 +56,10 @@ def maxwell(
     """
     form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
     columns = row_columns(rows, form)
-    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns, Encoding()), form)
-
-
-def _changes(
-    messages: DataFrame, column: str, columns: Sequence[Column], position: str | None, invalid: Invalid
-) -> DataFrame:
-    """Return the changes in the messages, with the columns of :class:`~trinity.cdc.messages.Changes`."""
+    reading = Reading(messages, column, columns, form, position, invalid)
     fields = f"type: STRING, ts: STRING, xid: STRING, data: STRUCT<{fields_of(columns)}>, old: MAP<STRING, STRING>"
-    kind = judged(
-        [
-            ("m.type IN ('insert', 'bootstrap-insert')", "+I"),
-            ("m.type = 'update'", "+U"),
-            ("m.type = 'delete'", "-D"),
-            (f"m.type IN ({', '.join(map(repr, _OTHERS))})", None),
-        ],
-        "Maxwell",
-        invalid,
-    )
-    with pinned(messages.sparkSession):
-        changes = parsed(messages, column, fields).selectExpr("text", "m", f"{kind} AS kind")
-        return changes.where("kind IS NOT NULL").selectExpr(
-            "text",
-            "kind",
-            f"{image_before(columns, 'm.old', 'm.data')} AS before",
-            "m.data AS after",
-            f"{position_of(position)} AS at",
-        )
+    changes = reading.of_rows(reading.parsed(fields), "Maxwell", _CASES)
+    return reading.by_old_values(changes, "m.old", "m.data", Encoding())
 
 
 _OTHERS: Final = (
@@ -92,3 +67,9 @@ _OTHERS: Final = (
     *("database-create", "database-alter", "database-drop"),
 )
 """Types of valid messages that change no row."""
+_CASES: Final = (
+    ("m.type IN ('insert', 'bootstrap-insert')", "+I"),
+    ("m.type = 'update'", "+U"),
+    ("m.type = 'delete'", "-D"),
+    (f"m.type IN {_OTHERS}", None),
+)

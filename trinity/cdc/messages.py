@@ -19,17 +19,7 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "Changes",
-    "Invalid",
-    "image_before",
-    "judged",
-    "parsed",
-    "position_of",
-    "position_or_failing",
-    "row_versions",
-    "unlocated",
-]
+__all__ = ["Invalid", "Reading", "position_or_failing", "unlocated"]
 
 Invalid = Literal["refuse", "drop"]
 """What a message that is no change of a row does: raise an error, or get dropped."""
@@ -39,36 +29,94 @@ _BEGINNING: Final = "left(text, 200)"
 """Spark SQL of the beginning of a message, as an error shows it."""
 
 
-def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
-    """Parse messages: ``text`` STRING; ``m``, a STRUCT of fields, marked as of :mod:`~trinity.cdc.json_text`; ``key``.
+@dataclass(frozen=True)
+class Reading:
+    """Messages of a tool, and how they are read: the arguments that all tools' functions have.
 
-    ``m`` is NULL for a text that is not one JSON object, or has a wrong type in one of the tool's own fields. ``key``
-    is the message's key in Kafka, STRING; NULL where there is none.
-
-    Args:
+    Attributes:
         messages: the messages.
         column: the column with their JSON text, STRING or BINARY.
-        fields: the fields, as in a STRUCT's type.
-
-    Raises:
-        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
+        columns: columns of the rows.
+        form: the form of the result.
+        position: the field of a message that orders the changes of a row; None for none.
+        invalid: what a message that is no change of a row does.
     """
-    known = {name.lower(): kind for name, kind in messages.dtypes}
-    if column.lower() not in known:
-        message = f"The messages have no column '{column}'.{nearest(column, messages.columns)} Name it by column."
-        raise TrinityError("COLUMN_NOT_FOUND", message)
-    if known[column.lower()] not in ("string", "binary"):
-        message = f"Column '{column}' is {known[column.lower()]}; the messages are JSON text, STRING or BINARY."
-        raise TrinityError("TYPE_MISMATCH", message)
-    schema = text_literal(f"STRUCT<m: STRUCT<{fields}>, _trinity_broken: STRING>")
-    options = "map('allowSingleQuotes', 'false', 'columnNameOfCorruptRecord', '_trinity_broken')"
-    with pinned(messages.sparkSession):
-        key = "key" if column.lower() != "key" and known.get("key") in ("string", "binary") else "NULL"
-        texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text", f"CAST({key} AS STRING) AS key")
-        texts = _once(texts, text="text", key="key", marked=marked("text"))
-        read = f"from_json(concat('{{\"m\":', marked, '}}'), {schema}, {options})"
-        found = _once(texts, text="text", key="key", valid=f"is_valid_utf8(text) AND {valid('marked')}", r=read)
-        return found.selectExpr("text", "key", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
+
+    messages: DataFrame
+    column: str
+    columns: Sequence[Column]
+    form: Form
+    position: str | None
+    invalid: Invalid
+
+    def parsed(self, fields: str) -> DataFrame:
+        """Parse the messages: ``text`` STRING; ``m``, a STRUCT, marked as of :mod:`~trinity.cdc.json_text`; ``key``.
+
+        ``m`` is NULL for a text that is not one JSON object, or has a wrong type in one of the tool's own fields.
+        ``key`` is the message's key in Kafka, STRING; NULL where there is none.
+
+        Args:
+            fields: the fields, as in a STRUCT's type.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
+        """
+        messages, column = self.messages, self.column
+        known = {name.lower(): kind for name, kind in messages.dtypes}
+        if column.lower() not in known:
+            message = f"The messages have no column '{column}'.{nearest(column, messages.columns)} Name it by column."
+            raise TrinityError("COLUMN_NOT_FOUND", message)
+        if known[column.lower()] not in ("string", "binary"):
+            message = f"Column '{column}' is {known[column.lower()]}; the messages are JSON text, STRING or BINARY."
+            raise TrinityError("TYPE_MISMATCH", message)
+        schema = text_literal(f"STRUCT<m: STRUCT<{fields}>, _trinity_broken: STRING>")
+        options = "map('allowSingleQuotes', 'false', 'columnNameOfCorruptRecord', '_trinity_broken')"
+        with pinned(messages.sparkSession):
+            key = "key" if column.lower() != "key" and known.get("key") in ("string", "binary") else "NULL"
+            texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text", f"CAST({key} AS STRING) AS key")
+            texts = _once(texts, text="text", key="key", marked=marked("text"))
+            read = f"from_json(concat('{{\"m\":', marked, '}}'), {schema}, {options})"
+            found = _once(texts, text="text", key="key", valid=f"is_valid_utf8(text) AND {valid('marked')}", r=read)
+            return found.selectExpr("text", "key", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
+
+    def of_rows(self, parsed: DataFrame, tool: str, cases: Sequence[tuple[str, str | None]]) -> DataFrame:
+        """Return the messages that change a row, with their row kind ``kind``: ``+I``, ``+U`` or ``-D``.
+
+        Args:
+            parsed: the messages.
+            tool: the tool's name, for errors.
+            cases: (condition, row kind), None for messages that are left out; the first that holds counts. If none
+                holds, the message is no change of a row. A message that is NULL is left out.
+        """
+        other, broken = (
+            _no_change(f"The message is no change of a row as {tool} writes it{why}: ", self.invalid)
+            for why in ("", _WHY)
+        )
+        whens = (f"WHEN {condition} THEN {text_literal(kind) if kind else 'NULL'}" for condition, kind in cases)
+        none = "WHEN text IS NULL OR trim(text) = 'null' THEN NULL"
+        kind = f"CASE {none} WHEN m IS NULL THEN {broken} {' '.join(whens)} ELSE {other} END"
+        with pinned(parsed.sparkSession):
+            return parsed.selectExpr("*", f"{kind} AS kind").where("kind IS NOT NULL")
+
+    def by_old_values(self, changes: DataFrame, old: str, new: str, encoding: Encoding) -> DataFrame:
+        """Return the row versions of changes whose messages have the old values of the changed fields alone.
+
+        Args:
+            changes: the messages, as of :meth:`of_rows`.
+            old: Spark SQL of the old values, a MAP<STRING, STRING>.
+            new: Spark SQL of the fields after the change, or before a deletion.
+            encoding: how the fields' values are written.
+        """
+        with pinned(changes.sparkSession):
+            before, at = _image_before(self.columns, old, new), _position_of(self.position)
+            rows = changes.selectExpr("text", "kind", f"{before} AS before", f"{new} AS after", f"{at} AS at")
+        return self.row_versions(rows, encoding)
+
+    def row_versions(
+        self, rows: DataFrame, encoding: Encoding, placeholder: str | None = None, own: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """Return the row versions of changes; arguments as of :class:`_Changes`."""
+        return _row_versions(_Changes(rows, self.columns, encoding, placeholder, own or {}), self.form)
 
 
 def _once(rows: DataFrame, **columns: str) -> DataFrame:
@@ -78,30 +126,12 @@ def _once(rows: DataFrame, **columns: str) -> DataFrame:
     )
 
 
-def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid) -> str:
-    """Return Spark SQL of the row kind of a message: ``+I``, ``+U`` or ``-D``; NULL for one that is left out.
-
-    A message that is NULL is left out.
-
-    Args:
-        cases: (condition, row kind); the first that holds counts. If none holds, the message is no change of a row.
-        tool: the tool's name, for errors.
-        invalid: what a message that is no change of a row does.
-    """
-    other, broken = (
-        _no_change(f"The message is no change of a row as {tool} writes it{why}: ", invalid) for why in ("", _WHY)
-    )
-    whens = (f"WHEN {condition} THEN {text_literal(kind) if kind else 'NULL'}" for condition, kind in cases)
-    none = "WHEN text IS NULL OR trim(text) = 'null' THEN NULL"
-    return f"CASE {none} WHEN m IS NULL THEN {broken} {' '.join(whens)} ELSE {other} END"
-
-
 def _no_change(says: str, invalid: Invalid) -> str:
     failure = failing("BAD_DATA", f"{text_literal(says)}, {_BEGINNING}", "STRING")
     return "CAST(NULL AS STRING)" if invalid == "drop" else failure
 
 
-def image_before(columns: Sequence[Column], old: str, new: str) -> str:
+def _image_before(columns: Sequence[Column], old: str, new: str) -> str:
     """Return Spark SQL of the fields of a row before an update.
 
     Args:
@@ -116,7 +146,7 @@ def image_before(columns: Sequence[Column], old: str, new: str) -> str:
     return f"IF({new} IS NULL OR {old} IS NULL, {new}, named_struct({', '.join(fields)}))"
 
 
-def position_of(field: str | None) -> str:
+def _position_of(field: str | None) -> str:
     """Return Spark SQL of a number in the message ``m``, as the position of a change; a message without it fails."""
     if field is None:
         return "CAST(NULL AS BIGINT)"
@@ -130,7 +160,7 @@ def position_or_failing(value: str, position: str, kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class Changes:
+class _Changes:
     """Changes of rows.
 
     Attributes:
@@ -149,7 +179,7 @@ class Changes:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
-def row_versions(changes: Changes, form: Form) -> DataFrame:
+def _row_versions(changes: _Changes, form: Form) -> DataFrame:
     """Return the row versions of changes, in their order.
 
     An update that changes the key is a ``-D`` of the old key and a ``+I`` of the new one; every other one its new row.
@@ -170,7 +200,7 @@ def row_versions(changes: Changes, form: Form) -> DataFrame:
         return found.selectExpr(*values, *form.marks("at", "kind"), *owns)
 
 
-def _moved(changes: Changes, form: Form) -> str:
+def _moved(changes: _Changes, form: Form) -> str:
     """Return Spark SQL that is true for an update that changes the key, and fails where that cannot be known."""
     columns = {c.name.lower(): c for c in changes.columns}
     differ = []
@@ -221,7 +251,7 @@ def _present(kind: str, side: str) -> str:
     return f"IF({side} IS NULL, {failing('BAD_DATA', says, 'STRING')}, {kind})"
 
 
-def _value(changes: Changes, column: Column) -> str:
+def _value(changes: _Changes, column: Column) -> str:
     """Return Spark SQL of a column's value, which fails for the placeholder without a watermark of its own."""
     value = f"row.{quoted(column.name)}"
     unknown = _unknown(changes, column)
@@ -237,13 +267,13 @@ def _value(changes: Changes, column: Column) -> str:
     return f"IF(kind IN ('+I', '+U') AND {unknown}, {failing('BAD_DATA', text_literal(says), kind)}, {value})"
 
 
-def _own_watermark(changes: Changes, column: Column) -> str:
+def _own_watermark(changes: _Changes, column: Column) -> str:
     """Return Spark SQL of the position if a row version has the column's value; else NULL, which is not merged (G2)."""
     known = f"kind IN ('+I', '+U') AND NOT coalesce({_unknown(changes, column)}, false)"
     return f"IF({known}, at, NULL) AS {quoted(changes.own[column.name])}"
 
 
-def _unknown(changes: Changes, column: Column) -> str | None:
+def _unknown(changes: _Changes, column: Column) -> str | None:
     """Return Spark SQL that is true for the placeholder; None for a column that cannot hold it."""
     if changes.placeholder is None:
         return None

@@ -27,7 +27,7 @@ from trinity.secrets import logger
 if TYPE_CHECKING:
     from trinity.datasource.answers import Tables
 
-__all__ = ["ask", "offer", "withdraw"]
+__all__ = ["ask", "register_session", "unregister_session"]
 
 _LINK: Final = "trinity-driver-"
 """Prefix of the link's name, before the id of the driver's process."""
@@ -71,8 +71,8 @@ _linked: Final[set[str]] = set()
 """The Spark applications that have a link to it."""
 
 
-def offer(session: Tables) -> None:
-    """Let the data source find the tables of a session, until it is withdrawn or garbage-collected.
+def register_session(session: Tables) -> None:
+    """Let the data source find the tables of a session, until it is unregistered or garbage-collected.
 
     The Spark of this process, if there is one, gets a link to the socket. Where that fails the session works without
     the data source.
@@ -90,7 +90,7 @@ def offer(session: Tables) -> None:
             _log.warning("spark.read.format('trinity') will not find this process: %s", error)
 
 
-def withdraw(session: Tables) -> None:
+def unregister_session(session: Tables) -> None:
     """Hide the tables of a session from the data source."""
     with _lock:
         _forget(session)

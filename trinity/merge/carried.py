@@ -24,9 +24,9 @@ def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]
 
 
 def carried_marks(definition: TableDefinition, carried: Collection[str], mark: str = "1") -> str:
-    """Return the text of the hidden column: ``mark`` or 0 for each column of ``definition.ever``."""
+    """Return the text of the hidden column: ``mark`` or 0 for each column of ``definition.all_columns``."""
     ids = {definition.column(name).field_id for name in carried}
-    return "".join(mark if c.field_id in ids else "0" for c in definition.ever)
+    return "".join(mark if c.field_id in ids else "0" for c in definition.all_columns)
 
 
 def ingested_columns(spec: MergeSpec, definition: TableDefinition, given: Collection[str]) -> str | None:

@@ -33,9 +33,9 @@ ROW_KIND = "_trinity_row_kind"
 compaction folded. Only in keyed tables without a tombstone key (U6)."""
 
 CARRIED = "_trinity_carried"
-"""STRING column: one mark for each column of :attr:`TableDefinition.ever`: 0 not carried; 1 carried, also when it is
-NULL; + carried as an ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update``
-and ``aggregation`` tables (P1)."""
+"""STRING column: one mark for each column of :attr:`TableDefinition.all_columns`: 0 not carried; 1 carried, also when
+it is NULL; + carried as an ingested row carries it. NULL for an ingested row with every column. Only in
+``partial-update`` and ``aggregation`` tables (P1)."""
 
 STAMP = "_trinity_order"
 """BIGINT column: the row's stamp, which says when it was written (:mod:`trinity.spi.stamps`). NULL in rows of other
@@ -173,7 +173,7 @@ class TableDefinition:
         return tuple(c for c in self.columns if not c.hidden)
 
     @property
-    def ever(self) -> tuple[Column, ...]:
+    def all_columns(self) -> tuple[Column, ...]:
         """The visible and the dropped columns, in the order in which they were made."""
         return tuple(sorted((*self.visible, *self.dropped), key=lambda c: c.field_id or 0))
 
@@ -245,7 +245,7 @@ class TableDefinition:
         """Return this definition with another key, names in any case. Raises COLUMN_NOT_FOUND."""
         return replace(self, primary_key=tuple(self.column(name).name for name in names))
 
-    def made(self) -> TableDefinition:
+    def with_new_id(self) -> TableDefinition:
         """Return this definition with a new, unique id."""
         return replace(self, id=uuid.uuid4().hex)
 

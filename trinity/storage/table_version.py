@@ -39,7 +39,7 @@ class TableVersion:
     @classmethod
     def first(cls, definition: TableDefinition) -> TableVersion:
         """Return version 0 of a new table."""
-        return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
+        return cls(0, next_timestamp_ms(0), "create", definition.with_new_id(), commit=uuid.uuid4().hex)
 
     @property
     def version(self) -> int:

@@ -85,7 +85,7 @@ class DeltaAttempt(Attempt[State]):
             before = self.snapshots.load(pinned)
             same = before.metadata["schemaString"] == self.newest.metadata["schemaString"]
         else:
-            now = {c.stored_name: c.field_id for c in self.newest.definition.ever}
+            now = {c.stored_name: c.field_id for c in self.newest.definition.all_columns}
             same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
         if not same:
             raise TrinityError(

@@ -213,7 +213,7 @@ def test_columns_that_others_drop_take_their_options_along(lake: IcebergConnecto
         schema.delete_column("x")
     found = lake.metadata.get_splits(handle).definition
     assert found.properties == {"merge-engine": "aggregation"}
-    assert [c.field_id for c in found.ever] == [1, 2, 5]  # what a mark stands for does not change its place
+    assert [c.field_id for c in found.all_columns] == [1, 2, 5]  # what a mark stands for does not change its place
 
 
 def test_a_copied_folder_is_read_and_not_written(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
     return [bytes(result.fragment) for result in results]
 
 
-def sound(page: pa.RecordBatch) -> pa.RecordBatch:
+def with_valid_offsets(page: pa.RecordBatch) -> pa.RecordBatch:
     """Return Spark's page with all its offsets: the JVM has none for an empty list, and Arrow's kernels would crash."""
     if page.num_rows == 0:
         return pa.RecordBatch.from_pylist([], schema=page.schema)
@@ -249,10 +249,10 @@ def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
     function = with_grants(function)
     names = list(rows.columns)
     if not any(sign in name for name in names for sign in ".`"):
-        return rows.mapInArrow(lambda pages: translated(function(map(sound, pages))), schema)
+        return rows.mapInArrow(lambda pages: translated(function(map(with_valid_offsets, pages))), schema)
     plain = rows.toDF(*[f"_{number}" for number in range(len(names))])
     return plain.mapInArrow(
-        lambda pages: translated(function(sound(page).rename_columns(names) for page in pages)), schema
+        lambda pages: translated(function(with_valid_offsets(page).rename_columns(names) for page in pages)), schema
     )
 
 

@@ -329,7 +329,7 @@ class _Fold:
     def _marked(self, name: str, mark: str) -> np.ndarray:
         """Return True for rows whose mark of a column is this one."""
         assert self.marks is not None
-        place = self.of.definition.ever.index(self.of.definition.column(name))
+        place = self.of.definition.all_columns.index(self.of.definition.column(name))
         marks = pc.utf8_slice_codeunits(self.marks, place, place + 1)
         return _true(pc.equal(marks, mark))
 

@@ -172,7 +172,7 @@ class ColumnFold:
         return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
 
     def _mark(self, column: Column) -> str:
-        return f"substr({CARRIED}, {self.definition.ever.index(column) + 1}, 1)"
+        return f"substr({CARRIED}, {self.definition.all_columns.index(column) + 1}, 1)"
 
     def _explicit(self, column: Column) -> str:
         return f"coalesce({self._mark(column)} = '1', false)"
