@@ -100,13 +100,14 @@ def test_the_batches_of_a_long_stream_are_written_few_times(every: int, monkeypa
 
     monkeypatch.setattr(background, "compacted", folded)
     spark = SimpleNamespace(sparkContext=SimpleNamespace(setJobGroup=lambda *_: None))
-    table: Any = SimpleNamespace(name="t", session=SimpleNamespace(spark=spark))
+    handle = SimpleNamespace(location="t", full_name="t")
+    table: Any = SimpleNamespace(name="t", handle=handle, session=SimpleNamespace(spark=spark))
     compactor, writer.every = background.Compactor(table, every), max(every, 2)
     for _ in range(1000):
         writer.append()
         compactor.committed()
         for thread in threading.enumerate():
-            if thread.name == "compaction of t":
+            if thread.name == f"{THREAD} t":
                 thread.join()
     assert writer.appended == 1000
     assert writer.written <= 4 * writer.appended

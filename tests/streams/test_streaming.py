@@ -21,6 +21,7 @@ from tests.support.changes import rows_at
 from tests.support.put_back import Backup
 from trinity import Column, Session, Table, TrinityError, cdc
 from trinity.engine.compacting.after_commit import compacted
+from trinity.engine.compacting.triggered import THREAD
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 
@@ -244,7 +245,7 @@ def test_a_compaction_runs_beside_the_stream(
     assert begun == [1]  # one at a time, and the stream is at its end meanwhile
     release.set()
     for thread in threading.enumerate():
-        if thread.name == f"compaction of {keyed.name}":
+        if thread.name == f"{THREAD} {keyed.name}":
             thread.join()
     assert rows_at(keyed) == {(0, 4, 4): 1, (1, 5, 5): 1}
     assert any("compact" in message for message in said.messages)

@@ -1,7 +1,4 @@
-"""Compaction by the writer itself, once the log is as ``compaction.trigger.*`` says: beside it, and one at a time.
-
-A process that ends waits for a compaction that it began: the thread is none of those that Python stops.
-"""
+"""Compactions that a writer begins: beside it, in threads of this process, one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from trinity.engine.target import Target
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger
 
-__all__ = ["THREAD", "begin_when_due"]
+__all__ = ["THREAD", "begin", "begin_when_due"]
 
 THREAD: Final = "trinity compaction of"
 """Beginning of a thread's name; the table's follows."""
@@ -26,7 +23,9 @@ _waiting: Final[set[tuple[str, str]]] = set()
 
 
 def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[[Strength], None]) -> None:
-    """Begin a compaction when one is due and none of the table has begun; returns at once.
+    """Begin a compaction once the log is as ``compaction.trigger.*`` says, as :func:`begin` does.
+
+    A process that ends waits for it.
 
     Args:
         table: the table, after a commit.
@@ -37,26 +36,33 @@ def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[
         return
     splits = table.splits()
     strength = trigger.due(log_share(splits), due_commits(splits, trigger))
-    if strength is None or not _claimed(table):
-        return
-    threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, strength, compact]).start()
+    if strength is not None:
+        begin(table, lambda: compact(strength))
 
 
-def _run(table: Target, strength: Strength, compact: Callable[[Strength], None]) -> None:
-    try:
-        with _one:
-            compact(strength)
-    finally:
-        with _mutex:
-            _waiting.discard(_identity(table))
+def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False) -> bool:
+    """Begin a compaction and return at once; return False where one of the table has begun, or waits for another's.
 
-
-def _claimed(table: Target) -> bool:
+    Args:
+        table: the table.
+        compact: compacts it, and raises nothing.
+        daemon: True for a compaction that ends with the process.
+    """
     with _mutex:
         if _identity(table) in _waiting:
             return False
         _waiting.add(_identity(table))
-        return True
+    threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, compact], daemon=daemon).start()
+    return True
+
+
+def _run(table: Target, compact: Callable[[], object]) -> None:
+    try:
+        with _one:
+            compact()
+    finally:
+        with _mutex:
+            _waiting.discard(_identity(table))
 
 
 def _identity(table: Target) -> tuple[str, str]:

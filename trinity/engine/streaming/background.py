@@ -1,4 +1,4 @@
-"""Compaction beside a stream: in a thread of this process, one at a time, while the query runs."""
+"""Compaction beside a stream, while the query runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
 from trinity.engine.compacting.after_commit import compacted
+from trinity.engine.compacting.triggered import begin
 from trinity.engine.target import Target
 from trinity.merge.strength import Strength
 from trinity.secrets import logger
@@ -36,13 +37,11 @@ class Compactor:
         self._running = self._ended = False
 
     def committed(self) -> None:
-        """Count a commit, and begin a compaction when one is due and none is running."""
+        """Count a commit, and begin a compaction when one is due and none of the table is under way."""
         with self._mutex:
             self._waiting += 1
-            if self._running or self._ended or self._waiting < self._every:
-                return
-            self._waiting, self._running = 0, True
-        threading.Thread(target=self._run, name=f"compaction of {self._table.name}", daemon=True).start()
+            if not self._ended and self._waiting >= self._every and begin(self._table, self._run, daemon=True):
+                self._waiting = 0
 
     def end_with(self, query: StreamingQuery) -> None:
         """Let no compaction begin once the query has ended, and cancel the Spark jobs of a running one."""
@@ -61,9 +60,13 @@ class Compactor:
         context.cancelJobGroupAndFutureJobs(self._group)
 
     def _run(self) -> None:
-        spark, table = self._table.session.spark, self._table
-        spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
+        with self._mutex:
+            if self._ended:
+                return
+            self._running = True
+        table = self._table
         try:
+            table.session.spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
             done = compacted(table, Strength.MINOR, max(self._every, _LEAST))
             if not done.skipped:
                 _log.info("%s: compacted in version %d.", table.name, done.version)
