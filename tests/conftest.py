@@ -20,6 +20,7 @@ from tests.support.azure_server import AzureServer, running_azure_server
 from tests.support.bucket_lake import COLUMNS, SERVERS, BucketLake, bucket_lake, database_of
 from tests.support.google_server import GoogleServer, running_google_server
 from tests.support.object_store import ObjectServer, running_object_server
+from tests.support.orders import make_orders
 from tests.support.pages import some
 from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
@@ -204,17 +205,7 @@ def tiered_fmt(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def orders(session: Session, fmt: str) -> Table:
     """The keyed table of most examples: order_id, ts, deleted, and an amount."""
-    return session.create_table(
-        f"{fmt}.default.orders",
-        [
-            Column("order_id", "string"),
-            Column("ts", "bigint"),
-            Column("deleted", "boolean"),
-            Column("amount", "double"),
-        ],
-        primary_key=["order_id"],
-        properties={"watermark-key": "ts", "tombstone-key": "deleted"},
-    )
+    return make_orders(session, fmt)
 
 
 @pytest.fixture

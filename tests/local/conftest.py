@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import trinity
-from trinity import Column, Session, Table
+from tests.support.orders import make_orders
+from trinity import Session, Table
 
 
 @pytest.fixture
@@ -27,14 +28,4 @@ def local_fmt(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def local_orders(local: Session, local_fmt: str) -> Table:
     """An empty keyed table: order_id, ts, deleted, and an amount."""
-    return local.create_table(
-        f"{local_fmt}.default.orders",
-        [
-            Column("order_id", "string"),
-            Column("ts", "bigint"),
-            Column("deleted", "boolean"),
-            Column("amount", "double"),
-        ],
-        primary_key=["order_id"],
-        properties={"watermark-key": "ts", "tombstone-key": "deleted"},
-    )
+    return make_orders(local, local_fmt)

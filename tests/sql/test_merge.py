@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import trinity
+from tests.support.sql_target import make_target, refused, rows
 from trinity import Session
-from trinity.errors import TrinityError
 from trinity.memory import MemoryMetadata
 from trinity.spi import MergeTableHandle
 
@@ -43,17 +43,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
     """A session whose current schema holds the target t: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
     session.use(tiered_fmt, "default")
-    key = ", PRIMARY KEY (id)" if kind == "keyed" else ""
-    session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
-    session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
+    make_target(session, keyed=kind == "keyed")
     return session
 
 
 START = [(1, 10, "a"), (2, 20, "b"), (3, 30, None)]
-
-
-def rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
-    return sorted((tuple(r) for r in session.sql(f"SELECT * FROM {table}").collect()), key=repr)
 
 
 def changed(session: Session, text: str, dialect: str = "spark") -> tuple[int, int, int]:
@@ -61,16 +55,6 @@ def changed(session: Session, text: str, dialect: str = "spark") -> tuple[int, i
     (counts,) = session.sql(text, dialect=dialect).collect()
     assert counts.num_affected_rows == sum(counts[1:])
     return counts.num_updated_rows, counts.num_deleted_rows, counts.num_inserted_rows
-
-
-def refused(session: Session, text: str) -> TrinityError:
-    """The error of a statement, which leaves the table as it was, without a commit."""
-    before, commits = rows(session), session.table("t").history().count()
-    with pytest.raises(TrinityError) as caught:
-        session.sql(text)
-    assert rows(session) == before
-    assert session.table("t").history().count() == commits
-    return caught.value
 
 
 @pytest.mark.parametrize("dialect", ["spark", "trino"])

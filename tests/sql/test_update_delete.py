@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.sql_target import make_target, refused, rows
 from trinity import Column, Session
 from trinity.engine.changing.statement import run
 from trinity.engine.program import Program
-from trinity.errors import TrinityError
 from trinity.spi import SplitSource
 from trinity.sql.changing import dml
 from trinity.sql.changing.build_program import program
@@ -29,16 +28,10 @@ def kind(request: pytest.FixtureRequest) -> str:
 def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
     """The target t: (1, 10, a), (2, 20, b), (3, 30, NULL), and u: (1, 100), (1, 101), (4, 400), (NULL, 0)."""
     session.use(tiered_fmt, "default")
-    key = ", PRIMARY KEY (id)" if kind == "keyed" else ""
-    session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
-    session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
+    make_target(session, keyed=kind == "keyed")
     session.sql("CREATE TABLE u (id INT, w INT)")
     session.sql("INSERT INTO u VALUES (1, 100), (1, 101), (4, 400), (NULL, 0)")
     return session
-
-
-def rows(session: Session) -> list[tuple[Any, ...]]:
-    return sorted((tuple(r) for r in session.sql("SELECT * FROM t").collect()), key=repr)
 
 
 def ids(session: Session) -> list[int]:
@@ -51,16 +44,6 @@ def affected(session: Session, text: str, dialect: str = "spark") -> int:
     assert counts.num_affected_rows == kind
     assert isinstance(kind, int)
     return kind
-
-
-def refused(session: Session, text: str) -> TrinityError:
-    """The error of a statement, which leaves the table as it was, without a commit."""
-    before, commits = rows(session), session.table("t").history().count()
-    with pytest.raises(TrinityError) as caught:
-        session.sql(text)
-    assert rows(session) == before
-    assert session.table("t").history().count() == commits
-    return caught.value
 
 
 def test_update(sql: Session) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import itertools
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +29,7 @@ from trinity.spi import (
 __all__ = [
     "BASE",
     "KEYED",
+    "VALUES",
     "append",
     "code_of",
     "compact",
@@ -37,6 +40,30 @@ __all__ = [
     "stored",
     "write",
 ]
+
+VALUES: dict[str, Any] = {
+    "boolean": True,
+    "tinyint": -128,
+    "smallint": 32767,
+    "int": -(2**31),
+    "bigint": 2**62,
+    "float": 1.5,
+    "double": -2.5,
+    "decimal(10,2)": Decimal("-12345678.90"),
+    "decimal(38,10)": Decimal("1234567890123456789012345678.0123456789"),
+    "string": "grüße",
+    "char(4)": "ab  ",
+    "varchar(9)": "abc",
+    "binary": b"\x00\xff",
+    "date": dt.date(1969, 7, 20),
+    "timestamp": dt.datetime(2013, 1, 1, 5, 17, 0, 123456, dt.UTC),
+    "timestamp_ntz": dt.datetime(1900, 1, 1, 0, 0, 0, 1),
+    "time": dt.time(23, 59, 59, 999999),
+    "array<int>": [1, None, 3],
+    "map<string,array<bigint>>": [("a", [1]), ("b", None)],
+    "struct<x:int,y:struct<z:string>>": {"x": 1, "y": {"z": "q"}},
+}
+"""Type -> a value of it."""
 
 KEYED = TableDefinition(
     "default",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from tests.support.adapter import KEYED, append, code_of, ids, stored
+from tests.support.adapter import KEYED, VALUES, append, code_of, ids, stored
 from tests.support.alter import add_column, set_properties
 from tests.support.delta_lake import open_catalog
 from trinity.spi import Column, TableDefinition, TableHandle
@@ -22,28 +19,7 @@ from trinity_delta import DeltaConnector
 from trinity_delta.actions import new_metadata
 from trinity_delta.jvm import DeltaJvm
 
-TYPES: dict[str, Any] = {
-    "boolean": True,
-    "tinyint": -128,
-    "smallint": 32767,
-    "int": -(2**31),
-    "bigint": 2**62,
-    "float": 1.5,
-    "double": -2.5,
-    "decimal(10,2)": Decimal("-12345678.90"),
-    "decimal(38,10)": Decimal("1234567890123456789012345678.0123456789"),
-    "string": "grüße",
-    "char(4)": "ab  ",
-    "varchar(9)": "abc",
-    "binary": b"\x00\xff",
-    "date": dt.date(1969, 7, 20),
-    "timestamp": dt.datetime(2013, 1, 1, 5, 17, 0, 123456, dt.UTC),
-    "timestamp_ntz": dt.datetime(1900, 1, 1, 0, 0, 0, 1),
-    "time": 86_399_999_999,
-    "array<int>": [1, None, 3],
-    "map<string,array<bigint>>": [("a", [1]), ("b", None)],
-    "struct<x:int,y:struct<z:string>>": {"x": 1, "y": {"z": "q"}},
-}
+TYPES = {**VALUES, "time": 86_399_999_999}
 
 
 def test_names(lake: DeltaConnector, table: TableHandle, tmp_path: Path) -> None:

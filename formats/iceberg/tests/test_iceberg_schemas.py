@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.adapter import KEYED, append, code_of, stored
+from tests.support.adapter import KEYED, VALUES, append, code_of, stored
 from tests.support.alter import add_column, set_properties
-from tests.support.iceberg_lake import TYPES, open_catalog, with_pyiceberg
+from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Column, TableDefinition, TableHandle, type_text
 from trinity_iceberg import IcebergConnector
 
@@ -37,7 +37,7 @@ def test_schemas(lake: IcebergConnector) -> None:
 
 
 def test_definition_survives(lake: IcebergConnector, tmp_path: Path) -> None:
-    columns = [Column("k", "varchar(9)", False), *(Column(f"c{i}", t) for i, t in enumerate(TYPES))]
+    columns = [Column("k", "varchar(9)", False), *(Column(f"c{i}", t) for i, t in enumerate(VALUES))]
     columns.append(Column("d", "int", default="1 + 1", comment="says so"))
     definition = TableDefinition(
         "default", "all_types", tuple(columns), ("k",), ("c1",), {"watermark-key": "c4", "write.target-x": "7"}
@@ -61,13 +61,13 @@ def test_float_keys_are_no_identifiers(lake: IcebergConnector) -> None:
 
 
 def test_all_types_are_written_and_read(lake: IcebergConnector) -> None:
-    columns = tuple(Column(f"c{i}", t) for i, t in enumerate(TYPES))
+    columns = tuple(Column(f"c{i}", t) for i, t in enumerate(VALUES))
     handle = lake.metadata.create_table(TableDefinition("default", "all_types", columns))
-    append(lake, handle, tuple(TYPES.values()), (None,) * len(TYPES))
+    append(lake, handle, tuple(VALUES.values()), (None,) * len(VALUES))
     splits = lake.metadata.get_splits(handle)
-    expected = {f"c{i}": v for i, v in enumerate(TYPES.values())}
+    expected = {f"c{i}": v for i, v in enumerate(VALUES.values())}
     assert stored(lake, handle) == [expected, dict.fromkeys(expected)]
-    for column, value in zip(columns, TYPES.values(), strict=True):
+    for column, value in zip(columns, VALUES.values(), strict=True):
         if isinstance(value, list | dict | float):  # floats have none: bounds would leave NaN out
             assert column.name not in splits.files[0].stats
         else:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.adapter import KEYED, append, code_of, compact, stored, write
+from tests.support.adapter import KEYED, VALUES, append, code_of, compact, stored, write
 from tests.support.alter import add_column, set_properties
 from tests.support.foreign import equality_delete
-from tests.support.iceberg_lake import TYPES, open_catalog
+from tests.support.iceberg_lake import open_catalog
 from trinity.spi import Column, SinkId, TableDefinition
 from trinity_iceberg import IcebergConnector
 
@@ -30,7 +30,7 @@ def shared(spark: Any, tmp_path: Path) -> IcebergConnector:
 
 
 def test_spark_reads_what_trinity_writes(spark: Any, shared: IcebergConnector) -> None:
-    kinds = {t: v for t, v in TYPES.items() if t != "time"}  # Iceberg's Spark runtime has no TIME
+    kinds = {t: v for t, v in VALUES.items() if t != "time"}  # Iceberg's Spark runtime has no TIME
     columns = tuple(Column(f"c{i}", t) for i, t in enumerate(kinds))
     handle = shared.metadata.create_table(TableDefinition("default", "all_types", columns, ("c4",)))
     append(shared, handle, tuple(kinds.values()))

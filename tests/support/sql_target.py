@@ -1,0 +1,34 @@
+"""The table ``t`` that row-changing statements have as their target, and what they leave of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trinity import Session
+from trinity.errors import TrinityError
+
+__all__ = ["make_target", "refused", "rows"]
+
+
+def make_target(session: Session, *, keyed: bool) -> None:
+    """Make ``t`` in the current schema: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
+    key = ", PRIMARY KEY (id)" if keyed else ""
+    session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
+    session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
+
+
+def rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
+    """The rows of a table, sorted."""
+    return sorted((tuple(r) for r in session.sql(f"SELECT * FROM {table}").collect()), key=repr)
+
+
+def refused(session: Session, text: str) -> TrinityError:
+    """The error of a statement, which leaves the table as it was, without a commit."""
+    before, commits = rows(session), session.table("t").history().count()
+    with pytest.raises(TrinityError) as caught:
+        session.sql(text)
+    assert rows(session) == before
+    assert session.table("t").history().count() == commits
+    return caught.value
