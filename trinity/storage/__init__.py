@@ -1,103 +1,127 @@
 """The code that adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum.
 
-An adapter may import this package, ``trinity.spi`` and ``trinity.errors``, and nothing else of Trinity. A few names
-come from other packages: options of tables and catalogs, quoting, logs and messages that show no secrets (N4).
+An adapter may import this package, ``trinity.spi`` and ``trinity.errors``, and nothing else of Trinity. What is in
+``__all__`` is for everyone. The other names, imported as themselves, are for Trinity's own packages, and may change in
+any release.
 """
 
-from trinity.merge.options import duration_ms
-from trinity.merge.statistics import statistics_columns
+from trinity.merge.options import duration_ms as duration_ms
+from trinity.merge.statistics import statistics_columns as statistics_columns
 from trinity.options import CatalogOptions
-from trinity.secrets import logger, scrubbed_warnings, shown
+from trinity.secrets import logger
+from trinity.secrets import scrubbed_warnings as scrubbed_warnings
+from trinity.secrets import shown as shown
 from trinity.storage.asking import asking_again
 from trinity.storage.azure import AzureOptions
 from trinity.storage.cache import Cache
-from trinity.storage.checkpoints import checkpoint_step
+from trinity.storage.checkpoints import checkpoint_step as checkpoint_step
 from trinity.storage.commit_template import Attempt, Change, Newest, commit_change, on_newest
-from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
+from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
+from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
+from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
-from trinity.storage.folder_names import escaped, folder_name, own_folder, unescaped
+from trinity.storage.folder_names import escaped as escaped
+from trinity.storage.folder_names import folder_name as folder_name
+from trinity.storage.folder_names import own_folder as own_folder
+from trinity.storage.folder_names import unescaped as unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
-from trinity.storage.foreign import (
-    adopted_definition,
-    adopted_properties,
-    changed_aside,
-    foreign_definition,
-    keeps_aside,
-    split_key,
-)
+from trinity.storage.foreign import adopted_definition as adopted_definition
+from trinity.storage.foreign import adopted_properties as adopted_properties
+from trinity.storage.foreign import changed_aside as changed_aside
+from trinity.storage.foreign import foreign_definition as foreign_definition
+from trinity.storage.foreign import keeps_aside as keeps_aside
+from trinity.storage.foreign import split_key as split_key
 from trinity.storage.gcs import GcsOptions
-from trinity.storage.grants import (
-    Credential,
-    Granted,
-    Grants,
-    any_granted,
-    grant,
-    granted,
-    to_learn,
-    with_grants,
-)
-from trinity.storage.graves import check_free, check_only_graves
-from trinity.storage.local_folders import bury, check_warehouse, remove_empty, sweep
-from trinity.storage.local_hold import held
-from trinity.storage.local_sync import make_folder
-from trinity.storage.location import Location, file_uri, in_bucket, is_absolute, local_path, path_sql
-from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
-from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
-from trinity.storage.nested import has_fields_of
+from trinity.storage.grants import Credential as Credential
+from trinity.storage.grants import Granted as Granted
+from trinity.storage.grants import Grants as Grants
+from trinity.storage.grants import any_granted as any_granted
+from trinity.storage.grants import grant as grant
+from trinity.storage.grants import granted as granted
+from trinity.storage.grants import to_learn as to_learn
+from trinity.storage.grants import with_grants as with_grants
+from trinity.storage.graves import check_free as check_free
+from trinity.storage.graves import check_only_graves as check_only_graves
+from trinity.storage.local_folders import bury as bury
+from trinity.storage.local_folders import check_warehouse as check_warehouse
+from trinity.storage.local_folders import remove_empty as remove_empty
+from trinity.storage.local_folders import sweep as sweep
+from trinity.storage.local_hold import held as held
+from trinity.storage.local_sync import make_folder as make_folder
+from trinity.storage.location import Location
+from trinity.storage.location import file_uri as file_uri
+from trinity.storage.location import in_bucket as in_bucket
+from trinity.storage.location import is_absolute as is_absolute
+from trinity.storage.location import local_path as local_path
+from trinity.storage.location import path_sql as path_sql
+from trinity.storage.name_errors import no_schema as no_schema
+from trinity.storage.name_errors import no_table, table_taken
+from trinity.storage.name_errors import schema_in_use as schema_in_use
+from trinity.storage.name_errors import schema_stays as schema_stays
+from trinity.storage.name_errors import schema_taken as schema_taken
+from trinity.storage.naming import FIELD_ID as FIELD_ID
+from trinity.storage.naming import READ_BY_ID as READ_BY_ID
+from trinity.storage.naming import columns_in as columns_in
+from trinity.storage.naming import stored_name as stored_name
+from trinity.storage.naming import stored_schema as stored_schema
+from trinity.storage.nested import has_fields_of as has_fields_of
 from trinity.storage.orphans import delete_around, delete_orphans
-from trinity.storage.page_index import PagedGroup
-from trinity.storage.page_reads import rows_of_pages
-from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages, stored_row_groups
-from trinity.storage.parquet_sink import OWN_ENDING, ParquetPageSink, SinkFile, footer_statistics, is_sink_file
+from trinity.storage.page_index import PagedGroup as PagedGroup
+from trinity.storage.page_reads import rows_of_pages as rows_of_pages
+from trinity.storage.parquet_files import open_parquet as open_parquet
+from trinity.storage.parquet_files import parquet_footer as parquet_footer
+from trinity.storage.parquet_files import parquet_schema as parquet_schema
+from trinity.storage.parquet_files import stored_pages as stored_pages
+from trinity.storage.parquet_files import stored_row_groups as stored_row_groups
+from trinity.storage.parquet_sink import OWN_ENDING as OWN_ENDING
+from trinity.storage.parquet_sink import ParquetPageSink, SinkFile
+from trinity.storage.parquet_sink import footer_statistics as footer_statistics
+from trinity.storage.parquet_sink import is_sink_file as is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, identity_only
-from trinity.storage.position_deletes import (
-    DeletesFragment,
-    PositionDeletes,
-    PositionDeleteSink,
-    deletes_of_fragments,
-    named_files,
-    unreadable_deletes,
-    with_earlier,
-)
-from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
-from trinity.storage.repairs import newest_readable, repair_preview, repair_result
-from trinity.storage.required import REQUIRED
+from trinity.storage.position_deletes import DeletesFragment
+from trinity.storage.position_deletes import PositionDeletes as PositionDeletes
+from trinity.storage.position_deletes import PositionDeleteSink as PositionDeleteSink
+from trinity.storage.position_deletes import deletes_of_fragments as deletes_of_fragments
+from trinity.storage.position_deletes import named_files as named_files
+from trinity.storage.position_deletes import unreadable_deletes as unreadable_deletes
+from trinity.storage.position_deletes import with_earlier as with_earlier
+from trinity.storage.readable import no_readable_version as no_readable_version
+from trinity.storage.readable import no_such_version, oldest_needed, version_at
+from trinity.storage.repairs import newest_readable as newest_readable
+from trinity.storage.repairs import repair_preview, repair_result
+from trinity.storage.required import REQUIRED as REQUIRED
 from trinity.storage.row_changes import RowChanges
-from trinity.storage.s3 import AMAZON_SDK, HADOOP_S3, S3Options, s3a_settings
-from trinity.storage.single_table import SingleTable, not_ours
+from trinity.storage.s3 import AMAZON_SDK as AMAZON_SDK
+from trinity.storage.s3 import HADOOP_S3 as HADOOP_S3
+from trinity.storage.s3 import S3Options
+from trinity.storage.s3 import s3a_settings as s3a_settings
+from trinity.storage.single_table import SingleTable
+from trinity.storage.single_table import not_ours as not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
-from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
+from trinity.storage.spark_files import READ_OPTIONS as READ_OPTIONS
+from trinity.storage.spark_files import check_calendar as check_calendar
+from trinity.storage.spark_files import read_files as read_files
+from trinity.storage.spark_files import spark_schema as spark_schema
 from trinity.storage.stamping import order_with, stamped, stamps_missing
 from trinity.storage.store import Entry, ObjectStore, Stat
-from trinity.storage.store_kinds import PYICEBERG_PREFIXES, kind_of
+from trinity.storage.store_kinds import PYICEBERG_PREFIXES as PYICEBERG_PREFIXES
+from trinity.storage.store_kinds import kind_of as kind_of
 from trinity.storage.store_options import StoreOptions
-from trinity.storage.store_reach import (
-    WORKER_OPTIONS,
-    buckets_in_use,
-    claim_bucket,
-    learn_options,
-    options_as_text,
-    release_bucket,
-)
+from trinity.storage.store_reach import WORKER_OPTIONS as WORKER_OPTIONS
+from trinity.storage.store_reach import buckets_in_use as buckets_in_use
+from trinity.storage.store_reach import claim_bucket as claim_bucket
+from trinity.storage.store_reach import learn_options as learn_options
+from trinity.storage.store_reach import options_as_text as options_as_text
+from trinity.storage.store_reach import release_bucket as release_bucket
 from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import with_txn
 from trinity.storage.versions import VersionedMetadata
-from trinity.syntax.quoting import quoted
+from trinity.syntax.quoting import quoted as quoted
 
 __all__ = [
-    "AMAZON_SDK",
-    "s3a_settings",
-    "COMMIT_TIMEOUT_S",
-    "FIELD_ID",
-    "HADOOP_S3",
     "KEEPS_ROWS",
-    "PYICEBERG_PREFIXES",
-    "READ_BY_ID",
-    "READ_OPTIONS",
-    "REQUIRED",
-    "WORKER_OPTIONS",
     "AlreadyExists",
     "Attempt",
     "AzureOptions",
@@ -105,7 +129,6 @@ __all__ = [
     "CatalogOptions",
     "Change",
     "CommitRaced",
-    "Credential",
     "DeletesFragment",
     "Entry",
     "FileChange",
@@ -113,18 +136,12 @@ __all__ = [
     "FolderMetadata",
     "Folders",
     "GcsOptions",
-    "Granted",
-    "Grants",
-    "any_granted",
     "Location",
-    "OWN_ENDING",
     "Newest",
     "ObjectStore",
     "ParquetPageSink",
     "ParquetSinkProvider",
     "PartitionedPageSink",
-    "PositionDeleteSink",
-    "PositionDeletes",
     "RowChanges",
     "S3Options",
     "SingleTable",
@@ -133,96 +150,29 @@ __all__ = [
     "StoreOptions",
     "TableVersion",
     "VersionedMetadata",
-    "adopted_definition",
-    "adopted_properties",
     "after_commit",
     "asking_again",
-    "buckets_in_use",
-    "bury",
-    "check_calendar",
-    "check_free",
-    "check_only_graves",
-    "check_warehouse",
-    "checkpoint_step",
-    "claim_bucket",
-    "columns_in",
     "commit_change",
     "commit_loop",
     "commit_unknown",
     "commit_result",
     "delete_around",
     "delete_orphans",
-    "deletes_of_fragments",
-    "duration_ms",
-    "escaped",
-    "file_uri",
-    "folder_name",
     "folders_of",
-    "footer_statistics",
-    "changed_aside",
-    "foreign_definition",
-    "keeps_aside",
-    "grant",
-    "granted",
-    "has_fields_of",
-    "held",
     "identity_only",
-    "in_bucket",
-    "is_absolute",
-    "is_sink_file",
-    "kind_of",
-    "learn_options",
-    "local_path",
     "logger",
-    "make_folder",
-    "named_files",
-    "newest_readable",
     "repair_preview",
     "next_timestamp_ms",
-    "no_readable_version",
-    "no_schema",
     "no_such_version",
     "no_table",
-    "not_ours",
     "oldest_needed",
     "on_newest",
-    "open_parquet",
-    "options_as_text",
     "order_with",
-    "own_folder",
-    "PagedGroup",
-    "rows_of_pages",
-    "parquet_footer",
-    "parquet_schema",
-    "path_sql",
-    "quoted",
-    "read_files",
-    "release_bucket",
-    "remove_empty",
     "repair_result",
-    "schema_in_use",
-    "schema_stays",
-    "schema_taken",
-    "scrubbed_warnings",
-    "shown",
-    "spark_schema",
-    "split_key",
     "stamped",
     "stamps_missing",
-    "statement_turn",
-    "statistics_columns",
-    "stored_name",
-    "stored_pages",
-    "stored_row_groups",
-    "stored_schema",
-    "sweep",
     "system_trouble",
     "table_taken",
-    "to_learn",
-    "unescaped",
-    "unreadable_deletes",
-    "with_earlier",
-    "with_grants",
     "version_at",
     "with_txn",
     "write_target",
