@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from math import isfinite, isnan
 from typing import Any, Final
 
 from trinity.secrets import redacted
@@ -45,6 +46,8 @@ def value_text(value: Any) -> str:
         return "{" + ", ".join(f"{value_text(k)}: {value_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
         return "(" + ", ".join(map(value_text, value)) + ")"
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return shown_value(value) if isinstance(value, int | float | Decimal) else f"'{shown_value(value)}'"
 
 

@@ -142,10 +142,22 @@ def test_a_total_out_of_range_names_column_and_key_when_it_is_read(local: Sessio
     with pytest.raises(TrinityError) as caught:
         table.to_arrow()
     assert caught.value.code == "NUMERIC_VALUE_OUT_OF_RANGE"
-    assert "column 'n' of the row with key (k = a): the aggregated value 200" in caught.value.message
+    assert "column 'n' of the row with key (k = 'a'): the aggregated value 200" in caught.value.message
     assert table.to_arrow(["k", "m"]).to_pylist() == [{"k": "a", "m": 3}]
     put(table, {"k": "a", "n": -100})
     assert table.to_arrow().to_pylist() == [{"k": "a", "n": 100, "m": 3}]
+
+
+def test_a_total_out_of_range_names_a_key_as_sql_writes_it(local: Session) -> None:
+    table = local.create_table(
+        "memory.default.totals",
+        [Column("k", "double"), Column("n", "tinyint")],
+        primary_key=["k"],
+        properties={"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"},
+    )
+    put(table, {"k": float("nan"), "n": 100}, {"k": float("nan"), "n": 100})
+    with pytest.raises(TrinityError, match=r"with key \(k = NaN\): the aggregated value 200"):
+        table.to_arrow()
 
 
 def test_a_function_that_only_spark_has_is_named(local: Session, local_fmt: str) -> None:

@@ -281,6 +281,16 @@ def test_m7_a_row_that_leaves_its_key_stays_away_though_a_late_one_comes(
         table.compact(full=True)
 
 
+def test_k1_a_source_row_without_a_key_matches_no_row(local: Session, local_fmt: str) -> None:
+    columns = [Column("a", "int", nullable=False), Column("b", "int", nullable=False), Column("v", "string")]
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["a", "b"])
+    table.upsert([{"a": 1, "b": 1, "v": "x"}, {"a": 2, "b": 2, "v": "y"}])
+    merge = f"""MERGE INTO {table.name} t USING (VALUES (1, 1), (2, CAST(NULL AS INT))) s(a, b)
+                ON t.a = s.a AND t.b = s.b WHEN MATCHED THEN DELETE"""
+    assert local.sql(merge).first().num_deleted_rows == 1
+    assert [row["v"] for row in table.to_arrow(where="a IN (1, 2, NULL) AND b IN (2, NULL)").to_pylist()] == ["y"]
+
+
 def test_m9_a_late_update_by_merge_leaves_the_row_as_it_was(local: Session, local_fmt: str) -> None:
     columns = [Column("id", "int"), Column("ts", "bigint"), Column("v", "string")]
     table = local.create_table(

@@ -7,11 +7,8 @@ what a kill there would have left on the disk.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.changes import defined_changes, feed
-from tests.support.crash import built_shim, run_until_killed
+from tests.support.crash import COMMIT, Crash, built_shim
 from tests.support.crash_rows import (
     BATCH,
     FIRST,
@@ -40,96 +37,12 @@ from trinity.table import Table
 
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
 
-# the operation by which the commit becomes visible, as the shim prints it
-COMMIT = {
-    "parquet": "link */_trinity/log/*.json",
-    "delta": "link */_delta_log/*.json",
-    "iceberg": "unlink */catalog.db-journal",
-}
 
-
-@dataclass(frozen=True)
-class Crash:
-    """Runs the child, and kills it.
-
-    Attributes:
-        shim: the shared library.
-        folder: scratch, outside of the warehouse.
-        warehouse: what is watched.
-        rows: the file with BATCH.
-    """
-
-    shim: Path
-    folder: Path
-    warehouse: Path
-    rows: Path
-
-    def run(self, action: str, table: str, at: int = 0, match: str = "", copies: str = "") -> bool:
-        """Runs the child up to operation ``at``, counted from ``match`` on; True when it was killed there."""
-        control = self.folder / "control"
-        control.write_bytes(bytes(64))
-        self.trace.unlink(missing_ok=True)
-        environment = {
-            "LD_PRELOAD": str(self.shim),
-            "CRASH_ROOT": str(self.warehouse),
-            "CRASH_CONTROL": str(control),
-            "CRASH_TRACE": str(self.trace),
-            "CRASH_AT": str(at),
-            "CRASH_MATCH": match,
-            "CRASH_COPIES": copies,
-        }
-        words = [action, self.warehouse, table]
-        if action == "append":
-            words.append(self.rows)
-        elif action in STATEMENTS:
-            words = [
-                "sql",
-                self.warehouse,
-                table,
-                STATEMENTS[action].format(table=table, rows=f"parquet.`{self.rows}`"),
-            ]
-        return run_until_killed(TESTS / "crash" / "child.py", words, environment, self.folder)
-
-    @property
-    def trace(self) -> Path:
-        """The file with what the child did, and was about to do, a line each."""
-        return self.folder / "trace"
-
-    def last_operation(self) -> str:
-        """What the child was about to do."""
-        lines = self.trace.read_text().splitlines() if self.trace.exists() else []
-        return lines[-1] if lines else "nothing"
-
-    def states(self, action: str, table: str) -> Iterator[tuple[str, Path]]:
-        """Lets the child get through: the operations, and the warehouse as each of them found it.
-
-        A write comes a second time, after its first half. What leaves the disk as it was, an fsync say, is passed
-        over. The last state is the one after the child's end.
-        """
-        copies = self.folder / "copies"
-        copies.mkdir()
-        seen = digest(self.warehouse)
-        assert not self.run(action, table, copies=str(copies))
-        end = self.warehouse.rename(copies / "end")
-        for line in self.trace.read_text().splitlines():
-            for torn in ("", ".torn"):
-                state = copies / f"{line.split()[0]}{torn}"
-                if not state.exists():
-                    continue
-                before, seen = seen, digest(state)
-                if seen != before:
-                    yield f"{line}{torn.replace('.', ', ')}", state
-        yield "end", end
-
-
-def digest(folder: Path) -> str:
-    """All names and all bytes under a folder."""
-    found = hashlib.blake2b()
-    for file in sorted(folder.rglob("*")):
-        found.update(os.fsencode(file.relative_to(folder)) + b"\0")
-        if file.is_file():
-            found.update(hashlib.blake2b(file.read_bytes()).digest())
-    return found.hexdigest()
+def words(action: str, warehouse: Path, table: str, rows: Path) -> list[object]:
+    """The child's arguments."""
+    if action in STATEMENTS:
+        return ["sql", warehouse, table, STATEMENTS[action].format(table=table, rows=f"parquet.`{rows}`")]
+    return [action, warehouse, table, *([rows] if action == "append" else [])]
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +54,8 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def crash(shim: Path, tmp_path: Path, warehouse: Path) -> Crash:
     folder = tmp_path / "crash"
     folder.mkdir()
-    rows = folder / "batch.parquet"
-    pq.write_table(arrow(BATCH), rows)
-    return Crash(shim, folder, warehouse, rows)
+    pq.write_table(arrow(BATCH), folder / "batch.parquet")
+    return Crash(shim, folder, warehouse, TESTS / "crash" / "child.py")
 
 
 @pytest.fixture
@@ -219,7 +131,7 @@ def sweep(
     """Checks the table as a kill at operation 1, 2, ... leaves it; how many such states there were."""
     name, met = str(victim(catalog, action).name), list[str]()
     session.close()
-    for where, state in crash.states(action, name):
+    for where, state in crash.states(words(action, crash.warehouse, name, crash.folder / "batch.parquet")):
         put_back(state, crash.warehouse, spark)
         with trinity.connect(crash.warehouse) as another:
             CHECKS[action](another.table(name), where != "end", f"{catalog} {action} killed at {where}")
@@ -241,7 +153,7 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
     points: list[dict[str, Any]] = [{"at": 1, "match": COMMIT[catalog]}, {"at": 2, "match": COMMIT[catalog]}]
     for point in points:
         table = victim(catalog, action)
-        killed = crash.run(action, str(table.name), **point)
+        killed = crash.run(words(action, crash.warehouse, str(table.name), crash.folder / "batch.parquet"), **point)
         where = f"{catalog} {action} at {point}: {crash.last_operation()}"
         assert killed or point["at"] > 1, f"{where}: the operation did not come"
         CHECKS[action](table, killed, where)
@@ -278,7 +190,7 @@ def test_killed_between_a_commit_and_its_changes(
     table = victim(catalog, "append")
     table.set_properties({"changelog-producer": "lookup"})
     first, *others = (entry.version for entry in table.connector.metadata.history(table.handle))
-    assert crash.run("append", str(table.name), at, match)
+    assert crash.run(words("append", crash.warehouse, str(table.name), crash.folder / "batch.parquet"), at, match)
     assert read(table) == merged(FIRST, SECOND, BATCH)
     (committed,) = {entry.version for entry in table.connector.metadata.history(table.handle)} - {first, *others}
     whole = feed(table, first)

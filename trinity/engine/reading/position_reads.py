@@ -118,10 +118,13 @@ class PositionReadState:
         return cls(splits, version, base, log[:middle], log[middle:], known.hidden)
 
     def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
-        """Return the state of a read of these keys alone, all of whose rows are in some files of the version."""
+        """Return the state of a read of these keys alone, all of whose rows are in some files of the version.
+
+        A key with NULL in it is none (K1).
+        """
         paths = {f.path for f in files}
         base, earlier, later = ([f for f in part if f.path in paths] for part in (self.base, self.earlier, self.later))
-        return replace(self, base=base, earlier=earlier, later=later, only=keys)
+        return replace(self, base=base, earlier=earlier, later=later, only=keys.drop_null())
 
     @property
     def is_known(self) -> bool:

@@ -26,6 +26,7 @@ from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import AggregateFunction, aggregate_function
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
+from trinity.messages import shown_row
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
 __all__ = ["ColumnFold", "Contributions", "Rewritten"]
@@ -231,7 +232,7 @@ class ColumnFold:
             if folded.unfit is None or not len(unfit):
                 continue
             number = int(unfit[0])
-            key = ", ".join(f"{k} = {fold.key[k][number].as_py()}" for k in self.spec.key)
+            key = shown_row(self.spec.key, [fold.key[k][number].as_py() for k in self.spec.key])
             kind = parse_type(self.definition.column(name).type)
             raise TrinityError(
                 "NUMERIC_VALUE_OUT_OF_RANGE",
