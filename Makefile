@@ -8,7 +8,7 @@ TESTS ?=
 WAREHOUSE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon coverage lint docs bench bench-quick lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon coverage lint docs bench bench-quick lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,7 +25,7 @@ demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg; WAREHOUSE
 	$(BIN)/trinity demo $(if $(WAREHOUSE),--warehouse '$(WAREHOUSE)')
 
 test: setup ## what every change must pass, 15 to 20 minutes on 2 cores
-	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest)
+	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest test-local)
 
 test-full: setup lint ## everything
 	$(PYTEST) $(TESTS)
@@ -35,7 +35,12 @@ test-spark: setup
 	$(PYTEST) -m "not full and spark" --durations=30
 
 test-rest: setup
-	$(PYTEST) -m "not full and not spark" --durations=15
+	$(PYTEST) -m "not full and not spark" --ignore=tests/local --durations=15
+
+# pyspark cannot be imported there, and the Java on PATH is none
+test-local: setup ## what this process does alone, where there is neither Spark nor Java
+	env -u JAVA_HOME -u SPARK_HOME PYTHONPATH=tests/nowhere PATH="$(CURDIR)/tests/nowhere/bin:$$PATH" \
+	  $(PYTEST) -m "not full and not spark" tests/local
 
 test-some: setup
 	$(PYTEST) -m "not full" $(TESTS)
@@ -43,7 +48,7 @@ test-some: setup
 # to count lines doubles what Python takes, so make test does not
 coverage: setup ## make test once more, and the lines and branches that it has not met, the modules with most of them last
 	$(BIN)/python -m coverage erase
-	$(MAKE) --no-print-directory --jobs 2 PYTEST='$(BIN)/python -m coverage run -m pytest' test-spark test-rest
+	$(MAKE) --no-print-directory --jobs 2 PYTEST='$(BIN)/python -m coverage run -m pytest' test-spark test-rest test-local
 	$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report | tail -n 30
 

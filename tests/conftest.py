@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from hypothesis import settings
-from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.azure_server import AzureServer, running_azure_server
@@ -30,6 +29,8 @@ from trinity import Column, Session
 from trinity.table import Table
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.support.vending import Vending
 
 # what Spark logs of an error that a test expects would bury the report

@@ -7,14 +7,16 @@ import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 import trinity
 from trinity import Column, Session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TYPES = {
     "id": "int", "small": "tinyint", "big": "bigint", "exact": "decimal(12,3)", "wide": "decimal(38,4)",

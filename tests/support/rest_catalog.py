@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-import pyspark
-
 from tests.support.object_store import free_ports, wait_for
 from trinity.storage.s3 import S3
 from trinity_iceberg.format import SQLITE_JAR
@@ -29,7 +27,6 @@ _DEPENDENCIES: Final = (
     *(package.split(":") for package in (SQLITE_JAR, *S3.spark.packages)),
 )
 _EXCLUDED: Final = ("bundle", "hadoop-client-api", "hadoop-client-runtime")
-_JARS: Final = Path(pyspark.__file__).parent / "jars"
 
 
 @contextlib.contextmanager
@@ -56,7 +53,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehous
             "CATALOG_JDBC_SCHEMA__VERSION": "V1",  # by which it has views
         }
         # Iceberg's tests have a class of S3A's for themselves, which comes second so
-        shared = ":".join(map(str, (*jars.glob("hadoop-aws-*.jar"), *_JARS.glob("hadoop-client-*.jar"))))
+        shared = ":".join(map(str, (*jars.glob("hadoop-aws-*.jar"), *_jars().glob("hadoop-client-*.jar"))))
         path = f"{folder}:{shared}:{jars}/*"
         command = ["java", "-Xmx512m", "-cp", path, "org.apache.iceberg.rest.RESTCatalogServer"]
         with (folder / "log").open("wb") as log:
@@ -69,6 +66,13 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehous
             server.wait()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _jars() -> Path:
+    """The folder of pyspark's own."""
+    import pyspark  # not before: the tests without Spark load this module, too
+
+    return Path(pyspark.__file__).parent / "jars"
 
 
 def fetch_rest_catalog(folder: Path) -> None:
@@ -84,7 +88,7 @@ def fetch_rest_catalog(folder: Path) -> None:
         '<info organisation="tests" module="rest"/><configurations><conf name="default"/></configurations>'
         f"<dependencies>{''.join([*found, *excluded])}</dependencies></ivy-module>"
     )
-    [ivy] = _JARS.glob("ivy-*.jar")
+    [ivy] = _jars().glob("ivy-*.jar")
     pattern = f"{folder}/[artifact]-[revision](-[classifier]).[ext]"
     done = subprocess.run(
         ["java", "-jar", str(ivy), "-m2compatible", "-ivy", str(module), "-retrieve", pattern],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pyspark.sql import SparkSession
 
 from trinity.connecting import connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["AZURITE", "drop_temp_views", "spark"]
 

@@ -7,16 +7,11 @@ import subprocess
 import sys
 from typing import Final
 
+from tests.support.paths import TESTS
+
 __all__ = ["run_without_spark"]
 
-_PREAMBLE: Final = """\
-import sys
-class _Nowhere:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("pyspark", "py4j"):
-            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
-sys.meta_path.insert(0, _Nowhere())
-"""
+_OF_JAVA: Final = ("JAVA_HOME", "SPARK_HOME")
 
 
 def run_without_spark(code: str, *arguments: str) -> str:
@@ -26,10 +21,10 @@ def run_without_spark(code: str, *arguments: str) -> str:
         code: the code.
         arguments: its ``sys.argv[1:]``.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_JAVA}
     done = subprocess.run(
-        [sys.executable, "-c", _PREAMBLE + code, *arguments],
-        env={**environment, "PATH": "/nowhere"},
+        [sys.executable, "-c", code, *arguments],
+        env={**environment, "PATH": "/nowhere", "PYTHONPATH": str(TESTS / "nowhere")},
         capture_output=True,
         text=True,
         check=False,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.support.edges import PRIMITIVES
 from trinity import Session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ZONES: Final = ("America/New_York", "Asia/Kolkata", "UTC", "+05:30")
 TIMED: Final = ("c_date", "c_ts", "c_ntz")
@@ -19,5 +20,7 @@ ZONED: Final = [(c, z) for c in PRIMITIVES for z in (ZONES if c in TIMED else ZO
 
 def frame(session: Session, rows: pa.Table) -> DataFrame:
     """The rows as a Spark DataFrame, of Spark's own types: TIMESTAMP_NTZ for timestamps without zone."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # not before: the tests without Spark load this module, too
+
     schema: Any = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     return session.spark.createDataFrame(rows, schema)

@@ -109,7 +109,7 @@ def _same(_: bool, world: World, __: str) -> World:
 
 ACTIONS: Final[Mapping[str, Action]] = {
     "append": Action(lambda session, name, _: _write(session.table(name), _ROWS), _appended, spark=False),
-    "insert own": Action(_sql("INSERT INTO {name} (k, n) SELECT k, n + 100 FROM {name} WHERE k = 1"), _copied),
+    "insert own": Action(_sql("INSERT INTO {name} (k, n) SELECT k, n + 100 AS n FROM {name} WHERE k = 1"), _copied),
     "update": Action(_sql("UPDATE {name} SET n = n * 2 + 1 WHERE k = 1"), _updated),
     "merge": Action(_sql(_MERGE), _merged),
     "delete": Action(_sql("DELETE FROM {name} WHERE k = 1"), _deleted),
