@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from trinity.conversions import as_pandas
 from trinity.dbapi import errors
-from trinity.dbapi.errors import InterfaceError, ProgrammingError, api
+from trinity.dbapi.errors import InterfaceError, NotSupportedError, ProgrammingError, api, translated
 from trinity.depth import room
-from trinity.journal.backends.base import Backend, Described, Result
+from trinity.errors import TrinityError
+from trinity.journal.backends.base import ArrowRows, Backend, Described, IngestMode, Result
 from trinity.spi import TransactionId
+from trinity.syntax.parameters import positional
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Connection", "Cursor"]
 
@@ -162,12 +170,12 @@ class Cursor:
     # -- statements -------------------------------------------------------------------------------------
 
     @room()
-    def execute(self, operation: str, parameters: Iterable[Any] = (), *, txn: TransactionId | None = None) -> Cursor:
+    def execute(self, operation: str, parameters: Any = (), *, txn: TransactionId | None = None) -> Cursor:
         """Run one statement.
 
         Args:
-            operation: SQL, with ``?`` for each parameter.
-            parameters: their values.
+            operation: SQL, with ``?`` or ``:name`` for each parameter.
+            parameters: a value for each ``?``, or a mapping with the values of the names.
             txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE on Trinity tables: a retry with
                 the same or a lower version does nothing, and its ``rowcount`` is 0 (L4).
 
@@ -179,13 +187,15 @@ class Cursor:
         """
         self._check()
         self._result, self._rowcount = None, -1
-        self._result = self.connection.backend.execute(operation, _values(parameters), txn)
+        backend = self.connection.backend
+        text, bound = _bound(operation, backend.dialect, parameters)
+        self._result = backend.execute(text, bound(parameters), txn)
         self._rowcount = self._result.rowcount
         return self
 
     @room()
     def executemany(
-        self, operation: str, seq_of_parameters: Iterable[Sequence[Any]], *, txn: TransactionId | None = None
+        self, operation: str, seq_of_parameters: Iterable[Any], *, txn: TransactionId | None = None
     ) -> Cursor:
         """Run one statement for each list of parameters; ``rowcount`` is the sum.
 
@@ -193,8 +203,8 @@ class Cursor:
         on PostgreSQL. Otherwise each list is its own statement, and those before a failure stay.
 
         Args:
-            operation: SQL, with ``?`` for each parameter.
-            seq_of_parameters: the lists of values.
+            operation: SQL, with ``?`` or ``:name`` for each parameter.
+            seq_of_parameters: the lists of values, or mappings with the values of the names.
             txn: as of :meth:`execute`, where all lists are one statement.
 
         Raises:
@@ -203,9 +213,44 @@ class Cursor:
         """
         self._check()
         self._result, self._rowcount = None, -1
-        rows = _lists(seq_of_parameters)
-        self._rowcount = self.connection.backend.execute_many(operation, rows, txn) if rows else 0
+        backend = self.connection.backend
+        if rows := _list(seq_of_parameters):
+            text, bound = _bound(operation, backend.dialect, rows[0])
+            self._rowcount = backend.execute_many(text, _lists(rows, bound), txn)
+        else:
+            self._rowcount = 0
         return self
+
+    def adbc_ingest(
+        self,
+        table_name: str,
+        data: Any,
+        mode: IngestMode = "create",
+        *,
+        catalog_name: str | None = None,
+        db_schema_name: str | None = None,
+    ) -> int:
+        """Store the rows of a data frame in a Trinity table, by one commit, and return their number, as ADBC does.
+
+        Args:
+            table_name: the table's own name.
+            data: Arrow data (pyarrow, Polars, DuckDB, anything with ``__arrow_c_stream__``), a pandas DataFrame, or a
+                list of dicts.
+            mode: ``create`` makes a plain table with the columns of the data; ``append`` adds to a table, and into a
+                keyed one upserts; ``create_append`` makes it if there is none; ``replace`` drops the old one and makes
+                it anew, after the data has been checked.
+            catalog_name: its catalog; by default the current one.
+            db_schema_name: its schema; by default the current one, with ``catalog_name`` ``default``.
+
+        Raises:
+            Error: TABLE_ALREADY_EXISTS, TABLE_NOT_FOUND, TYPE_MISMATCH; NotSupportedError on PostgreSQL.
+        """
+        self._check()
+        self._result, self._rowcount = None, -1
+        schema = db_schema_name or ("default" if catalog_name else None)
+        parts = [part for part in (catalog_name, schema, table_name) if part]
+        self._rowcount = self.connection.backend.ingest(parts, data, mode)
+        return self._rowcount
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Do nothing; the values have the types."""
@@ -230,6 +275,30 @@ class Cursor:
         rows = self._rows()
         return list(rows)
 
+    def fetch_record_batch(self) -> pa.RecordBatchReader:
+        """Return all remaining rows as a stream of Arrow record batches, computed as they are read.
+
+        A TIMESTAMP is an instant there, as in :meth:`trinity.Table.to_arrow`.
+
+        Raises:
+            NotSupportedError: the rows are PostgreSQL's, or have a type that Arrow lacks.
+        """
+        rows = self._rows()
+        if not isinstance(rows, ArrowRows):
+            raise NotSupportedError(
+                "NOT_SUPPORTED",
+                "Rows of PostgreSQL, and those with VARIANTs or intervals, are no Arrow data; use fetchall().",
+            )
+        return rows.to_reader()
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """Return all remaining rows as Arrow data. Raises as :meth:`fetch_record_batch`."""
+        return self.fetch_record_batch().read_all()
+
+    def fetch_df(self) -> pd.DataFrame:
+        """Return all remaining rows as a pandas DataFrame. Raises as :meth:`fetch_record_batch`."""
+        return as_pandas(self.fetch_record_batch())
+
     def __iter__(self) -> Iterator[Row]:
         return self
 
@@ -251,7 +320,12 @@ class Cursor:
         self.connection.check_open()
 
 
-def _values(parameters: Any) -> list[Any]:
+def _bound(operation: str, dialect: str, parameters: Any) -> tuple[str, Callable[[Any], list[Any]]]:
+    """Return a statement with ``?``, and what makes parameters like these a list of values for it."""
+    return positional(operation, dialect) if isinstance(parameters, Mapping) else (operation, _list)
+
+
+def _list(parameters: Any) -> list[Any]:
     if isinstance(parameters, (str, bytes)) or not hasattr(parameters, "__iter__") or hasattr(parameters, "keys"):
         raise ProgrammingError(
             "INVALID_ARGUMENTS",
@@ -260,14 +334,13 @@ def _values(parameters: Any) -> list[Any]:
     return list(parameters)
 
 
-def _lists(given: Any) -> list[Sequence[Any]]:
-    rows = _values(given)
+def _lists(rows: list[Any], bound: Callable[[Any], list[Any]]) -> list[Sequence[Any]]:
     if set(map(type, rows)) <= {tuple, list}:
         return rows
     found: list[Sequence[Any]] = []
     for values in rows:
         try:
-            found.append(_values(values))
-        except ProgrammingError as error:
-            raise ProgrammingError(error.code, f"Row {len(found) + 1}: {error.message}") from error
+            found.append(bound(values))
+        except TrinityError as error:
+            raise translated(TrinityError(error.code, f"Row {len(found) + 1}: {error.message}")) from error
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
@@ -20,7 +20,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.syntax.parse import tokenize
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["Numbered", "literal", "number", "plain", "with_literals", "with_values"]
+__all__ = ["Numbered", "literal", "number", "plain", "positional", "with_literals", "with_values"]
 
 
 @dataclass(frozen=True)
@@ -144,23 +144,46 @@ def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -
 
 
 def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
+    named, names = _named(sql, dialect)
+    return named.filled([_in_dialect(literal(_value(name, values)), dialect) for name in names])
+
+
+def positional(sql: str, dialect: str) -> tuple[str, Callable[[Mapping[str, Any]], list[Any]]]:
+    """Return a statement with ``?`` in place of each ``:name``, and what makes a mapping a list of values for it.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a statement that has ``?``, later for a name without a value; SYNTAX_ERROR
+            as :func:`number`.
+    """
+    if number(sql, dialect).count:
+        raise TrinityError("INVALID_ARGUMENTS", "The values have names, and the statement has '?'; write ':name'.")
+    named, names = _named(sql, dialect)
+    return named.filled(["?"] * len(names)), lambda values: [_value(name, values) for name in names]
+
+
+def _named(sql: str, dialect: str) -> tuple[Numbered, list[Token]]:
+    """Return a statement cut at each ``:name``, and the names."""
     tokens = _tokens(sql, dialect)
     pieces: list[str] = []
-    found: list[str] = []
+    names: list[Token] = []
     start = 0
     for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
         if colon.token_type is not TokenType.COLON or name.start != colon.end + 1 or not name.text.isidentifier():
             continue
         if before is not None and before.end + 1 == colon.start and _ends_operand(before):
             continue  # a field of a struct<a:int>, or of a variant
-        if name.text not in values:
-            hint = nearest(name.text, list(map(str, values)))
-            raise TrinityError("INVALID_ARGUMENTS", f"Line {name.line}: parameter ':{name.text}' has no value.{hint}")
         pieces.append(sql[start : colon.start])
-        found.append(_in_dialect(literal(values[name.text]), dialect))
+        names.append(name)
         start = name.end + 1
     pieces.append(sql[start : tokens[-1].end + 1])
-    return Numbered("", len(found), tuple(tokens), tuple(pieces)).filled(found)
+    return Numbered("", len(names), tuple(tokens), tuple(pieces)), names
+
+
+def _value(name: Token, values: Mapping[str, Any]) -> Any:
+    if name.text not in values:
+        hint = nearest(name.text, list(map(str, values)))
+        raise TrinityError("INVALID_ARGUMENTS", f"Line {name.line}: parameter ':{name.text}' has no value.{hint}")
+    return values[name.text]
 
 
 def _in_dialect(text: str, dialect: str) -> str:

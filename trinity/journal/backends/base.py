@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
 
 from trinity.journal.batches import RowError, returns_rows
 from trinity.spi import TransactionId
 
-__all__ = ["Backend", "Described", "Result", "one_by_one"]
+__all__ = ["ArrowRows", "Backend", "Described", "IngestMode", "Result", "one_by_one"]
 
 Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool | None]
 """One item of PEP 249's ``description``."""
+
+IngestMode: TypeAlias = Literal["append", "create", "replace", "create_append"]
+"""What a bulk insertion does where there is a table, and where there is none."""
+
+
+class ArrowRows(Iterator[tuple[Any, ...]]):
+    """Rows that are Arrow data: what is not yet fetched is handed out as tuples, or as Arrow data.
+
+    Args:
+        schema: the columns.
+        pages: the rows, each page computed when it is needed.
+        tuples: returns the rows of a page as tuples.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        pages: Iterator[pa.RecordBatch],
+        tuples: Callable[[pa.RecordBatch], Iterator[tuple[Any, ...]]],
+    ) -> None:
+        self._schema, self._pages, self._as_tuples = schema, pages, tuples
+        self._page, self._fetched = pa.RecordBatch.from_pylist([], schema), 0
+        self._tuples: Iterator[tuple[Any, ...]] = iter(())
+
+    def __next__(self) -> tuple[Any, ...]:
+        while (row := next(self._tuples, None)) is None:
+            self._page, self._fetched = next(self._pages), 0
+            self._tuples = self._as_tuples(self._page)
+        self._fetched += 1
+        return row
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows that are not yet fetched, which are fetched by this."""
+        pages = chain([self._page.slice(self._fetched)], self._pages)
+        self._page, self._fetched = self._page.slice(0, 0), 0
+        self._pages, self._tuples = iter(()), iter(())
+        return pa.RecordBatchReader.from_batches(self._schema, pages)
 
 
 @dataclass(frozen=True)
@@ -21,7 +61,7 @@ class Result:
 
     Attributes:
         description: the columns; None for a statement without rows.
-        rows: the rows.
+        rows: the rows; :class:`ArrowRows` where they can be had as Arrow data.
         rowcount: number of rows found or changed; -1 when it is not known.
     """
 
@@ -70,6 +110,15 @@ class Backend(Protocol):
         Raises:
             RowError: one of the lists fails.
             TrinityError: INVALID_ARGUMENTS for a ``txn`` when the lists cannot be one commit.
+        """
+
+    def ingest(self, table: Sequence[str], data: Any, mode: IngestMode) -> int:
+        """Store the rows of a data frame; return their number.
+
+        Args:
+            table: the parts of the table's name.
+            data: the rows.
+            mode: what to do where the table exists, or does not.
         """
 
     def explain(self, sql: str) -> list[str]:

@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.archive import archive_statements
-from trinity.journal.backends.base import Described, Result, one_by_one
+from trinity.journal.backends.base import Described, IngestMode, Result, one_by_one
 from trinity.journal.backends.postgres.batches import as_query
 from trinity.journal.backends.postgres.catalog import described
 from trinity.journal.backends.postgres.locks import Locks, fail
@@ -233,6 +233,10 @@ class PostgresBackend:
             values = cursor.execute(check.found.sql).fetchone()
             if values is not None:
                 fail(self._connection, "23505", f"Key ({', '.join(check.columns)}) of {check.table} is not unique.")
+
+    def ingest(self, table: Sequence[str], data: Any, mode: IngestMode) -> int:
+        """Raise NOT_SUPPORTED."""
+        raise TrinityError("NOT_SUPPORTED", "adbc_ingest() is of Trinity tables; on PostgreSQL use executemany().")
 
     def explain(self, sql: str) -> list[str]:
         """Return the statements that would be sent, in order."""

@@ -14,9 +14,11 @@ from trinity.connecting import connect
 from trinity.engine.values.check_constraints import check_expressions
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.backends.base import Result, one_by_one
+from trinity.journal.backends.base import IngestMode, Result, one_by_one
 from trinity.journal.backends.warehouse.batches import append_rows, insert_journalled
-from trinity.journal.backends.warehouse.changes import described, run_change
+from trinity.journal.backends.warehouse.changes import run_change
+from trinity.journal.backends.warehouse.fetched import fetched
+from trinity.journal.backends.warehouse.ingest import ingest
 from trinity.journal.backends.warehouse.rewriter import Merged, rewrite_merged
 from trinity.journal.batches import Batch, batch_of, check_counts, returns_rows
 from trinity.journal.model import LoadedModel
@@ -25,6 +27,7 @@ from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session
 from trinity.spi import TransactionId, type_text
 from trinity.syntax.parameters import number, with_literals
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from trinity.table import Table
@@ -117,7 +120,7 @@ class WarehouseBackend:
         found = self._rewrite(text)
         if found.changes is not None:
             return self._change(found, found.changes, txn)
-        result = described(self.session.sql(found.sql, txn=txn), self.session.timezone)
+        result = fetched(self.session.sql(found.sql, txn=txn), self.session.timezone)
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
             self._model = self._described() if self._model.tables else self._model
         return result
@@ -155,6 +158,13 @@ class WarehouseBackend:
         if table is None:
             return None
         return insert_journalled(table, journalled, batch, rows, lambda sql: self.execute(sql, (), txn).rowcount)
+
+    def ingest(self, table: Sequence[str], data: Any, mode: IngestMode) -> int:
+        """Store the rows of a data frame. Raise as :meth:`trinity.dbapi.Cursor.adbc_ingest`."""
+        named = exp.to_table(".".join(map(quoted, table)), dialect=self.dialect)
+        if (journalled := Scopes(self._model, self.dialect).find(named)) is not None:
+            raise TrinityError("NOT_SUPPORTED", f"Table {journalled} is journalled; store its rows by executemany().")
+        return ingest(self.session, self.session.table_name(table), data, mode)
 
     def _rewrite(self, text: str) -> Merged:
         if not self._model.tables:
