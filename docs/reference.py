@@ -17,6 +17,7 @@ PACKAGES: Final = (
     "trinity.errors",
     "trinity.cdc",
     "trinity.dbapi",
+    "trinity.sqlalchemy",
     "trinity.spi",
     "trinity.storage",
     "trinity.merge.functions",

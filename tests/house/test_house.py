@@ -129,6 +129,7 @@ LAYERS: Final = (
     ("connecting",),
     ("journal",),
     ("dbapi",),
+    ("sqlalchemy",),
     ("demo",),
     ("cli",),
 )

@@ -11,6 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from trinity import dbapi
 from trinity.journal.backends.base import ArrowRows
@@ -101,6 +103,12 @@ def test_parameters_have_names(lake: dbapi.Connection) -> None:
     with pytest.raises(dbapi.ProgrammingError, match=r"Row 2: .*':v' has no value"):
         cursor.executemany(insert, rows)
     assert table(lake, "k").version == before + 1
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.sampled_from("\\'\"nt%_u0041ž\n\0")))
+def test_a_text_is_what_was_given(lake: dbapi.Connection, text: str) -> None:
+    assert lake.execute("SELECT ? AS v, 'x' AS w", [text]).fetchone() == (text, "x")
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])

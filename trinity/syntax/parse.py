@@ -35,12 +35,16 @@ __all__ = [
 
 
 ESCAPED: Final = "escaped"
-"""Mark in the ``meta`` of a literal that is written with a backslash: sqlglot and Spark may read it in two ways."""
+"""Mark in the ``meta`` of a literal with a backslash that sqlglot and Spark may read in two ways."""
+
+_READ_ALIKE: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
+"""Pattern of a literal whose backslashes escape a backslash or a quote, as parameters are written."""
 
 
 def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
     found: exp.Expr = parser.expression(exp.Literal(this=token.text, is_string=True), token)
-    if "\\" in parser.sql[token.start : token.end + 1]:
+    written = parser.sql[token.start : token.end + 1]
+    if "\\" in written and not _READ_ALIKE.fullmatch(written):
         found.meta[ESCAPED] = True
     return found
 

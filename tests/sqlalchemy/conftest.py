@@ -1,0 +1,29 @@
+"""Engines of SQLAlchemy over a warehouse of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import trinity
+from trinity import Session
+
+collect_ignore = ["suite"]  # SQLAlchemy's own plugin runs it: test_suite.py
+
+
+@pytest.fixture
+def engine(warehouse: Path) -> Iterator[sa.Engine]:
+    """An engine that never starts Spark."""
+    found = sa.create_engine(f"trinity:///{warehouse}?engine=local")
+    yield found
+    found.dispose()
+
+
+@pytest.fixture
+def beside(warehouse: Path) -> Iterator[Session]:
+    """A session over the same warehouse."""
+    with trinity.connect(warehouse, engine="local") as opened:
+        yield opened

@@ -1,0 +1,166 @@
+"""Trinity's types and SQLAlchemy's: each as the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import types as sa
+from sqlalchemy.sql.compiler import GenericTypeCompiler
+
+from trinity.spi import DataType
+from trinity.zones import zone_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
+
+__all__ = ["MAP", "STRUCT", "TINYINT", "Timestamp", "TypeCompiler", "type_of"]
+
+
+class TINYINT(sa.Integer):
+    """Whole numbers of one byte."""
+
+    __visit_name__ = "TINYINT"
+
+
+class MAP(sa.TypeEngine[dict[Any, Any]]):
+    """Maps. A value is a dict.
+
+    Args:
+        key: the type of the keys.
+        value: the type of the values.
+    """
+
+    __visit_name__ = "MAP"
+
+    def __init__(self, key: sa.TypeEngine[Any], value: sa.TypeEngine[Any]) -> None:
+        self.key, self.value = key, value
+
+    @property
+    def python_type(self) -> type[Any]:
+        return dict
+
+
+class STRUCT(sa.TypeEngine[Any]):
+    """Structs. A value is a row, whose fields are found by place, by name and by attribute.
+
+    Args:
+        fields: name -> type of each field.
+    """
+
+    __visit_name__ = "STRUCT"
+
+    def __init__(self, fields: Mapping[str, sa.TypeEngine[Any]]) -> None:
+        self.fields = dict(fields)
+
+
+class Timestamp(sa.DateTime):
+    """TIMESTAMP: an instant, read as a datetime with the session's zone; TIMESTAMP_NTZ: a clock without zone."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        if not self.timezone:
+            return None
+        zone = zone_of(getattr(dialect, "timezone", "UTC"))  # the cursor gives the zone's clock
+        return lambda clock: None if clock is None else clock.replace(tzinfo=zone)
+
+
+_SIMPLE: Final[dict[str, sa.TypeEngine[Any]]] = {
+    "boolean": sa.BOOLEAN(), "tinyint": TINYINT(), "smallint": sa.SMALLINT(), "int": sa.INTEGER(),
+    "bigint": sa.BIGINT(), "float": sa.REAL(), "double": sa.DOUBLE(), "string": sa.String(),
+    "binary": sa.LargeBinary(), "date": sa.DATE(), "timestamp": sa.TIMESTAMP(timezone=True),
+    "timestamp_ntz": sa.TIMESTAMP(), "time": sa.TIME(),
+}  # fmt: skip
+
+
+def type_of(kind: DataType) -> sa.TypeEngine[Any]:
+    """Return a type of Trinity's as SQLAlchemy's."""
+    if kind.name == "decimal":
+        return sa.DECIMAL(*kind.arguments)
+    if kind.name in ("char", "varchar"):
+        return (sa.CHAR if kind.name == "char" else sa.VARCHAR)(*kind.arguments)
+    parts = [type_of(child) for child in kind.children]
+    if kind.name == "array":
+        return _array(parts[0])
+    if kind.name == "map":
+        return MAP(*parts)
+    if kind.name == "struct":
+        return STRUCT(dict(zip(kind.fields, parts, strict=True)))
+    return _SIMPLE.get(kind.name, sa.NULLTYPE)
+
+
+def _array(item: sa.TypeEngine[Any]) -> sa.ARRAY[Any]:
+    """Return the type of arrays of items, which SQLAlchemy counts the dimensions of."""
+    if isinstance(item, sa.ARRAY):
+        return sa.ARRAY(item.item_type, dimensions=(item.dimensions or 1) + 1)
+    return sa.ARRAY(item)
+
+
+_SINGLE: Final = 24
+"""Most bits of a FLOAT of four bytes."""
+
+
+class TypeCompiler(GenericTypeCompiler):
+    """Writes SQLAlchemy's types as Trinity's."""
+
+    def visit_TINYINT(self, type_: TINYINT, **kw: Any) -> str:  # noqa: N802 - SQLAlchemy's names, here and below
+        return "TINYINT"
+
+    def visit_INTEGER(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "INT"
+
+    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "FLOAT" if type_.precision and type_.precision <= _SINGLE else "DOUBLE"
+
+    def visit_REAL(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "FLOAT"
+
+    def visit_DOUBLE(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "DOUBLE"
+
+    visit_DOUBLE_PRECISION = visit_DOUBLE  # noqa: N815
+
+    def visit_NUMERIC(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        if type_.precision is None:
+            return "DECIMAL(38, 18)"  # Spark's own default has no digits after the point
+        return f"DECIMAL({type_.precision}, {type_.scale or 0})"
+
+    visit_DECIMAL = visit_NUMERIC  # noqa: N815
+
+    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "TIMESTAMP" if type_.timezone else "TIMESTAMP_NTZ"
+
+    visit_DATETIME = visit_TIMESTAMP  # noqa: N815
+
+    def visit_TIME(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "TIME"
+
+    def visit_VARCHAR(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return f"VARCHAR({type_.length})" if type_.length else "STRING"
+
+    visit_NVARCHAR = visit_VARCHAR  # noqa: N815
+
+    def visit_CHAR(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return f"CHAR({type_.length or 1})"
+
+    visit_NCHAR = visit_CHAR  # noqa: N815
+
+    def visit_TEXT(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "STRING"
+
+    visit_CLOB = visit_NCLOB = visit_JSON = visit_TEXT  # noqa: N815
+
+    def visit_BINARY(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "BINARY"
+
+    visit_VARBINARY = visit_BLOB = visit_BINARY  # noqa: N815
+
+    def visit_ARRAY(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        depth = type_.dimensions or 1
+        return "ARRAY<" * depth + self.process(type_.item_type, **kw) + ">" * depth
+
+    def visit_MAP(self, type_: MAP, **kw: Any) -> str:  # noqa: N802
+        return f"MAP<{self.process(type_.key, **kw)}, {self.process(type_.value, **kw)}>"
+
+    def visit_STRUCT(self, type_: STRUCT, **kw: Any) -> str:  # noqa: N802
+        quote = self.dialect.identifier_preparer.quote_identifier
+        return f"STRUCT<{', '.join(f'{quote(name)}: {self.process(t, **kw)}' for name, t in type_.fields.items())}>"
