@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, ClassVar, Final
 
@@ -16,6 +17,9 @@ import trinity
 from trinity.sqlalchemy.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 from trinity.sqlalchemy.reflection import Reflection
 from trinity.sqlalchemy.types import Timestamp, TypeCompiler
+
+with suppress(ModuleNotFoundError):  # Alembic may not be there
+    from trinity.sqlalchemy import migrations  # noqa: F401 - which registers itself
 
 __all__ = ["TrinityDialect"]
 

@@ -38,6 +38,7 @@ class MAP(sa.TypeEngine[dict[Any, Any]]):
 
     @property
     def python_type(self) -> type[Any]:
+        """The class of a value."""
         return dict
 
 
