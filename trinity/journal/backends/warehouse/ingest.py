@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from trinity.definition.columns import columns_of
 from trinity.definition.define import define_table
 from trinity.engine.appending.append import arrow_reader, source_rows
-from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
     from trinity.journal.backends.base import IngestMode
@@ -32,25 +29,14 @@ def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> in
     Raises:
         TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, TYPE_MISMATCH; as :meth:`trinity.Table.upsert`.
     """
-    rows = arrow_reader(data)
+    rows: Any = arrow_reader(data)
     found = session.find_table(name) if session.table_exists(name) else None
-    if mode == "append" and found is None:
+    if found is None and mode == "append":
         raise session.table_missing(name)
-    if found is None or mode == "create":
-        return _created(session, name, rows)
-    if mode != "replace":
+    if found is not None and mode in ("append", "create_append"):
         return (found.upsert(rows) if found.definition.keyed else found.append(rows)).rows
-    rows = source_rows(rows, session.timezone).to_reader()
-    define_table(name, columns_of(rows.schema), (), (), {}, (), {})  # what is refused leaves the old table
-    session.drop_table(name)
-    return _created(session, name, rows)
-
-
-def _created(session: Session, name: TableName, rows: pa.RecordBatchReader) -> int:
-    table = session.create_table(name, rows.schema)
-    try:
-        return table.append(rows).rows
-    except BaseException as error:
-        if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):  # its rows may be there
-            session.drop_table(name)
-        raise
+    if found is not None and mode == "replace":
+        rows = source_rows(rows, session.timezone)
+        define_table(name, columns_of(rows.schema), (), (), {}, (), {})  # what is refused leaves the old table
+        session.drop_table(name)
+    return session.create_table(name, rows).count()
