@@ -11,8 +11,6 @@ import sqlalchemy as sa
 import trinity
 from trinity import Session
 
-collect_ignore = ["suite"]  # SQLAlchemy's own plugin runs it: test_suite.py
-
 
 @pytest.fixture
 def engine(warehouse: Path) -> Iterator[sa.Engine]:
