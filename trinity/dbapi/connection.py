@@ -287,7 +287,7 @@ class Cursor:
         if not isinstance(rows, ArrowRows):
             raise NotSupportedError(
                 "NOT_SUPPORTED",
-                "Rows of PostgreSQL, and those with VARIANTs or intervals, are no Arrow data; use fetchall().",
+                "Rows of PostgreSQL, and those with a VARIANT or an interval, are no Arrow data; use fetchall().",
             )
         return rows.to_reader()
 
