@@ -93,9 +93,11 @@ class SQLCompiler(compiler.SQLCompiler):
         """Raise CompileError: no row is locked, where each statement is a commit."""
         raise exc.CompileError("Trinity locks no rows: FOR UPDATE is of PostgreSQL.")
 
-    def delete_extra_from_clause(self, delete_stmt: Any, from_table: Any, *rest: Any, **kw: Any) -> str:
-        tables, hints = rest
-        return "USING " + ", ".join(t._compiler_dispatch(self, fromhints=hints, **kw) for t in tables)
+    def delete_extra_from_clause(
+        self, delete_stmt: Any, from_table: Any, extra_froms: Any, from_hints: Any, **kw: Any
+    ) -> str:
+        kw["asfrom"] = True
+        return "USING " + ", ".join(t._compiler_dispatch(self, fromhints=from_hints, **kw) for t in extra_froms)
 
     def visit_insert(self, insert_stmt: Any, *args: Any, **kw: Any) -> str:
         text = super().visit_insert(insert_stmt, *args, **kw)
