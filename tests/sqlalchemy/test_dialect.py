@@ -264,13 +264,16 @@ def test_the_url_says_where(warehouse: Path, beside: Session) -> None:
             engine.dialect.create_connect_args(sa.make_url(wrong))
 
 
+WRONG: list[tuple[Any, type[sa.exc.DBAPIError], str]] = [
+    (sa.insert(Order).values(id=-1, order="x"), sa.exc.IntegrityError, "CONSTRAINT_VIOLATION"),
+    (sa.insert(Order).values(order="x"), sa.exc.IntegrityError, "CONSTRAINT_VIOLATION"),
+    (sa.text("SELECT * FROM nosuch"), sa.exc.ProgrammingError, "TABLE_NOT_FOUND"),
+]
+
+
 def test_an_error_has_a_code(orders: sa.Engine) -> None:
     with orders.connect() as connection:
-        for wrong, kind, code in [
-            (sa.insert(Order).values(id=-1, order="x"), sa.exc.IntegrityError, "CONSTRAINT_VIOLATION"),
-            (sa.insert(Order).values(order="x"), sa.exc.IntegrityError, "CONSTRAINT_VIOLATION"),
-            (sa.text("SELECT * FROM nosuch"), sa.exc.ProgrammingError, "TABLE_NOT_FOUND"),
-        ]:
+        for statement, kind, code in WRONG:
             with pytest.raises(kind) as caught:
-                connection.execute(wrong)
-            assert caught.value.orig.code == code  # type: ignore[union-attr]
+                connection.execute(statement)
+            assert getattr(caught.value.orig, "code", None) == code

@@ -14,16 +14,16 @@ from alembic.operations import Operations
 
 from trinity import Session
 
-FRAME = pd.DataFrame(
-    {
-        "id": [1, 2],
-        "name": ["it's", None],
-        "price": [1.5, None],
-        "at": pd.to_datetime(["2020-01-01 12:00", None]),
-        "moment": pd.to_datetime(["2020-01-01 12:00", None], utc=True),
-        "ok": [True, False],
-    }
-)
+MOMENTS: Any = ["2020-01-01 12:00", None]
+COLUMNS: dict[str, Any] = {
+    "id": [1, 2],
+    "name": ["it's", None],
+    "price": [1.5, None],
+    "at": pd.to_datetime(MOMENTS),
+    "moment": pd.to_datetime(MOMENTS, utc=True),
+    "ok": [True, False],
+}
+FRAME = pd.DataFrame(COLUMNS)
 
 
 def test_a_frame_is_one_commit(engine: sa.Engine, beside: Session) -> None:

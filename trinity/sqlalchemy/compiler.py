@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"`(?:[^`]|``)*`|[^\s,()]+")
 class IdentifierPreparer(compiler.IdentifierPreparer):
     """Quotes names by backticks; a schema may have a catalog before it: ``catalog.schema``."""
 
-    reserved_words = _RESERVED
+    reserved_words = set(_RESERVED)  # noqa: RUF012 - as its base declares it
 
     def __init__(self, dialect: Any) -> None:
         super().__init__(dialect, initial_quote="`", final_quote="`")
@@ -100,7 +100,7 @@ class SQLCompiler(compiler.SQLCompiler):
         return "USING " + ", ".join(t._compiler_dispatch(self, fromhints=from_hints, **kw) for t in extra_froms)
 
     def visit_insert(self, insert_stmt: Any, *args: Any, **kw: Any) -> str:
-        text = super().visit_insert(insert_stmt, *args, **kw)
+        text = str(super().visit_insert(insert_stmt, *args, **kw))  # type: ignore[no-untyped-call]
         on = insert_stmt._trinity_on if isinstance(insert_stmt, Upsert) else ()
         return self._merge(insert_stmt, text, on) if on else text
 
@@ -157,8 +157,8 @@ class DDLCompiler(compiler.DDLCompiler):
         names = [c.name for c in constraint.columns] if key is None else _listed(key)
         return f"PRIMARY KEY ({', '.join(map(self.preparer.quote, names))})" if names else None  # type: ignore[return-value]  # leaves it out
 
-    def create_table_constraints(self, table: Any, **kw: Any) -> str:
-        text = super().create_table_constraints(table, **kw)
+    def create_table_constraints(self, table: Any, _include_foreign_key_constraints: Any = None, **kw: Any) -> str:
+        text = str(super().create_table_constraints(table, _include_foreign_key_constraints, **kw))  # type: ignore[no-untyped-call]
         key = table.dialect_options["trinity"]["key"]
         if key and not table.primary_key:
             text = ", \n\t".join(filter(None, [self.visit_primary_key_constraint(table.primary_key), text]))

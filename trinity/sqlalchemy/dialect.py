@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from sqlalchemy import Table, exc
 from sqlalchemy import types as sa
@@ -45,9 +45,9 @@ class TrinityDialect(Reflection, DefaultDialect):
     statement_compiler = SQLCompiler
     ddl_compiler = DDLCompiler
     type_compiler_cls = TypeCompiler
-    preparer = IdentifierPreparer
-    colspecs: ClassVar[Any] = {sa.DateTime: Timestamp}
-    construct_arguments: ClassVar[Any] = [
+    preparer: Any = IdentifierPreparer
+    colspecs: Any = {sa.DateTime: Timestamp}  # noqa: RUF012 - as its base declares it, as below
+    construct_arguments: Any = [  # noqa: RUF012
         (Table, {"format": None, "key": None, "partition_by": None, "properties": None})
     ]
 

@@ -74,9 +74,7 @@ class Reflection:
     # -- tables -----------------------------------------------------------------------------------------
 
     @reflection.cache
-    def get_columns(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[dict[str, Any]]:
+    def get_columns(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:
         """Return the columns of a table."""
         return [
             {
@@ -91,9 +89,7 @@ class Reflection:
         ]
 
     @reflection.cache
-    def get_pk_constraint(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> dict[str, Any]:
+    def get_pk_constraint(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """Return the key of a table."""
         key = self._definition(connection, table_name, schema).primary_key
         return {"constrained_columns": list(key), "name": None}
@@ -114,22 +110,18 @@ class Reflection:
     @reflection.cache
     def get_check_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """Return the CHECKs of a table."""
         checks = self._definition(connection, table_name, schema).checks
         return [{"name": check.name, "sqltext": check.expression} for check in checks]
 
     @reflection.cache
-    def get_table_comment(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> dict[str, Any]:
+    def get_table_comment(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """Return the comment of a table."""
         return {"text": self._definition(connection, table_name, schema).properties.get("comment") or None}
 
     @reflection.cache
-    def get_table_options(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> dict[str, Any]:
+    def get_table_options(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """Return partitioning and properties of a table, as the arguments of a Table."""
         definition = self._definition(connection, table_name, schema)
         found: dict[str, Any] = {}

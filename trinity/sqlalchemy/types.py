@@ -76,9 +76,11 @@ _SIMPLE: Final[dict[str, sa.TypeEngine[Any]]] = {
 def type_of(kind: DataType) -> sa.TypeEngine[Any]:
     """Return a type of Trinity's as SQLAlchemy's."""
     if kind.name == "decimal":
-        return sa.DECIMAL(*kind.arguments)
+        precision, scale = kind.arguments
+        return sa.DECIMAL(precision, scale)
     if kind.name in ("char", "varchar"):
-        return (sa.CHAR if kind.name == "char" else sa.VARCHAR)(*kind.arguments)
+        (length,) = kind.arguments
+        return sa.CHAR(length) if kind.name == "char" else sa.VARCHAR(length)
     parts = [type_of(child) for child in kind.children]
     if kind.name == "array":
         return _array(parts[0])
