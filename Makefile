@@ -21,8 +21,11 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 	$(BIN)/pip install --quiet --no-deps --editable .
 	touch $@
 
-demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg; WAREHOUSE=s3://bucket/path for tables there
-	$(BIN)/trinity demo $(if $(WAREHOUSE),--warehouse '$(WAREHOUSE)')
+demo: setup ## the flights of 2013 through three formats, without Java, then with Spark; WAREHOUSE=s3://bucket/path for tables there
+	$(BIN)/trinity demo --engine local --output demo-output/local $(if $(WAREHOUSE),--warehouse '$(WAREHOUSE)/local')
+	@if command -v java >/dev/null || [ -n "$$JAVA_HOME" ]; then \
+	  $(BIN)/trinity demo $(if $(WAREHOUSE),--warehouse '$(WAREHOUSE)'); \
+	else echo "There is no Java: Spark's part of the demo is left out."; fi
 
 test: setup ## what every change must pass, 15 to 20 minutes on 2 cores
 	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest test-local)
