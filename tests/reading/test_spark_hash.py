@@ -24,6 +24,8 @@ KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "decimal(18,3)": (pa.decimal128(18, 3), st.decimals(-(10**14), 10**14, places=3)),
     "decimal(38,0)": (pa.decimal128(38, 0), st.integers(-(10**37), 10**37).map(Decimal)),
     "string": (pa.string(), st.text(st.characters(codec="utf-8"), max_size=20)),
+    "binary": (pa.binary(), st.binary(max_size=20)),
+    "boolean": (pa.bool_(), st.booleans()),
     "date": (pa.date32(), st.dates()),
     "timestamp": (pa.timestamp("us", "UTC"), st.datetimes(*NAIVE, timezones=st.just(dt.UTC))),
     "timestamp_ntz": (pa.timestamp("us"), st.datetimes(*NAIVE)),

@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.errors import TrinityError
 from trinity.spi import DataFile
-from trinity.storage import ObjectStore, stored_pages, system_trouble
+from trinity.storage import ObjectStore, stored_pages, stored_row_groups, system_trouble
 
 __all__ = ["check_not_missing", "located_pages", "missing_file", "read_columns", "reporting_unreadable_file"]
 
@@ -27,17 +28,22 @@ def read_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Tabl
         return pa.Table.from_batches(stored_pages(path, wanted, _ROWS), wanted).combine_chunks()
 
 
-def located_pages(file: DataFile, storage: pa.Schema) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """Yield the rows of a file that are not deleted by position, with their places in it.
+def located_pages(
+    file: DataFile, storage: pa.Schema, group: int | None = None
+) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+    """Yield the rows of a file, or of one of its row groups, that are not deleted by position, with their places in it.
 
     Raises:
         TrinityError: BAD_DATA naming the file, where it cannot be read.
     """
-    left, first = rows_left(file, NOTHING_HIDDEN), 0
+    left = rows_left(file, NOTHING_HIDDEN)
+
+    def wanted(footer: pq.FileMetaData) -> Sequence[int]:
+        return range(footer.num_row_groups) if group is None else [group]
+
     with reporting_unreadable_file(file.path):
-        for page in stored_pages(file.path, storage):
-            places = np.arange(first, first + page.num_rows)
-            first += page.num_rows
+        for where, page in stored_row_groups(file.path, storage, wanted):
+            places = np.arange(where.start, where.stop) if isinstance(where, slice) else where
             if left is not None:
                 shown = left[places]
                 page, places = page.filter(pa.array(shown)), places[shown]

@@ -42,8 +42,10 @@ def in_bucket_order(rows: pa.Table, key: Sequence[str], count: int) -> tuple[np.
 
 def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
     kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
         return _of_bytes(column.cast(pa.large_binary()), seed)
+    if pa.types.is_boolean(kind):
+        return _of_ints(_filled(column.cast(pa.int32())), seed)
     if pa.types.is_decimal(kind):
         return _of_decimals(column, seed)
     if pa.types.is_timestamp(kind):

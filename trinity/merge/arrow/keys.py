@@ -16,8 +16,8 @@ __all__ = ["Keys", "compared_alike", "one_zero", "places_among", "rows_with_keys
 
 _COMPARED_ALIKE: Final = frozenset(
     {
-        "tinyint", "smallint", "int", "bigint", "decimal", "string", "char", "varchar", "date", "timestamp",
-        "timestamp_ntz",
+        "tinyint", "smallint", "int", "bigint", "decimal", "string", "char", "varchar", "binary", "boolean", "date",
+        "timestamp", "timestamp_ntz",
     }
 )  # fmt: skip
 """Not FLOAT and DOUBLE, whose NaN and -0.0 Spark finds equal where Arrow does not, nor TIME, which has another unit."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
 from trinity.engine.reading.local.selection import Selection
-from trinity.engine.reading.local.threads import in_threads
+from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
 from trinity.engine.reading.pruning import prune
 from trinity.hidden import DELETED, SINCE
@@ -26,9 +25,6 @@ from trinity.spi import Column, DataFile, Tier, arrival_order
 from trinity.storage import Location, parquet_footer, stored_row_groups
 
 __all__ = ["LocalExecutor"]
-
-_ROWS_AT_ONCE: Final = 1 << 20
-"""Rows of a file that are held at once: as many as a row group has."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,7 @@ _Part = Callable[[], list[pa.RecordBatch]]
 
 def _parts(selection: Selection, file: DataFile, hidden: Mapping[str, np.ndarray]) -> Iterator[_Part]:
     """Yield the parts of a file: the whole of a small one, the row groups of another one."""
-    if file.rows <= _ROWS_AT_ONCE:
+    if file.rows <= ROWS_AT_ONCE:
         yield partial(_rows, selection, file, hidden, None)
         return
     with reporting_unreadable_file(file.path):

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.reading.data_files import located_pages
+from trinity.engine.reading.data_files import located_pages, reporting_unreadable_file
 from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.hidden import ARRIVAL
@@ -24,12 +26,13 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, DataFile, arrival_order
+from trinity.storage import parquet_footer
 
 __all__ = ["FoldedKeys", "folded_rows", "live_pages"]
 
 
 def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Return the merged rows, some columns in storage form, in no order; what is kept are the rows of the log's keys.
+    """Yield the merged rows, some columns in storage form, in no order; what is kept are the rows of the log's keys.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file; NUMERIC_VALUE_OUT_OF_RANGE naming column and key (A4).
@@ -40,18 +43,17 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
     base, log = tiers(fold.splits.files)
     touched = {file.path for file in may_share_keys(base, log, fold.splits.definition)}
     keys = FoldedKeys.of(fold, storage)
-
-    def split(file: DataFile) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
-        if file.path not in touched:
-            return list(live_pages(file, wanted)), []
-        others, met = keys.split(live_pages(file, storage))
-        return [page.select(columns) for page in others], met
-
     earlier = keys.aside()
-    with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        for others, met in pool.map(split, base):
-            yield from others
-            earlier += [] if fold.spec.keeps_history else met  # else the sidecar has what they were folded from
+
+    def split(file: DataFile, group: int | None) -> list[pa.RecordBatch]:
+        if file.path not in touched:
+            return list(live_pages(file, wanted, group))
+        others, met = keys.split(live_pages(file, storage, group))
+        if not fold.spec.keeps_history:  # else the sidecar has what they were folded from
+            earlier.extend(met)  # of each key there is one row in the base, so that their order is no matter
+        return [page.select(columns) for page in others]
+
+    yield from in_threads(partial(split, file, group) for file in base for group in _groups(file))
     found = by_column(by_column.contributions(pa.concat_tables([*earlier, keys.log])))
     yield from found.select(columns).to_batches()
 
@@ -113,6 +115,14 @@ def _folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
     return others if spec.keeps_history else pa.concat_tables([log.filter(is_folded), others])
 
 
-def live_pages(file: DataFile, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that are not deleted by position. Raises as :func:`located_pages`."""
-    return (page for page, _ in located_pages(file, storage))
+def _groups(file: DataFile) -> Iterable[int | None]:
+    """Return the parts of a file that are held at once: row groups of a large one; None for a whole one."""
+    if file.rows <= ROWS_AT_ONCE:
+        return [None]
+    with reporting_unreadable_file(file.path):
+        return range(parquet_footer(file.path).num_row_groups)
+
+
+def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file, or of a row group, that are not deleted by position. Raises as they are located."""
+    return (page for page, _ in located_pages(file, storage, group))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["in_threads"]
+__all__ = ["ROWS_AT_ONCE", "in_threads"]
+
+ROWS_AT_ONCE: Final = 1 << 20
+"""Rows of a file that a thread holds at once: as many as a row group has."""
 
 _T = TypeVar("_T")
 
