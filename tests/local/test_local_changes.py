@@ -183,6 +183,41 @@ def test_a_plain_tables_rows_are_counted(local: Session, local_fmt: str) -> None
     assert (net.num_rows, set(net.column("_change_type").to_pylist())) == (6, {"insert"})
 
 
+def test_rows_are_shown_as_they_came(local: Session, local_fmt: str) -> None:
+    columns = [Column("k", "int"), Column("v", "bigint"), Column("op", "string")]
+    options = {"changelog-producer": "input", "rowkind.field": "op"}
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties=options)
+    start = table.splits().version
+    keys = pa.array([1, 2, 3], pa.int32())
+    table.upsert(pa.table({"k": keys, "v": [1, 2, 3], "op": ["+I", "+U", "-U"]}))
+    table.upsert(pa.table({"k": keys[:1], "v": [9], "op": ["-D"]}))
+    table.compact("full")
+    rows = table.changes(start).to_arrow().to_pylist()
+    assert [(r["k"], r["v"], r["_change_type"]) for r in rows] == [
+        (1, 1, "insert"), (2, 2, "update_postimage"), (3, 3, "update_preimage"), (1, 9, "delete"),
+    ]  # fmt: skip
+    assert len({r["_commit_version"] for r in rows}) == 2
+    plain = table.changes(start, compute_updates=False).to_arrow().column("_change_type").to_pylist()
+    assert plain == ["insert", "insert", "delete", "delete"]
+    with pytest.raises(TrinityError, match="there are no net ones") as refused:
+        table.changes(start, deduplication_mode="netChanges")
+    assert refused.value.code == "INVALID_ARGUMENTS"
+
+
+def test_rows_of_some_columns_are_shown_as_they_came(local: Session, local_fmt: str) -> None:
+    columns = [Column("k", "int"), Column("v", "bigint"), Column("w", "bigint")]
+    options = {"changelog-producer": "input", "merge-engine": "partial-update"}
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties=options)
+    start, key = table.splits().version, pa.array([1], pa.int32())
+    table.upsert(pa.table({"k": key, "v": [1]}))
+    table.upsert(pa.table({"k": key, "w": [9]}))
+    table.update("k = 1", {"v": "v + 1"})
+    rows = table.changes(start).to_arrow().to_pylist()
+    assert [(r["v"], r["w"], r["_change_type"]) for r in rows] == [
+        (1, None, "insert"), (None, 9, "insert"), (2, None, "update_postimage"),
+    ]  # fmt: skip
+
+
 def test_what_needs_spark_is_said_by_name(local: Session, local_fmt: str) -> None:
     table = local.create_table(f"{local_fmt}.default.t", [Column("k", "double"), Column("v", "int")], primary_key=["k"])
     table.upsert(pa.table({"k": [1.0], "v": pa.array([1], pa.int32())}))

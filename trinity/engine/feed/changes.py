@@ -5,7 +5,7 @@ from __future__ import annotations
 from trinity.engine.executes import executed, size_of
 from trinity.engine.feed.interval import Bound, interval
 from trinity.engine.feed.local.feed import LocalFeed, timed
-from trinity.engine.feed.shape import Form, check_names
+from trinity.engine.feed.shape import Form, check_names, check_net
 from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
 from trinity.result import Result
@@ -19,6 +19,7 @@ def changes(target: Target, start: Bound, end: Bound | None, form: Form) -> Resu
     last = part.entries[-1] if part.entries else part.before
     splits = target.splits(last.version if last else None)
     check_names(target, splits.definition)
+    check_net(target, form)
 
     def local() -> Result | NotLocal:
         feed = LocalFeed.of(target, part, splits.definition, form)

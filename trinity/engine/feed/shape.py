@@ -8,9 +8,10 @@ from typing import Final
 
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
+from trinity.merge.changelog import changelog_producer
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "has_more"]
+__all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "check_net", "has_more"]
 
 VERSION: Final = "_commit_version"
 """BIGINT: the version that made a change."""
@@ -57,6 +58,16 @@ def check_names(target: Target, definition: TableDefinition) -> None:
             "DUPLICATE_COLUMN_NAME",
             f"Column '{taken[0]}' of table '{target.name}' has the name of a column of the change feed; rename it to "
             "read changes.",
+        )
+
+
+def check_net(target: Target, form: Form) -> None:
+    """Refuse net changes of rows that are shown as they came. Raises INVALID_ARGUMENTS."""
+    if form.net and not form.merged and not changelog_producer(target.properties).compares:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{target.name}' has changelog-producer=input: its changes are rows as they came, and of these "
+            "there are no net ones.",
         )
 
 

@@ -60,6 +60,11 @@ class Step:
             return False
         return all(file.tier is Tier.LOG for file in self.added) and _parts(after.sidecar) == _parts(before.sidecar)
 
+    @property
+    def ingests(self) -> bool:
+        """True when the commit only added rows; one that rewrote files (TRUNCATE, another engine) ingested none."""
+        return not self.native and not self.removed and all(file.tier is Tier.LOG for file in self.added)
+
     def follows(self, other: Step) -> bool:
         """Return True when no files were rewritten between the other step and this one."""
         before, after = self.before, other.after

@@ -17,6 +17,7 @@ from trinity.engine.feed.local.compared import compared_pairs
 from trinity.engine.feed.local.counted import counted_changes, is_counted
 from trinity.engine.feed.local.equal_values import is_comparable
 from trinity.engine.feed.local.images import Pairs, feed_schema, in_form, paired, unioned
+from trinity.engine.feed.local.ingested import ingested_rows
 from trinity.engine.feed.local.rows import InColumns, why_not_shown
 from trinity.engine.feed.rounds import rounds
 from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form, has_more
@@ -78,7 +79,19 @@ class LocalFeed:
         """The steps that are computed: those of a round with the version that shows them, else all by themselves."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
             return [(r.version, steps(self.target, r.before, r.entries)) for r in rounds(self.target, self.parts)]
-        return [(None, [step for part in self.parts for step in steps(self.target, part.before, part.entries)])]
+        return [(None, [step for step in self._steps if not self._is_shown_as_it_came(step)])]
+
+    @cached_property
+    def _steps(self) -> list[Step]:
+        return [step for part in self.parts for step in steps(self.target, part.before, part.entries)]
+
+    @cached_property
+    def _came(self) -> list[Step]:
+        """The steps whose rows are shown as they came."""
+        return [step for step in self._steps if self._is_shown_as_it_came(step)]
+
+    def _is_shown_as_it_came(self, step: Step) -> bool:
+        return self.producer is ChangelogProducer.INPUT and step.ingests
 
     def why_not(self) -> NotLocal | None:
         """Return why this process cannot tell the feed.
@@ -86,9 +99,8 @@ class LocalFeed:
         Raises:
             TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.rounds.rounds`.
         """
-        if self.producer is ChangelogProducer.INPUT:
-            return NotLocal("the changes of changelog-producer=input are rows as they came")
         known = [self._why_not_by_step(step) for _, found in self._groups for step in found]
+        known += [why_not_shown(step.after.definition.visible, self._columns) for step in self._came]
         known += [why_not_shown(kept.columns, self._columns) for kept in self.kept]
         kinds = self.definition.with_columns(self._columns).to_arrow().types
         comparable = is_comparable if self.definition.keyed else is_counted
@@ -125,6 +137,7 @@ class LocalFeed:
 
     def _of_keys(self) -> Iterable[pa.Table]:
         """Yield the changes of a keyed table."""
+        yield from (in_form(ingested_rows(step, self._columns), self.form) for step in self._came)
         key, pairs = self.definition.primary_key, list[Pairs]()
         for version, found in self._groups:
             mine = [self._pairs(run) for run in runs(found)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.changelog import found_changes
 from trinity.engine.feed.interval import Bound, Interval, interval
-from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, Form, check_names, has_more
+from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, Form, check_names, check_net, has_more
 from trinity.engine.feed.spark.computed import Changes, computed_changes, steps_of
 from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, differ, in_form, net_pairs, paired, union
@@ -18,7 +18,6 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
-from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, HistoryEntry, TableDefinition
@@ -56,6 +55,7 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, form: F
     spark = target.session.spark
     with pinned(spark), spark_errors():
         check_names(target, definition)
+        check_net(target, form)
         rows = _timed(spark, _rows(target, part, definition, form), part.entries)
         shown = rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
         return with_char(shown, definition.visible)
@@ -63,12 +63,6 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, form: F
 
 def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
     producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
-    if form.net and not producer.compares:
-        raise TrinityError(
-            "INVALID_ARGUMENTS",
-            f"Table '{target.name}' has changelog-producer=input: its changes are rows as they came, and of these "
-            "there are no net ones.",
-        )
     kept = _usable(found_changes(target, part.entries, producer), definition, form)
     rest = part.without(kept)
     columns = definition.visible

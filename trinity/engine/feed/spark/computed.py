@@ -12,7 +12,7 @@ from trinity.engine.feed.shape import VERSION
 from trinity.engine.feed.spark.compared import compared_pairs
 from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, net_pairs, union
-from trinity.engine.feed.spark.ingested import ingested_rows, is_ingest
+from trinity.engine.feed.spark.ingested import ingested_rows
 from trinity.engine.feed.spark.moments import appended_pairs
 from trinity.engine.feed.steps import Step, runs, steps
 from trinity.engine.target import Target
@@ -59,8 +59,8 @@ def computed_changes(
     all_steps = steps_of(target, parts)
     if producer is not ChangelogProducer.INPUT:
         return Changes(_pairs(spark, all_steps, definition))
-    came = [ingested_rows(spark, step, definition.visible) for step in all_steps if is_ingest(step)]
-    return Changes(_pairs(spark, [step for step in all_steps if not is_ingest(step)], definition), came)
+    came = [ingested_rows(spark, step, definition.visible) for step in all_steps if step.ingests]
+    return Changes(_pairs(spark, [step for step in all_steps if not step.ingests], definition), came)
 
 
 def all_rows(

@@ -13,18 +13,13 @@ from trinity.engine.reading.spark.scan import plain_scan
 from trinity.merge.parse import merge_spec
 from trinity.merge.sql.fold import is_deleted
 from trinity.spark_names import DataFrame
-from trinity.spi import CARRIED, Column, Tier
+from trinity.spi import CARRIED, Column
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ingested_rows", "is_ingest"]
-
-
-def is_ingest(step: Step) -> bool:
-    """Return True when a commit only added rows; one that rewrote files (TRUNCATE, another engine) ingested none."""
-    return not step.native and not step.removed and all(file.tier is Tier.LOG for file in step.added)
+__all__ = ["ingested_rows"]
 
 
 def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
