@@ -14,7 +14,7 @@ else:  # a user's thread that imports pyspark or pyspark.sql meanwhile waits for
     import pyspark.sql  # noqa: F401
 
 from pyspark import SparkConf, SparkContext, StorageLevel
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ArithmeticException, ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 )
 
 __all__ = [
-    "AnalysisException", "ParseException", "PySparkException",
+    "AnalysisException", "ArithmeticException", "ParseException", "PySparkException",
     "Column", "DataFrame", "F", "SparkConf", "SparkContext", "SparkSession", "StorageLevel",
     "ArrayType", "CharType", "DataType", "DateType", "MapType", "NullType", "NumericType", "StringType", "StructField",
     "StructType", "TimestampNTZType", "TimestampType", "VarcharType", "VariantType",

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.expressions import Generator, by_spark, in_process, sample
+from tests.support.expressions import Generator, Outcome, by_spark, in_process, sample
 from trinity import Session, TrinityError
 from trinity.calls.spark import spark_errors
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression, compile_predicate
@@ -102,29 +102,33 @@ def test_a_condition_is_boolean() -> None:
 
 def _differing(session: Session, zone: str, texts: Sequence[str], rows: pa.Table, *, least: float = 0.5) -> list[str]:
     """The expressions of which Spark says something else; of so many of them this process has to say something."""
-    mine = dict[str, list[Any]]()
-    failing = dict[str, str]()
+    mine = dict[str, Outcome]()
     for text in texts:
         try:
             found = in_process(rows, text, zone)
         except TrinityError as error:
-            failing[text] = error.code
+            mine[text] = error.code
         else:
             if not isinstance(found, NotLocal):
                 mine[text] = found
-    assert len(mine) > len(texts) * least
-    values = by_spark(session, rows, list(mine))
-    other = [text for text, found in zip(mine, values, strict=True) if found != mine[text]]
-    return other + [text for text, code in failing.items() if _code_by_spark(session, rows, text) != code]
+    succeeding = [text for text, found in mine.items() if not isinstance(found, str)]
+    assert len(succeeding) > len(texts) * least
+    given = _by_spark(session, rows, succeeding)
+    for text in mine.keys() - given.keys():
+        given |= _by_spark(session, rows, [text])
+    return [f"{text}: {mine[text]}, {given[text]}" for text in mine if mine[text] != given[text]]
 
 
-def _code_by_spark(session: Session, rows: pa.Table, text: str) -> str | None:
+def _by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> dict[str, Outcome]:
+    """What Spark says of each expression, in one job; in several ones where it fails."""
     try:
         with spark_errors():
-            by_spark(session, rows, [text])
+            return dict(zip(texts, by_spark(session, rows, texts), strict=True))
     except TrinityError as error:
-        return error.code
-    return None
+        if len(texts) == 1:
+            return {texts[0]: error.code}
+    half = len(texts) // 2
+    return _by_spark(session, rows, texts[:half]) | _by_spark(session, rows, texts[half:])
 
 
 def test_expressions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:

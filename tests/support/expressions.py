@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -18,7 +18,10 @@ from trinity.engine.spark.texts import with_char
 from trinity.spi import arrow_type
 from trinity.syntax.operands import compared_alone
 
-__all__ = ["COLUMNS", "Generator", "by_spark", "in_process", "sample"]
+__all__ = ["COLUMNS", "Generator", "Outcome", "by_spark", "in_process", "sample"]
+
+Outcome: TypeAlias = "tuple[str, list[Any]] | str"
+"""The type and the values of an expression, or the code of its error."""
 
 COLUMNS: Final = [
     Column("k", "int"),
@@ -40,21 +43,27 @@ def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
     return pa.table(arrays, names=[c.name for c in COLUMNS])
 
 
-def by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> list[list[Any]]:
-    """The values of each expression, of one job."""
+def by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> list[Outcome]:
+    """The type and the values of each expression, of one job."""
     given = with_char(frame(session, rows), COLUMNS)
     wanted = [f"{compared_alone(text)} AS e{number}" for number, text in enumerate(texts)]
     found = given.selectExpr("k", *wanted).toArrow().sort_by("k")
-    return [plain(found.column(f"e{number}")) for number in range(len(texts))]
+    return [_outcome(found.column(f"e{number}")) for number in range(len(texts))]
 
 
-def in_process(rows: pa.Table, text: str, zone: str) -> list[Any] | NotLocal:
-    """The values of an expression by this process."""
+def _outcome(values: pa.Array | pa.ChunkedArray) -> Outcome:
+    zoned = pa.types.is_timestamp(values.type) and values.type.tz is not None
+    name = "timestamp" if zoned else "time" if pa.types.is_time(values.type) else str(values.type)
+    return name.removeprefix("large_"), plain(values)
+
+
+def in_process(rows: pa.Table, text: str, zone: str) -> Outcome | NotLocal:
+    """The type and the values of an expression by this process."""
     found = compile_expression(text, Scope.of(COLUMNS), lambda: zone)
     if isinstance(found, NotLocal):
         return found
     [batch] = rows.combine_chunks().to_batches()
-    return plain(found.evaluate(batch))
+    return _outcome(found.evaluate(batch))
 
 
 class Generator:
@@ -154,7 +163,16 @@ class Generator:
                 f"{draw.choice(_TIME_PARTS)}({self.time()})",
                 f"DATEDIFF({self.day(depth - 1)}, {self.day(depth - 1)})",
                 f"CAST({first} AS {draw.choice(_WHOLE)})",
-                f"CAST({first} AS DOUBLE)",
+                f"CAST({first} AS {draw.choice(_FRACTIONS)})",
+                f"CAST({self.text(depth - 1)} AS {draw.choice(['DOUBLE', 'DECIMAL(10,2)', 'BIGINT'])})",
+                f"CAST({draw.choice(_TEXTS_OF_NUMBERS)} AS {draw.choice(['DOUBLE', 'DECIMAL(10,2)', 'BIGINT'])})",
+                f"{draw.choice(['ROUND', 'BROUND'])}({first}, {draw.choice(['0', '1', '2', '5', '-1', '-3'])})",
+                f"{draw.choice(['ROUND', 'BROUND', 'FLOOR', 'CEIL', 'SQRT', 'SIGN'])}({first})",
+                f"IF(ISNAN({self.value(('c_float', 'c_double'))}), 1, 2)",
+                f"{draw.choice(['LENGTH', 'OCTET_LENGTH', 'BIT_LENGTH'])}({self.text(depth - 1)})",
+                f"INSTR({self.text(depth - 1)}, {draw.choice(_PARTS_OF_TEXTS)})",
+                f"LOCATE({draw.choice(_PARTS_OF_TEXTS)}, {self.text(depth - 1)})",
+                f"EXTRACT({draw.choice(_EXTRACTED)} FROM {self.time()})",
                 f"CAST({self.text(depth - 1)} AS INT)",
                 "CAST(c_boolean AS INT)",
             ]
@@ -186,6 +204,17 @@ class Generator:
                 f"'no. ' || {self.value(_NUMBERS[:4])}",
                 "CAST(c_boolean AS STRING)",
                 f"{first} || NULL",
+                f"{draw.choice(['UPPER', 'LOWER', 'UCASE', 'LCASE', 'REVERSE', 'BTRIM'])}({first})",
+                f"RIGHT({first}, {number})",
+                f"{draw.choice(['LPAD', 'RPAD'])}({first}, {number}{draw.choice(_PADDING)})",
+                f"REPEAT({first}, {number})",
+                f"SPLIT_PART({first}, {draw.choice(_PARTS_OF_TEXTS)}, {number})",
+                f"CONCAT_WS('-', {first}, {second}, CAST(c_int AS STRING))",
+                f"CONCAT_WS({first}, {second}, c_string2)",
+                f"NVL2({first}, {second}, 'x')",
+                f"CAST({self.value(('c_dec', 'c_dec38', 'c_dec38s'))} AS STRING)",
+                f"IF({first} ILIKE {draw.choice(_PATTERNS)}, {second}, {first})",
+                f"IF({first} {draw.choice(['LIKE', 'ILIKE'])} {draw.choice(_ESCAPED)} ESCAPE '!', {second}, {first})",
                 f"IF({first} LIKE {draw.choice(_PATTERNS)}, {second}, {first})",
                 f"IF(STARTSWITH({first}, 'a') OR CONTAINS({first}, 'b'), {second}, {first})",
                 f"IF(NOT ENDSWITH({first}, 'b') AND {first} <> 'ab', {second}, {first})",
@@ -198,6 +227,7 @@ class Generator:
         if not depth or draw.random() < 0.3:
             return self.value(("c_date", "c_date", "c_ts", "c_ntz"))
         date = self.value(("c_date",))
+        interval = f"INTERVAL {draw.choice(['1', '-13', '400', '35'])} {draw.choice(_UNITS)}"
         number = draw.choice(["1", "-40", "c_tinyint", "c_int", "c_smallint2", "0", "10000"])
         return draw.choice(
             [
@@ -207,6 +237,18 @@ class Generator:
                 f"{date} - {number}",
                 f"CAST({self.time()} AS DATE)",
                 f"TO_DATE({self.time()})",
+                f"{self.day(depth - 1)} + {interval}",
+                f"{self.day(depth - 1)} - {interval}",
+                f"{self.time()} + {interval}",
+                f"{interval} + {self.time()}",
+                f"{self.time()} - INTERVAL 1 DAY 2 HOURS",
+                f"DATE_TRUNC('{draw.choice(_CUT)}', {self.day(depth - 1)})",
+                f"TRUNC({date}, '{draw.choice(_CUT)}')",
+                f"LAST_DAY({date})",
+                f"ADD_MONTHS({date}, {draw.choice(['1', '-1', '12', '-11'])})",
+                f"CAST({draw.choice(_TEXTS_OF_DAYS)} AS DATE)",
+                f"CAST({self.text(depth - 1)} AS DATE)",
+                f"CAST(CAST({self.day(depth - 1)} AS STRING) AS DATE)",
                 f"CAST({date} AS TIMESTAMP)",
                 f"CAST({date} AS TIMESTAMP_NTZ)",
             ]
@@ -258,7 +300,29 @@ _TIMES: Final = (
     "TIMESTAMP_LTZ '1883-11-18 12:00:00'",
 )  # fmt: skip
 _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_PARTS: Final = ("YEAR", "MONTH", "DAY", "DAYOFMONTH", "QUARTER", "DAYOFYEAR", "DAYOFWEEK")
+_PARTS: Final = ("YEAR", "MONTH", "DAY", "DAYOFMONTH", "QUARTER", "DAYOFYEAR", "DAYOFWEEK", "WEEKDAY", "WEEKOFYEAR")
+_FRACTIONS: Final = ("DOUBLE", "FLOAT", "DECIMAL(10,2)", "DECIMAL(38,18)", "DECIMAL(5,0)")
+_PADDING: Final = ("", ", 'x'", ", '🐎'")
+_EXTRACTED: Final = ("YEAR", "QUARTER", "MONTH", "DAY", "DOY", "DAYOFWEEK", "WEEK", "HOUR", "MINUTE")
+_UNITS: Final = (
+    "DAY", "DAYS", "WEEK", "MONTH", "MONTHS", "YEAR", "HOUR", "HOURS", "MINUTES", "SECOND",
+    "MILLISECONDS", "MICROSECOND",
+)  # fmt: skip
+_CUT: Final = (
+    "YEAR", "yyyy", "QUARTER", "MONTH", "mm", "WEEK", "DAY", "dd", "HOUR", "MINUTE", "SECOND", "MILLISECOND",
+)  # fmt: skip
+_PARTS_OF_TEXTS: Final = ("'b'", "'ab'", "''", "' '", "'🐎'", "'.'")
+_ESCAPED: Final = ("'a!%c'", "'!%%'", "'%!_%'", "'a!%%'", "'!!%'", "'%ä%'")
+_TEXTS_OF_DAYS: Final = (
+    "'2024-2-9'", "' 2024-02-29T99 '", "'2024-02'", "'2024'", "'-0045-12-31'", "'+10000-1-1'", "'2023-02-29'",
+    "'24-01-01'",
+    "'2024-01-01x'", "''", "'9999999-01-01'", "'2024-01-01 10:00'",
+)  # fmt: skip
+_TEXTS_OF_NUMBERS: Final = (
+    "' 1.5 '", "'1e3'", "'.5'", "'5.'", "'1d'", "'0x1p3'", "'-inf'", "'NaN'", "'+Infinity'", "'1e400'", "'1.005'",
+    "'-1.005'",
+    "'12345678.905'", "'1e-400'", "'1_0'", "'x'", "'1e39'", "''",
+)  # fmt: skip
 _TIME_PARTS: Final = ("HOUR", "MINUTE", "SECOND", "YEAR", "DAY")
 _PATTERNS: Final = ("'a%'", "'%b%'", "'_b__'", "'%'", "''", "'a_c'", "'%.%'", "'line%k'", "'(a%'", "'ž%🐎'", "'a%%c'")
 _MILD: Final[dict[str, list[Any]]] = {

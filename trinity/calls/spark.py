@@ -69,7 +69,7 @@ def _from_python(text: str) -> TrinityError | None:
 
 def from_spark(error: PySparkException) -> TrinityError:
     """Return Spark's error as a TrinityError; INVALID_ARGUMENTS where no other code fits."""
-    from trinity.spark_names import ParseException
+    from trinity.spark_names import ArithmeticException, ParseException
 
     text = str(getattr(error, "desc", None) or error)
     if (stopped := stopped_error(text)) is not None:
@@ -83,11 +83,18 @@ def from_spark(error: PySparkException) -> TrinityError:
         return TrinityError(code, message)
     if (of_worker := _from_python(text)) is not None:
         return of_worker
+    if isinstance(error, ArithmeticException) and not condition:
+        return _out_of_range(message)
     return TrinityError("SYNTAX_ERROR" if isinstance(error, ParseException) else "INVALID_ARGUMENTS", message)
 
 
 _RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
 """The text of an error that a fold raises by raise_error: Trinity's code, then the message."""
+
+
+def _out_of_range(message: str) -> TrinityError:
+    """Return the error for one of Java's own arithmetic, as of a time beyond the last TIMESTAMP."""
+    return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"A result is out of range: {message}.")
 
 
 def _message(text: str) -> str:
@@ -137,6 +144,8 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
         if (code := _OF_STORES.get(exception.getClass().getName())) is not None:
             return TrinityError(code, f"An object store failed Spark: {shown_value(first_line(text))}.")
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
+        if condition is None and exception.getClass().getName() == "java.lang.ArithmeticException":
+            return _out_of_range(first_line(text))
         said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else f"{first_line(text)}."
         if (code := _code(condition[1] if condition is not None else "")) is not None:
             return TrinityError(code, said)

@@ -12,13 +12,23 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.engine.expressions.coercion import common_type, widened
+from trinity.engine.expressions.decimals import (
+    LEAST_SCALE,
+    MOST_DIGITS,
+    adjusted,
+    decimals_of,
+    halves_away,
+    scaled,
+    units_of,
+)
 from trinity.engine.expressions.families import DOUBLE, FLOATS, VOID, WHOLE
 from trinity.engine.expressions.logic import beside_null, in_turn
 from trinity.engine.expressions.node import Compiled, Datum, Refused
+from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = ["OPERATORS", "absolute", "arithmetic", "negated"]
+__all__ = ["OPERATORS", "absolute", "arithmetic", "negated", "sign", "square_root"]
 
 _Timezone = Callable[[], str]
 _Kernel = Callable[[Datum, Datum], Datum]
@@ -44,15 +54,55 @@ def arithmetic(operator: type[exp.Expr], left: Compiled, right: Compiled, timezo
 
 
 def _of_decimals(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
-    if operator not in (exp.Add, exp.Sub, exp.Mul) or VOID in (left.type, right.type):
-        raise Refused("only Spark divides numbers of type decimal")
+    if operator is exp.IntDiv or VOID in (left.type, right.type):
+        raise Refused("only Spark divides numbers of type decimal into whole numbers, or calculates with them and NULL")
     left, right = (_as_decimal(v, timezone) for v in (left, right))
     (p1, s1), (p2, s2) = left.type.arguments, right.type.arguments
-    scale = s1 + s2 if operator is exp.Mul else max(s1, s2)
-    precision = p1 + p2 + 1 if operator is exp.Mul else max(p1 - s1, p2 - s2) + scale + 1
-    if precision > 38:
-        raise Refused(f"{left.type} and {right.type} have more than 38 digits together")
-    return _of_two(operator, _WHOLE[operator], DataType("decimal", (precision, scale)), left, right)
+    scale = max(s1, s2)
+    if operator is exp.Div:
+        scale = max(LEAST_SCALE, s1 + p2 + 1)
+        precision = p1 - s1 + s2 + scale
+    elif operator is exp.Mod:
+        if p1 - s1 + s2 > MOST_DIGITS:
+            raise Refused(
+                f"only Spark divides {left.type} by {right.type}, of whose quotient it may know too few digits"
+            )
+        precision = min(p1 - s1, p2 - s2) + scale
+    elif operator is exp.Mul:
+        precision, scale = p1 + p2 + 1, s1 + s2
+    else:
+        precision = max(p1 - s1, p2 - s2) + scale + 1
+    kind = adjusted(precision, scale)
+    if operator in (exp.Add, exp.Sub, exp.Mul) and kind.arguments == (precision, scale):
+        return _of_two(operator, _WHOLE[operator], kind, left, right)
+    return _of_units(operator, kind, left, right)
+
+
+def _of_units(operator: type[exp.Expr], kind: DataType, left: Compiled, right: Compiled) -> Compiled:
+    """Return the result of an operator, rounded to the digits that its type has."""
+    s1, s2, wanted = left.type.arguments[1], right.type.arguments[1], kind.arguments[1]
+    shared = max(s1, s2)
+
+    def kernel(one: pa.Array, other: pa.Array) -> pa.Array:
+        first, second = units_of(one), units_of(other)
+        if operator is exp.Mul:
+            return decimals_of(scaled(first * second, wanted - s1 - s2), kind)
+        if operator in _DIVISIONS:
+            _refuse_zero(other)
+        if operator is exp.Div:
+            places = wanted + s2 - s1
+            found = halves_away(first * 10 ** max(places, 0), second * 10 ** max(-places, 0))
+            return decimals_of(found, kind)
+        first, second = scaled(first, shared - s1), scaled(second, shared - s2)
+        if operator is exp.Mod:
+            rest = abs(first) % abs(second)
+            return decimals_of(np.where(first < 0, -rest, rest), kind)
+        found = first + second if operator is exp.Add else first - second
+        return decimals_of(scaled(found, wanted - shared), kind)
+
+    if operator in _DIVISIONS:  # Spark asks for the divisor first
+        return of_rows(kind, lambda other, one: kernel(one, other), right, left, may_fail=True)
+    return of_rows(kind, kernel, left, right, may_fail=True)
 
 
 def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
@@ -61,6 +111,8 @@ def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
         return value
     digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}[value.type.name]
     if value.constant and not value.is_null:
+        if not value.literal:
+            raise Refused("only Spark calculates with DECIMAL and a constant that is no plain literal")
         digits = len(str(abs(value.value)))
     return widened(value, DataType("decimal", (digits, 0)), timezone)
 
@@ -75,6 +127,22 @@ def absolute(value: Compiled) -> Compiled:
     """Return a number without its sign. Raises Refused for other types."""
     _refuse_unless_number(value)
     return _of_one(pc.abs_checked, value)
+
+
+def square_root(value: Compiled, timezone: _Timezone) -> Compiled:
+    """Return SQRT, a DOUBLE; NaN for a number below zero. Raises Refused for other types than numbers."""
+    _refuse_unless_number(value)
+    return of_rows(DOUBLE, pc.sqrt, widened(value, DOUBLE, timezone))
+
+
+def sign(value: Compiled, timezone: _Timezone) -> Compiled:
+    """Return SIGN, a DOUBLE: 1, -1, or the number where it is neither. Raises Refused for other types than numbers."""
+    _refuse_unless_number(value)
+
+    def kernel(found: pa.Array) -> pa.Array:
+        return pc.if_else(pc.greater(found, 0.0), 1.0, pc.if_else(pc.less(found, 0.0), -1.0, found))
+
+    return of_rows(DOUBLE, kernel, widened(value, DOUBLE, timezone))
 
 
 def _refuse_unless_number(value: Compiled) -> None:
@@ -117,13 +185,17 @@ def _divided(divide: Callable[[Any, Any], Datum]) -> _Kernel:
     """Return a division, which fails where a number is divided by zero; beside a NULL it does not."""
 
     def kernel(left: Datum, right: Datum) -> Datum:
-        zero = pc.and_(pc.equal(right, 0), pc.is_valid(left))
-        if pc.any(zero if isinstance(zero, pa.Array) else pa.array([zero.as_py()], pa.bool_())).as_py():
-            raise TrinityError("INVALID_ARGUMENTS", "A number is divided by zero; NULLIF(divisor, 0) makes it NULL.")
+        _refuse_zero(pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type)))
         # beside a NULL there may still be a zero, and some other value behind the NULL
         return divide(left, pc.if_else(pc.equal(right, 0), pa.scalar(None, right.type), right))
 
     return kernel
+
+
+def _refuse_zero(divisor: Datum) -> None:
+    zero = pc.equal(divisor, 0)
+    if pc.any(zero if isinstance(zero, pa.Array) else pa.array([zero.as_py()], pa.bool_())).as_py():
+        raise TrinityError("INVALID_ARGUMENTS", "A number is divided by zero; NULLIF(divisor, 0) makes it NULL.")
 
 
 def _whole_remainder(left: Datum, right: Datum) -> Datum:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.expressions.coercion import widened
+from trinity.engine.expressions.decimals import Units, decimals_of, scaled, units_of
 from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE
-from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.rounding import saturated, units_of_floats
+from trinity.engine.expressions.rows import of_rows
+from trinity.engine.expressions.text_values import READERS
+from trinity.engine.expressions.value_texts import clocks_as_texts, dates_as_texts, decimals_as_texts
 from trinity.engine.writing.clocks import clocks_of
 from trinity.errors import TrinityError
 from trinity.spi import DataType
@@ -21,6 +27,8 @@ __all__ = ["as_text", "cast"]
 _Timezone = Callable[[], str]
 _Kernel = Callable[[pa.Array], pa.Array]
 _DATE: Final = DataType("date")
+_CERTAIN_DIGITS: Final = 15
+"""Digits of a DECIMAL up to which Spark makes a whole number of it without rounding it first."""
 
 
 def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
@@ -30,21 +38,64 @@ def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
         raise Refused(f"only Spark casts {source} to {kind}")
     if kind == STRING:
         return as_text(value, timezone)
-    if source in (kind, VOID) or (source.name in WHOLE and kind.name == "double"):
+    if source in (kind, VOID) or (source.name in TIMES and kind.name in TIMES[TIMES.index(source.name) :]):
         return widened(value, kind, timezone)
-    if source.name in WHOLE and kind.name in WHOLE:
-        return _by(value, kind, lambda found: _whole_to_whole(found, kind))
-    if source.name == "date" and kind.name in TIMES:
+    if (kind.name in FLOATS and source.name in (*WHOLE, "float")) or (source.name, kind.name) == ("decimal", "double"):
         return widened(value, kind, timezone)
+    kernel = _kernel(source, kind, timezone)
+    if kernel is None:
+        raise Refused(f"only Spark casts {source} to {kind}")
+    return of_rows(kind, kernel, value, may_fail=True)
+
+
+def _kernel(source: DataType, kind: DataType, timezone: _Timezone) -> _Kernel | None:
+    if source.name in TEXTS:
+        read = READERS.get(kind.name)
+        return None if read is None else lambda found: read(found.cast(pa.string()), kind)
     if source.name in TIMES and kind == _DATE:
-        return _by(value, kind, _to_date(source, timezone))
-    if source.name in TEXTS and kind.name in WHOLE:
-        return _by(value, kind, lambda found: _text_to_whole(found, kind))
-    if source.name == "float" and kind.name in FLOATS:
-        return widened(value, kind, timezone)
-    if source == BOOLEAN and kind.name in WHOLE:
-        return _by(value, kind, lambda found: found.cast(kind.to_arrow()))
-    raise Refused(f"only Spark casts {source} to {kind}")
+        return _to_date(source, timezone)
+    if (source.name, kind.name) == ("timestamp", "timestamp_ntz"):
+        zone = normal_zone(timezone())
+        return lambda found: clocks_of(found, zone)
+    if kind.name in WHOLE:
+        return _to_whole(source, kind)
+    if kind.name == "decimal":
+        return _to_decimal(source, kind)
+    if source.name == "double" and kind.name == "float":
+        return _to_float
+    return None
+
+
+def _to_float(found: pa.Array) -> pa.Array:
+    with np.errstate(over="ignore"):
+        return pa.array(found.to_numpy(zero_copy_only=False).astype(np.float32))
+
+
+def _to_whole(source: DataType, kind: DataType) -> _Kernel | None:
+    if source == BOOLEAN:
+        return lambda found: found.cast(kind.to_arrow())
+    if source.name in WHOLE:
+        return lambda found: _whole_to_whole(found, kind)
+    if source.name in FLOATS:
+        return lambda found: _float_to_whole(found, kind)
+    if source.name == "decimal" and source.arguments[0] <= _CERTAIN_DIGITS:
+        return lambda found: _decimal_to_whole(found, source, kind)
+    return None
+
+
+def _to_decimal(source: DataType, kind: DataType) -> _Kernel | None:
+    places = kind.arguments[1]
+    if source.name in WHOLE:
+        return lambda found: decimals_of(_objects(found) * 10**places, kind)
+    if source.name == "decimal":
+        return lambda found: decimals_of(scaled(units_of(found), places - source.arguments[1]), kind)
+    if source.name in FLOATS:
+        return lambda found: _float_to_decimal(found, kind)
+    return None
+
+
+def _objects(found: pa.Array) -> Units:
+    return found.to_numpy(zero_copy_only=False).astype(object)
 
 
 def as_text(value: Compiled, timezone: _Timezone) -> Compiled:
@@ -55,23 +106,17 @@ def as_text(value: Compiled, timezone: _Timezone) -> Compiled:
     if value.type == VOID:
         return widened(value, STRING, timezone)
     if name in (*WHOLE, "boolean"):
-        return _by(value, STRING, lambda found: found.cast(pa.string()))
+        return of_rows(STRING, lambda found: found.cast(pa.string()), value)
+    if name == "decimal":
+        return of_rows(STRING, lambda found: decimals_as_texts(found, value.type), value)
     if name == "date":
-        return _by(value, STRING, _date_to_text)
+        return of_rows(STRING, dates_as_texts, value)
+    if name == "timestamp_ntz":
+        return of_rows(STRING, clocks_as_texts, value)
+    if name == "timestamp":
+        zone = normal_zone(timezone())
+        return of_rows(STRING, lambda found: clocks_as_texts(clocks_of(found, zone)), value)
     raise Refused(f"only Spark writes values of type {value.type} as text")
-
-
-def _by(value: Compiled, kind: DataType, kernel: _Kernel) -> Compiled:
-    def run(rows: pa.RecordBatch) -> Datum:
-        return kernel(as_array(value.run(rows), len(rows)))
-
-    return Compiled(kind, run, value.fields, may_fail=True)
-
-
-def _date_to_text(found: pa.Array) -> pa.Array:
-    late = pc.greater(pc.year(found), 9999)
-    text = found.cast(pa.string())
-    return pc.if_else(late, pc.binary_join_element_wise("+", text, ""), text)
 
 
 def _whole_to_whole(found: pa.Array, kind: DataType) -> pa.Array:
@@ -81,14 +126,28 @@ def _whole_to_whole(found: pa.Array, kind: DataType) -> pa.Array:
         raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"A number does not fit into {kind}: {error}.") from error
 
 
-def _text_to_whole(found: pa.Array, kind: DataType) -> pa.Array:
-    # Spark trims white space and control characters, and takes digits with a sign
-    digits = pc.replace_substring_regex(found, r"^[\x00-\x20]*([+-]?[0-9]+)[\x00-\x20]*$", r"\1")
-    digits = pc.replace_substring_regex(digits, r"^\+", "")
-    try:
-        return digits.cast(kind.to_arrow())
-    except pa.ArrowInvalid as error:
-        raise TrinityError("TYPE_MISMATCH", f"A text is no number of type {kind}: {error}.") from error
+def _float_to_whole(found: pa.Array, kind: DataType) -> pa.Array:
+    numbers = np.trunc(found.to_numpy(zero_copy_only=False).astype(np.float64))
+    limit = 2.0 ** (kind.to_arrow().bit_width - 1)
+    fits = (numbers >= -limit) & ((numbers <= limit) if kind.name == "bigint" else (numbers < limit))
+    if not fits.all():
+        number = numbers[~fits][0]
+        raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"The number {number} does not fit into {kind}.")
+    return saturated(numbers).cast(kind.to_arrow())
+
+
+def _decimal_to_whole(found: pa.Array, source: DataType, kind: DataType) -> pa.Array:
+    units = units_of(found)
+    whole = np.abs(units) // 10 ** source.arguments[1]
+    return _whole_to_whole(pa.array(np.where(units < 0, -whole, whole), pa.int64()), kind)
+
+
+def _float_to_decimal(found: pa.Array, kind: DataType) -> pa.Array:
+    """Return numbers by the digits that are written for them; NULL, as in Spark, for what is no number."""
+    numbers = found.to_numpy(zero_copy_only=False).astype(np.float64)
+    finite = np.isfinite(numbers)
+    exact = decimals_of(units_of_floats(np.where(finite, numbers, 0.0), kind.arguments[1]), kind)
+    return pc.if_else(pa.array(finite), exact, pa.scalar(None, exact.type))
 
 
 def _to_date(source: DataType, timezone: _Timezone) -> _Kernel:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trinity.engine.expressions.families import DOUBLE, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE
 from trinity.engine.expressions.literals import value_of_text
 from trinity.engine.expressions.node import Compiled, Datum, Refused
 from trinity.engine.writing.casts import cast_array
+from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
@@ -87,11 +89,26 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         if pa.types.is_integer(found.type) and pa.types.is_floating(target):
             return found.cast(target, safe=False)  # the nearest number
         if pa.types.is_date(found.type):
-            found = found.cast(pa.timestamp("us"))
-        return cast_array(found, target, f"type {kind}", zone)
+            found = cast_array(found, pa.timestamp("us"), f"type {kind}", "UTC")
+        moved = cast_array(found, target, f"type {kind}", zone)
+        if kind.name == "timestamp":
+            _refuse_wrapped(found, moved)
+        return moved
 
     def run(rows: pa.RecordBatch) -> Datum:
         found = value.run(rows)
         return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
     return Compiled(kind, run, value.fields, may_fail=value.may_fail)
+
+
+def _refuse_wrapped(clocks: pa.Array, instants: pa.Array) -> None:
+    """Refuse clocks near the last TIMESTAMP, or the first one, whose instants in the zone are beyond it."""
+    one, other = clocks.cast(pa.int64()), instants.cast(pa.int64())
+    late = pc.and_(pc.greater(one, _FAR), pc.less(other, 0))
+    early = pc.and_(pc.less(one, -_FAR), pc.greater(other, 0))
+    if pc.any(pc.or_(late, early)).as_py():
+        raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", "A time is before the first TIMESTAMP, or after the last one.")
+
+
+_FAR: Final = 1 << 62

@@ -18,7 +18,7 @@ from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, WHOLE
 from trinity.engine.expressions.logic import beside_null, both, either, in_turn
 from trinity.engine.expressions.node import ONE_ROW, Compiled, Datum, Refused
 
-__all__ = ["OPERATORS", "among", "between", "comparison"]
+__all__ = ["OPERATORS", "among", "between", "comparison", "is_nan"]
 
 OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -45,6 +45,15 @@ def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callabl
     unknown = None if null_safe else beside_null(BOOLEAN, [left, right])
     may_fail = left.may_fail or right.may_fail
     return unknown or Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=may_fail)
+
+
+def is_nan(value: Compiled) -> Compiled:
+    """Return ISNAN, which is false for NULL. Raises Refused for other types than FLOAT and DOUBLE."""
+    if value.type.name not in FLOATS:
+        raise Refused(f"only Spark makes a DOUBLE of {value.type} here")
+    return Compiled(
+        BOOLEAN, lambda rows: pc.fill_null(pc.is_nan(value.run(rows)), False), value.fields, may_fail=value.may_fail
+    )
 
 
 def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:

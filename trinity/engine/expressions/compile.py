@@ -9,7 +9,17 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.expressions import arithmetic, casts, comparisons, conditional, dates, literals, logic, texts
+from trinity.engine.expressions import (
+    arithmetic,
+    casts,
+    comparisons,
+    conditional,
+    dates,
+    literals,
+    logic,
+    moments,
+    texts,
+)
 from trinity.engine.expressions.families import BOOLEAN, VOID
 from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
 from trinity.engine.expressions.node import Compiled, Refused, Scope
@@ -118,11 +128,19 @@ class _Compiler:
             try:
                 return literals.typed_literal(tree, kind, self.timezone)
             except Refused:
-                if not isinstance(tree.this.unnest(), exp.Neg):
+                typed = not isinstance(tree, exp.TryCast)  # as DATE '2024-1-31', which is no CAST
+                if typed and not isinstance(tree.this.unnest(), exp.Neg):
                     raise
-        return casts.cast(self.operand(tree.this), kind, self.timezone)
+        found = casts.cast(self.operand(tree.this), kind, self.timezone)
+        return literals.certain(found) if found.constant else found
 
     def arithmetic(self, tree: exp.Expr) -> Compiled:
+        if isinstance(tree, exp.Add | exp.Sub):
+            if (interval := moments.interval_of(tree.expression)) is not None:
+                wanted = interval.negated() if isinstance(tree, exp.Sub) else interval
+                return moments.later(self.operand(tree.this), wanted, self.timezone)
+            if isinstance(tree, exp.Add) and (interval := moments.interval_of(tree.this)) is not None:
+                return moments.later(self.operand(tree.expression), interval, self.timezone)
         left, right = self.operand(tree.this), self.operand(tree.expression)
         if left.type.name == "date" and isinstance(tree, exp.Add | exp.Sub):
             return dates.days_after(left, right, self.timezone, before=isinstance(tree, exp.Sub))
@@ -142,9 +160,36 @@ class _Compiler:
 
     def named(self, tree: exp.Expr) -> Compiled:
         build = NAMED.get(tree.name.lower())
-        if build is None or len(tree.expressions) != 1:
+        if build is None:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
-        return build(self.timezone, *map(self.operand, tree.expressions))
+        try:
+            return build(self.timezone, *map(self.operand, tree.expressions))
+        except TypeError as error:  # another number of arguments
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'") from error
+
+    def time_cut(self, tree: exp.Expr) -> Compiled:
+        return moments.cut_time(self.operand(tree.this), tree.text("unit"), self.timezone)
+
+    def part(self, tree: exp.Expr) -> Compiled:
+        function = _PARTS.get(tree.name.upper())
+        if function is None:
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        return self.function(function(this=tree.expression.copy()))
+
+    def padded(self, tree: exp.Expr) -> Compiled:
+        names = ("this", "expression", "fill_pattern?")
+        bare = exp.Pad(**{name: part for name, part in tree.args.items() if name != "is_left"})
+        return texts.padded(*arguments(bare, names, self.operand), before=bool(tree.args.get("is_left")))
+
+    def escape(self, tree: exp.Expr) -> Compiled:
+        if not isinstance(tree.this, exp.Like | exp.ILike) or not isinstance(tree.expression, exp.Literal):
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        value, pattern, escape = (self.operand(t) for t in (tree.this.this, tree.this.expression, tree.expression))
+        return texts.like(value, pattern, str(escape.value), any_case=isinstance(tree.this, exp.ILike))
+
+    def second_value(self, tree: exp.Expr) -> Compiled:
+        known = exp.Not(this=exp.Is(this=tree.this.copy(), expression=exp.Null()))
+        return self._chosen([(known, tree.args["true"])], tree.args.get("false"))
 
     def trim(self, tree: exp.Expr) -> Compiled:
         if tree.expression is not None and tree.args.get("expression"):
@@ -206,8 +251,17 @@ class _Compiler:
         return logic.negated(self.compiled(tree.this))
 
 
-_CONDITIONS: Final = (*comparisons.OPERATORS, exp.Between, exp.In, exp.Is, exp.Not, exp.And, exp.Or, exp.Like)
+_CONDITIONS: Final = (
+    *comparisons.OPERATORS, exp.Between, exp.In, exp.Is, exp.Not, exp.And, exp.Or, exp.Like, exp.ILike, exp.Escape,
+)  # fmt: skip
 """Kinds that need parentheses as operands."""
+
+_PARTS: Final[dict[str, type[exp.Func]]] = {
+    "YEAR": exp.Year, "YEARS": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "MONTHS": exp.Month,
+    "DAY": exp.Day, "DAYS": exp.Day, "DOY": exp.DayOfYear, "DAYOFWEEK": exp.DayOfWeek, "WEEK": exp.WeekOfYear,
+    "HOUR": exp.Hour, "HOURS": exp.Hour, "MINUTE": exp.Minute, "MINUTES": exp.Minute,
+}  # fmt: skip
+"""Part of EXTRACT -> the function of it."""
 
 _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] = {
     exp.Column: _Compiler.column,
@@ -231,6 +285,11 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.Trim: _Compiler.trim,
     exp.TsOrDsAdd: _Compiler.days_after,
     exp.Anonymous: _Compiler.named,
+    exp.TimestampTrunc: _Compiler.time_cut,
+    exp.Extract: _Compiler.part,
+    exp.Pad: _Compiler.padded,
+    exp.Escape: _Compiler.escape,
+    exp.Nvl2: _Compiler.second_value,
     **dict.fromkeys(FUNCTIONS, _Compiler.function),
 }
 """What this process evaluates."""

@@ -5,32 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.coercion import widened
-from trinity.engine.expressions.families import TIMES, WHOLE
+from trinity.engine.expressions.days import Numbers, day_of_year, days_since_1970, month_ends, parts, week_of_year
+from trinity.engine.expressions.families import WHOLE
 from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.rows import of_rows
 from trinity.engine.writing.clocks import clocks_of
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["DATE_PARTS", "TIME_PARTS", "as_date", "date_part", "days_after", "days_between", "time_part"]
+__all__ = [
+    "DATE_PARTS",
+    "TIME_PARTS",
+    "as_date",
+    "date_part",
+    "days_after",
+    "days_between",
+    "last_day",
+    "of_days",
+    "time_part",
+    "weekday",
+]
 
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _INT: Final = DataType("int")
 
-DATE_PARTS: Final[Mapping[type[exp.Expr], Callable[[Any], Any]]] = {
-    exp.Year: pc.year,
-    exp.Month: pc.month,
-    exp.Day: pc.day,
-    exp.DayOfMonth: pc.day,
-    exp.Quarter: pc.quarter,
-    exp.DayOfYear: pc.day_of_year,
-    exp.DayOfWeek: lambda days: pc.day_of_week(days, count_from_zero=False, week_start=7),
+DATE_PARTS: Final[Mapping[type[exp.Expr], Callable[[Numbers], Numbers]]] = {
+    exp.Year: lambda days: parts(days)[0],
+    exp.Month: lambda days: parts(days)[1],
+    exp.Day: lambda days: parts(days)[2],
+    exp.DayOfMonth: lambda days: parts(days)[2],
+    exp.Quarter: lambda days: (parts(days)[1] + 2) // 3,
+    exp.DayOfYear: day_of_year,
+    exp.DayOfWeek: lambda days: (days + 4) % 7 + 1,
+    exp.WeekOfYear: week_of_year,
 }
 """Function -> its kernel."""
 TIME_PARTS: Final[Mapping[type[exp.Expr], Callable[[Any], Any]]] = {
@@ -40,16 +55,32 @@ TIME_PARTS: Final[Mapping[type[exp.Expr], Callable[[Any], Any]]] = {
 
 
 def as_date(value: Compiled, timezone: _Timezone) -> Compiled:
-    """Return a value as a DATE. Raises Refused for what is none already, nor a timestamp."""
-    if value.type.name not in TIMES:
-        raise Refused(f"only Spark makes a date of {value.type}")
+    """Return a value as a DATE. Raises Refused for types of which only Spark makes one."""
     return cast(value, _DATE, timezone)
 
 
 def date_part(function: type[exp.Expr], value: Compiled, timezone: _Timezone) -> Compiled:
     """Return a part of a date."""
-    kernel, days = DATE_PARTS[function], as_date(value, timezone)
-    return Compiled(_INT, lambda rows: kernel(days.run(rows)).cast(pa.int32()), days.fields, may_fail=days.may_fail)
+    return of_days(_INT, DATE_PARTS[function], value, timezone)
+
+
+def last_day(value: Compiled, timezone: _Timezone) -> Compiled:
+    """Return the last day of a date's month."""
+    return of_days(_DATE, month_ends, value, timezone)
+
+
+def weekday(value: Compiled, timezone: _Timezone) -> Compiled:
+    """Return the day of the week: 0 is Monday."""
+    return of_days(_INT, lambda days: (days + 3) % 7, value, timezone)
+
+
+def of_days(kind: DataType, kernel: Callable[[Numbers], Numbers], value: Compiled, timezone: _Timezone) -> Compiled:
+    """Return what a kernel makes of dates, counted from 1970."""
+
+    def run(found: pa.Array) -> pa.Array:
+        return pa.array(kernel(days_since_1970(found)).astype(np.int32)).cast(kind.to_arrow())
+
+    return of_rows(kind, run, as_date(value, timezone))
 
 
 def time_part(function: type[exp.Expr], value: Compiled, timezone: _Timezone) -> Compiled:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.engine.expressions import arithmetic, conditional, dates, logic, texts
+from trinity.engine.expressions import arithmetic, comparisons, conditional, dates, logic, moments, rounding, texts
 from trinity.engine.expressions.node import Compiled, Refused
 
 __all__ = ["FUNCTIONS", "NAMED", "arguments"]
@@ -17,8 +17,8 @@ _Timezone = Callable[[], str]
 _Build = Callable[..., Compiled]
 """Takes the zone, then the arguments; None for an optional one that is not given."""
 
-_IGNORED: Final = frozenset({"safe", "coalesce", "ignore_nulls", "unit", "position", "is_left"})
-"""What is no operand: how other dialects mean the function, or what is asked for by itself."""
+_IGNORED: Final = frozenset({"safe", "coalesce", "flatten", "ignore_nulls"})
+"""What is no operand, but how other dialects mean the function."""
 
 FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.Abs: (("this",), lambda _, value: arithmetic.absolute(value)),
@@ -42,6 +42,28 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.Replace: (("this", "expression", "replacement"), lambda _, value, old, new: texts.replaced(value, old, new)),
     exp.Substring: (("this", "start", "length?"), lambda _, value, start, count: texts.substring(value, start, count)),
     exp.Left: (("this", "expression"), lambda _, value, count: texts.left(value, count)),
+    exp.Right: (("this", "expression"), lambda _, value, count: texts.right(value, count)),
+    exp.Upper: (("this",), lambda _, value: texts.upper(value)),
+    exp.Lower: (("this",), lambda _, value: texts.lower(value)),
+    exp.ILike: (("this", "expression"), lambda _, value, pattern: texts.like(value, pattern, any_case=True)),
+    exp.Repeat: (("this", "times"), lambda _, value, count: texts.repeated(value, count)),
+    exp.Reverse: (("this",), lambda _, value: texts.reversed_text(value)),
+    exp.StrPosition: (("this", "substr"), lambda _, value, part: texts.place_of(value, part)),
+    exp.SplitPart: (
+        ("this", "delimiter", "part_index"),
+        lambda _, value, delimiter, number: texts.part_split(value, delimiter, number),
+    ),
+    exp.ConcatWs: (("expressions*",), lambda zone, separator, *values: texts.joined(separator, values, zone)),
+    exp.BitLength: (("this",), lambda _, value: texts.size_in_bytes(value, 8)),
+    exp.Round: (("this", "decimals?"), lambda _, value, places: rounding.rounded(value, places)),
+    exp.Floor: (("this", "decimals?"), lambda zone, value, places: rounding.whole_floor(value, places, zone)),
+    exp.Ceil: (("this", "decimals?"), lambda zone, value, places: rounding.whole_ceiling(value, places, zone)),
+    exp.Sqrt: (("this",), lambda zone, value: arithmetic.square_root(value, zone)),
+    exp.Sign: (("this",), lambda zone, value: arithmetic.sign(value, zone)),
+    exp.IsNan: (("this",), lambda _, value: comparisons.is_nan(value)),
+    exp.AddMonths: (("this", "expression"), lambda zone, value, number: moments.months_after(value, number, zone)),
+    exp.LastDay: (("this",), lambda zone, value: dates.last_day(value, zone)),
+    exp.DateTrunc: (("this", "unit"), lambda zone, value, unit: moments.cut_date(value, unit, zone)),
     exp.TsOrDsToDate: (("this",), lambda zone, value: dates.as_date(value, zone)),
     exp.DateDiff: (("this", "expression"), lambda zone, end, start: dates.days_between(end, start, zone)),
     **{
@@ -58,6 +80,10 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
 NAMED: Final[Mapping[str, _Build]] = {
     "isnull": lambda _, value: logic.is_null(value),
     "isnotnull": lambda _, value: logic.negated(logic.is_null(value)),
+    "bround": lambda _, value, places=None: rounding.rounded(value, places, to_even=True),
+    "btrim": lambda _, value: texts.trimmed(value, "BOTH"),
+    "octet_length": lambda _, value: texts.size_in_bytes(value),
+    "weekday": lambda zone, value: dates.weekday(value, zone),
 }
 """Functions that sqlglot knows by name alone."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfoNotFoundError
@@ -13,14 +14,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, VOID, WHOLE, fits
-from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.node import ONE_ROW, Compiled, Refused
 from trinity.errors import TrinityError
 from trinity.spi import DataType, parse_type
 from trinity.syntax.literals import literal_value
 from trinity.syntax.parse import ESCAPED
 from trinity.syntax.types import type_text
 
-__all__ = ["constant", "literal", "type_of", "typed_literal", "value_of_text"]
+__all__ = ["certain", "constant", "literal", "type_of", "typed_literal", "value_of_text"]
 
 _NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _MOST_DIGITS: Final = 38
@@ -44,7 +45,16 @@ def literal(tree: exp.Expr) -> Compiled:
         if tree.meta.get(ESCAPED):
             raise Refused("only Spark reads a text with a backslash")
         return constant(STRING, tree.name)
-    return _number(_number_text(tree))
+    return replace(_number(_number_text(tree)), literal=True)
+
+
+def certain(value: Compiled) -> Compiled:
+    """Return a constant. Raises Refused for one that has no value: of it Spark says what is wrong, rows or none."""
+    try:
+        found = value.evaluate(ONE_ROW)[0]
+    except TrinityError as error:
+        raise Refused(f"only Spark says what is wrong with a constant: {error.message}") from error
+    return Compiled(value.type, lambda _: found)
 
 
 def _number_text(tree: exp.Expr) -> str:
@@ -111,6 +121,8 @@ def value_of_text(text: str, kind: DataType, timezone: Callable[[], str]) -> Com
         return constant(kind, text)
     if kind.name == "binary":
         return constant(kind, text.encode())
+    if not text.isascii():  # Spark, too, reads some digits of other scripts
+        raise Refused(f"'{text}' is no plain text of a value of type {kind}")
     if kind == BOOLEAN and text in ("true", "false"):
         return constant(kind, text == "true")
     if kind.name in FLOATS and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text):

@@ -51,6 +51,8 @@ def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, deci
 
 def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Array:
     """Evaluate an expression on some rows alone; NULL for the others."""
+    if not pc.any(some).as_py():
+        return pa.nulls(len(rows), value.arrow_type)
     asked = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
     return pc.replace_with_mask(pa.nulls(len(rows), value.arrow_type), some, asked)
 

@@ -35,6 +35,7 @@ class Compiled:
         fields: the columns of the batch that it reads.
         column: True for a column alone, whose CHAR type makes Spark pad what it is compared with (K2).
         may_fail: True when it may raise for some values.
+        literal: True for a number written without a CAST, of which Spark makes a DECIMAL of as many digits.
     """
 
     type: DataType
@@ -42,6 +43,7 @@ class Compiled:
     fields: frozenset[str] = frozenset()
     column: bool = False
     may_fail: bool = False
+    literal: bool = False
 
     @property
     def constant(self) -> bool:
@@ -72,8 +74,14 @@ class Compiled:
         Raises:
             TrinityError: the error that Spark raises for a value, with its code.
         """
-        with room():
-            return as_array(self.run(rows), len(rows))
+        try:
+            with room():
+                return as_array(self.run(rows), len(rows))
+        except pa.ArrowException as error:
+            raise TrinityError(
+                "GENERIC_INTERNAL_ERROR",
+                f"An expression is not evaluated in this process: {error}. A session with engine='spark' evaluates it.",
+            ) from error
 
 
 def as_array(found: Datum, rows: int) -> pa.Array:

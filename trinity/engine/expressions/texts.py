@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.engine.expressions import casing
 from trinity.engine.expressions.casts import as_text
 from trinity.engine.expressions.families import BOOLEAN, STRING, TEXTS, VOID
 from trinity.engine.expressions.node import Compiled, Refused, as_array
+from trinity.engine.expressions.rows import of_rows
 from trinity.spi import DataType
 
 __all__ = [
-    "concatenated",
-    "ends_with",
-    "left",
-    "length",
-    "like",
-    "part_of",
-    "replaced",
-    "starts_with",
-    "substring",
-    "trimmed",
-]
+    "concatenated", "ends_with", "joined", "left", "length", "like", "lower", "padded", "part_of", "part_split",
+    "place_of", "repeated", "replaced", "reversed_text", "right", "size_in_bytes", "starts_with", "substring",
+    "trimmed", "upper",
+]  # fmt: skip
 
-_INT = DataType("int")
+_INT: Final = DataType("int")
 _Timezone = Callable[[], str]
 
 
@@ -75,10 +71,56 @@ def length(value: Compiled) -> Compiled:
     return _mapped(value, pc.utf8_length, _INT)
 
 
-def like(value: Compiled, pattern: Compiled) -> Compiled:
-    """Return LIKE with a literal, in which ``%`` and ``_`` stand for characters."""
+def size_in_bytes(value: Compiled, unit: int = 1) -> Compiled:
+    """Return the number of bytes, or of bits: the unit is then 8."""
+    found = value if value.type.name == "binary" else _text(value)
+    return of_rows(_INT, lambda rows: pc.multiply(pc.binary_length(rows), unit).cast(pa.int32()), found)
+
+
+def upper(value: Compiled) -> Compiled:
+    """Return a text in upper case."""
+    return of_rows(STRING, casing.upper, _text(value))
+
+
+def lower(value: Compiled) -> Compiled:
+    """Return a text in lower case."""
+    return of_rows(STRING, casing.lower, _text(value))
+
+
+def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool = False) -> Compiled:
+    """Return LIKE with a literal, in which ``%`` and ``_`` stand for characters; ILIKE in lower case."""
+    if any_case:
+        value, pattern = lower(value), lower(pattern)
     text = _literal(pattern, "LIKE with a pattern")
-    return _mapped(value, lambda found: pc.match_like(found, text), BOOLEAN)
+    if text and max(text) > _LAST_OF_JAVA:
+        raise Refused("only Spark evaluates LIKE with a character that Java has in two parts")
+    if not escape:
+        return _mapped(value, lambda found: pc.match_like(found, text), BOOLEAN)
+    regex = _like_as_regex(text, escape)
+    return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
+
+
+_LAST_OF_JAVA: Final = "\uffff"
+"""The last character that Java holds in one part; of others Spark compares the parts, or not, by the pattern."""
+
+
+def _like_as_regex(pattern: str, escape: str) -> str:
+    if len(escape) != 1:
+        raise Refused("only Spark evaluates LIKE with an ESCAPE of other than one character")
+    found, characters = "", iter(pattern)
+    for character in characters:
+        if character == escape:
+            character = next(characters, "")
+            if character not in ("%", "_", escape):
+                raise Refused(f"only Spark says what is wrong with '{escape}{character}' in LIKE")
+            found += _LITERAL.format(ord(character))
+        else:
+            found += {"%": ".*", "_": "."}.get(character) or _LITERAL.format(ord(character))
+    return f"(?s)^{found}$"
+
+
+_LITERAL: Final = r"\x{{{:x}}}"
+"""A character as a regular expression writes it by its number."""
 
 
 def starts_with(value: Compiled, other: Compiled) -> Compiled:
@@ -116,18 +158,97 @@ def replaced(value: Compiled, old: Compiled, new: Compiled) -> Compiled:
 def substring(value: Compiled, start: Compiled, count: Compiled | None) -> Compiled:
     """Return characters from a place on, counted from 1; 0 is the first one, too."""
     first = _whole(start, "SUBSTRING from a place")
-    if first < 0:
-        raise Refused("only Spark evaluates SUBSTRING from the end")
-    first = max(first - 1, 0)
-    last = None if count is None else first + max(_whole(count, "SUBSTRING of a length"), 0)
-    if last == first:
-        return _mapped(value, lambda found: pc.if_else(pc.is_valid(found), "", found))
+    number = None if count is None else _whole(count, "SUBSTRING of a length")
+    if number is not None and number <= 0:
+        return _empty(value)
+    first -= first > 0
+    last = None if number is None or first < 0 <= first + number else first + number  # from the end it is negative
     return _mapped(value, lambda found: pc.utf8_slice_codeunits(found, first, last))
+
+
+def _empty(value: Compiled) -> Compiled:
+    return of_rows(STRING, lambda found: pa.repeat("", len(found)), _text(value))
 
 
 def left(value: Compiled, count: Compiled) -> Compiled:
     """Return the first characters."""
     last = _whole(count, "LEFT of a length")
-    if last <= 0:
-        return _mapped(value, lambda found: pc.if_else(pc.is_valid(found), "", found))
-    return _mapped(value, lambda found: pc.utf8_slice_codeunits(found, 0, last))
+    return _empty(value) if last <= 0 else _mapped(value, lambda found: pc.utf8_slice_codeunits(found, 0, last))
+
+
+def right(value: Compiled, count: Compiled) -> Compiled:
+    """Return the last characters."""
+    number = _whole(count, "RIGHT of a length")
+    return _empty(value) if number <= 0 else _mapped(value, lambda found: pc.utf8_slice_codeunits(found, -number))
+
+
+def padded(value: Compiled, count: Compiled, padding: Compiled | None, *, before: bool) -> Compiled:
+    """Return LPAD, or RPAD: a text of so many characters."""
+    length = _whole(count, "LPAD and RPAD to a length")
+    character = " " if padding is None else _literal(padding, "LPAD and RPAD with a text")
+    if len(character) != 1 or length > _MOST_PADDED:
+        raise Refused(f"only Spark fills texts to {length} characters by '{character}'")
+    if length <= 0:
+        return _empty(value)
+    pad = pc.utf8_lpad if before else pc.utf8_rpad
+    return _mapped(value, lambda found: pc.utf8_slice_codeunits(pad(found, length, character), 0, length))
+
+
+_MOST_PADDED: Final = 10_000
+
+
+def repeated(value: Compiled, count: Compiled) -> Compiled:
+    """Return a text some times."""
+    times = _whole(count, "REPEAT of a number")
+    if times > _MOST_PADDED:
+        raise Refused(f"only Spark repeats a text {times} times")
+    return _mapped(value, lambda found: pc.binary_repeat(found, max(times, 0)))
+
+
+def reversed_text(value: Compiled) -> Compiled:
+    """Return a text backwards."""
+    if value.type.nested:
+        raise Refused("only Spark reverses lists")
+    return _mapped(value, pc.utf8_reverse)
+
+
+def place_of(value: Compiled, part: Compiled) -> Compiled:
+    """Return INSTR: the place of the first occurrence of a literal, from 1; 0 without one."""
+    text = _literal(part, "INSTR of a text")
+    if not text:
+        return of_rows(_INT, lambda found: pa.repeat(pa.scalar(1, pa.int32()), len(found)), _text(value))
+
+    def kernel(found: pa.Array) -> pa.Array:
+        before = pc.list_element(pc.split_pattern(found, text, max_splits=1), 0)
+        place = pc.add(pc.utf8_length(before), 1)
+        return pc.if_else(pc.match_substring(found, text), place, 0).cast(pa.int32())
+
+    return of_rows(_INT, kernel, _text(value))
+
+
+def part_split(value: Compiled, delimiter: Compiled, number: Compiled) -> Compiled:
+    """Return SPLIT_PART: the part of a number, from 1; an empty one beyond the last."""
+    text, place = _literal(delimiter, "SPLIT_PART by a text"), _whole(number, "SPLIT_PART of a number")
+    if not text or place < 1:
+        raise Refused("only Spark evaluates SPLIT_PART without a delimiter, or from the end")
+
+    def kernel(found: pa.Array) -> pa.Array:
+        return pc.binary_join(pc.list_slice(pc.split_pattern(found, text), place - 1, place), "")
+
+    return of_rows(STRING, kernel, _text(value))
+
+
+def joined(separator: Compiled, values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
+    """Return CONCAT_WS: texts with another one between them, without those that are NULL."""
+    if not values or any(v.type.name in ("binary", "array") for v in values):
+        raise Refused("only Spark joins values of type BINARY or ARRAY, or none")
+    between, *texts = [_text(separator), *(as_text(v, timezone) for v in values)]
+    fields = frozenset[str]().union(*(t.fields for t in (between, *texts)))
+
+    def run(rows: pa.RecordBatch) -> pa.Array:
+        *given, separators = [as_array(t.run(rows), len(rows)).cast(pa.string()) for t in (*texts, between)]
+        some = reduce(pc.or_, map(pc.is_valid, given))  # Arrow gives no row for one without texts
+        found = pc.binary_join_element_wise(*(g.filter(some) for g in (*given, separators)), null_handling="skip")
+        return pc.replace_with_mask(pc.if_else(pc.is_valid(separators), "", separators), some, found)
+
+    return Compiled(STRING, run, fields, may_fail=any(t.may_fail for t in (between, *texts)))

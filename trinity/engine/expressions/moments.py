@@ -1,0 +1,230 @@
+"""Timestamps whose clock is changed: intervals added to them, and their parts cut off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from trinity.engine.expressions.casts import cast
+from trinity.engine.expressions.dates import as_date, days_after
+from trinity.engine.expressions.days import Numbers, days_since_1970, first_days, months_later, months_of
+from trinity.engine.expressions.families import TEXTS, TIMES
+from trinity.engine.expressions.literals import constant
+from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.rows import of_rows
+from trinity.engine.writing.clocks import clocks_of, instants_of
+from trinity.errors import TrinityError
+from trinity.spi import DataType
+from trinity.zones import normal_zone
+
+__all__ = ["Interval", "cut_date", "cut_time", "interval_of", "later", "months_after"]
+
+_Timezone = Callable[[], str]
+_DATE: Final = DataType("date")
+_INT: Final = DataType("int")
+_TIMESTAMP: Final = DataType("timestamp")
+_DAY: Final = 86_400_000_000
+_MICROS: Final = {
+    "WEEK": 7 * _DAY, "DAY": _DAY, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
+    "MILLISECOND": 1000, "MICROSECOND": 1,
+}  # fmt: skip
+_MONTHS: Final = {"YEAR": 12, "MONTH": 1}
+_LAST_DAY: Final = 106_751_990
+"""The last day since 1970 of which every time is a TIMESTAMP."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Months, or microseconds, between two times.
+
+    Attributes:
+        months: their number; None of an interval of days and times.
+        micros: microseconds.
+        of_days: True when the interval has no unit below a day.
+    """
+
+    months: int | None
+    micros: int = 0
+    of_days: bool = True
+
+    def negated(self) -> Interval:
+        """Return the interval backwards."""
+        return replace(self, months=None if self.months is None else -self.months, micros=-self.micros)
+
+
+def interval_of(tree: exp.Expr) -> Interval | None:
+    """Return the interval that a literal says, or None for another expression. Raises Refused for an unusual one."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.Add) and isinstance(tree.this, exp.Interval | exp.Add):
+        one, other = interval_of(tree.this), interval_of(tree.expression)
+        if one is None or other is None:
+            return None
+        if (one.months is None) != (other.months is None):
+            raise Refused("only Spark joins months with days")
+        months = None if one.months is None or other.months is None else one.months + other.months
+        return Interval(months, one.micros + other.micros, one.of_days and other.of_days)
+    if not isinstance(tree, exp.Interval):
+        return None
+    unit = tree.text("unit").upper().removesuffix("S")
+    number = tree.this.sql() if isinstance(tree.this, exp.Neg) else tree.name
+    if not re.fullmatch("-?[0-9]{1,8}", number):
+        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+    if unit in _MONTHS:
+        return Interval(int(number) * _MONTHS[unit])
+    if unit in _MICROS:
+        return Interval(None, int(number) * _MICROS[unit], unit in ("WEEK", "DAY"))
+    raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+
+
+def later(value: Compiled, interval: Interval, timezone: _Timezone) -> Compiled:
+    """Return a time some interval later. Raises Refused for what is no time."""
+    kind = value.type
+    if kind.name not in TIMES:
+        raise Refused(f"only Spark adds an interval to {kind}")
+    if kind == _DATE and interval.months is not None:
+        return months_after(value, constant(_INT, interval.months), timezone)
+    if kind == _DATE and interval.of_days:
+        return days_after(value, constant(_INT, interval.micros // _DAY), timezone)
+    if kind == _DATE:
+        return later(cast(value, _TIMESTAMP, timezone), interval, timezone)
+    zone = _zone(kind, timezone)
+    days = int(interval.micros / _DAY)  # towards zero, as Java divides
+    rest = interval.micros - days * _DAY
+
+    def kernel(found: pa.Array) -> pa.Array:
+        if interval.months is not None:
+            return _on_clocks(found, zone, lambda clocks: _months_later(clocks, interval.months or 0))
+        moved = _on_clocks(found, zone, lambda clocks: _moved(clocks, days * _DAY)) if days else found
+        return pa.array(_moved(_numbers(moved), rest)).cast(found.type)
+
+    return of_rows(kind, kernel, value, may_fail=True)
+
+
+def months_after(value: Compiled, number: Compiled, timezone: _Timezone) -> Compiled:
+    """Return ADD_MONTHS. Raises Refused for a number that is no literal."""
+    if not number.constant or number.type.name not in ("tinyint", "smallint", "int") or number.is_null:
+        raise Refused("only Spark adds months whose number is no literal")
+    months = int(number.value)
+
+    def kernel(found: pa.Array) -> pa.Array:
+        days = months_later(days_since_1970(found), months)
+        if (np.abs(days) >= 2**31).any():
+            raise _beyond(_DATE)
+        return pa.array(days.astype(np.int32)).cast(pa.date32())
+
+    return of_rows(_DATE, kernel, as_date(value, timezone), may_fail=True)
+
+
+def cut_date(value: Compiled, unit: Compiled, timezone: _Timezone) -> Compiled:
+    """Return TRUNC: the first day of a week, month, quarter or year. Raises Refused for another unit."""
+    first = _FIRST_DAYS.get(_unit(unit))
+    if first is None:
+        raise Refused("only Spark cuts dates to this unit")
+
+    def kernel(found: pa.Array) -> pa.Array:
+        return pa.array(first(days_since_1970(found)).astype(np.int32)).cast(pa.date32())
+
+    return of_rows(_DATE, kernel, as_date(value, timezone))
+
+
+def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
+    """Return DATE_TRUNC. Raises Refused for another unit, and for what is no time."""
+    unit = unit_name.upper()
+    if value.type.name not in (*TIMES, *TEXTS):
+        raise Refused(f"only Spark cuts {value.type}")
+    value, zone = cast(value, _TIMESTAMP, timezone), normal_zone(timezone())
+    first = _FIRST_DAYS.get(unit)
+    micros = _MICROS.get({"DD": "DAY"}.get(unit, unit))
+    if first is None and micros is None:
+        raise Refused(f"only Spark cuts timestamps to {unit_name}")
+
+    def kernel(found: pa.Array) -> pa.Array:
+        if first is not None:
+            days = first(_numbers(clocks_of(found, zone)) // _DAY)
+            return instants_of(_times(_joined(days, np.zeros(len(days), np.int64))), zone).cast(found.type)
+        if micros is None or micros <= _MICROS["SECOND"]:
+            return pa.array(_cut(_numbers(found), micros or 1)).cast(found.type)
+        return _on_clocks(found, zone, lambda clocks: _cut(clocks, micros))
+
+    return of_rows(_TIMESTAMP, kernel, value, may_fail=True)
+
+
+def _unit(unit: Compiled) -> str:
+    if not unit.constant or unit.type.name not in TEXTS or unit.is_null:
+        raise Refused("only Spark cuts to a unit that is no literal")
+    return str(unit.value).upper()
+
+
+def _weeks(days: Numbers) -> Numbers:
+    return days - (days + 3) % 7
+
+
+_FIRST_DAYS: Final[dict[str, Callable[[Numbers], Numbers]]] = {
+    "WEEK": _weeks,
+    **dict.fromkeys(("MONTH", "MM", "MON"), lambda days: first_days(months_of(days))),
+    "QUARTER": lambda days: first_days(months_of(days) // 3 * 3),
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), lambda days: first_days(months_of(days) // 12 * 12)),
+}
+"""Unit -> the first days of those in which days are."""
+
+
+def _zone(kind: DataType, timezone: _Timezone) -> str:
+    return normal_zone(timezone()) if kind == _TIMESTAMP else "UTC"
+
+
+def _numbers(times: pa.Array) -> Numbers:
+    found: Numbers = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _times(micros: Numbers) -> pa.Array:
+    return pa.array(micros).cast(pa.timestamp("us"))
+
+
+def _on_clocks(found: pa.Array, zone: str, change: Callable[[Numbers], Numbers]) -> pa.Array:
+    """Change the clocks of times; a time keeps its distance from UTC where its new clock has it, too."""
+    if zone == "UTC":
+        return pa.array(change(_numbers(found))).cast(found.type)
+    given, clocks = _numbers(found), _numbers(clocks_of(found, zone))
+    wanted = change(clocks)
+    kept = pa.array(wanted - (clocks - given)).cast(found.type)
+    same = pc.equal(clocks_of(kept, zone), _times(wanted))
+    return pc.if_else(same, kept, instants_of(_times(wanted), zone).cast(found.type))
+
+
+def _moved(micros: Numbers, by: int) -> Numbers:
+    if len(micros) and (int(micros.min()) + by < -(2**63) or int(micros.max()) + by >= 2**63):
+        raise _beyond(_TIMESTAMP)
+    return micros + by
+
+
+def _months_later(clocks: Numbers, months: int) -> Numbers:
+    return _joined(months_later(clocks // _DAY, months), clocks % _DAY)
+
+
+def _cut(micros: Numbers, unit: int) -> Numbers:
+    cut = micros - micros % unit
+    if (cut > micros).any():
+        raise _beyond(_TIMESTAMP)
+    return cut
+
+
+def _joined(days: Numbers, micros: Numbers) -> Numbers:
+    """Return days and times of the day as one number."""
+    if (np.abs(days) <= _LAST_DAY).all():
+        return days * _DAY + micros
+    exact = days.astype(object) * _DAY + micros
+    if ((exact < -(2**63)) | (exact >= 2**63)).any():
+        raise _beyond(_TIMESTAMP)
+    return exact.astype(np.int64)
+
+
+def _beyond(kind: DataType) -> TrinityError:
+    return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"A time is before the first {kind}, or after the last one.")

@@ -1,0 +1,52 @@
+"""Expressions whose kernels see only rows in which no operand is NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.expressions.logic import beside_null, on_some_rows
+from trinity.engine.expressions.node import Compiled, as_array
+from trinity.spi import DataType
+
+__all__ = ["of_rows", "where_known"]
+
+
+def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled, may_fail: bool = False) -> Compiled:
+    """Return what a kernel makes of some operands; NULL where one of them is.
+
+    Args:
+        kind: the type of the result.
+        kernel: takes arrays without NULLs.
+        operands: evaluated in this order, each, if it may raise, only for rows where none before it is NULL.
+        may_fail: True when the kernel may raise for some values.
+    """
+
+    def run(rows: pa.RecordBatch) -> pa.Array:
+        found = list[pa.Array]()
+        for operand in operands:
+            if found and operand.may_fail:
+                found.append(on_some_rows(operand, rows, _known(found)))
+            else:
+                found.append(as_array(operand.run(rows), len(rows)))
+        return where_known(kernel, *found)
+
+    fields = frozenset[str]().union(*(o.fields for o in operands))
+    may_fail = may_fail or any(o.may_fail for o in operands)
+    return beside_null(kind, operands) or Compiled(kind, run, fields, may_fail=may_fail)
+
+
+def where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
+    """Apply a kernel to the rows in which no value is NULL."""
+    if not any(v.null_count for v in values):
+        return kernel(*values)
+    known = _known(values)
+    found = kernel(*(v.filter(known) for v in values))
+    return pc.replace_with_mask(pa.nulls(len(known), found.type), known, found)
+
+
+def _known(values: list[pa.Array] | tuple[pa.Array, ...]) -> pa.Array:
+    return reduce(pc.and_, map(pc.is_valid, values))

@@ -1,0 +1,146 @@
+"""Texts read as values of other types, as CAST in ANSI mode reads them: another text is an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.expressions.days import first_days, month_ends
+from trinity.engine.expressions.decimals import MOST_DIGITS, decimals_of
+from trinity.errors import TrinityError
+from trinity.messages import shown_value
+from trinity.spi import DataType
+
+__all__ = ["READERS"]
+
+_BLANK: Final = r"[\x00-\x20\x7f]*"
+"""White space and control characters, which are passed over at both ends."""
+_DATE: Final = (
+    rf"(?s)^{_BLANK}(?P<sign>[+-]?)(?P<year>[0-9]{{4,7}})"
+    rf"(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+)
+_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_HEXADECIMAL: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
+_NAMED: Final = {
+    **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), float("inf")),
+    **dict.fromkeys(("-inf", "-infinity"), float("-inf")),
+    "nan": float("nan"),
+}
+_DECIMAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_MOST_EXPONENT: Final = 2**31 - 1
+_TRUE: Final = ("t", "true", "y", "yes", "1")
+_FALSE: Final = ("f", "false", "n", "no", "0")
+
+
+def _refuse_where(wrong: pa.Array, texts: pa.Array, kind: DataType) -> None:
+    """Raise TYPE_MISMATCH for the first text that is no value."""
+    if pc.any(wrong).as_py():
+        raise _wrong(texts.filter(wrong)[0].as_py(), kind)
+
+
+def _wrong(text: str, kind: DataType) -> TrinityError:
+    return TrinityError("TYPE_MISMATCH", f"The text {shown_value(text)} is no value of type {kind}.")
+
+
+def _whole(texts: pa.Array, kind: DataType) -> pa.Array:
+    """Read whole numbers: digits with a sign."""
+    digits = pc.replace_substring_regex(texts, rf"^{_BLANK}([+-]?[0-9]+){_BLANK}$", r"\1")
+    digits = pc.replace_substring_regex(digits, r"^\+", "")
+    try:
+        return digits.cast(kind.to_arrow())
+    except pa.ArrowInvalid as error:
+        raise TrinityError("TYPE_MISMATCH", f"A text is no number of type {kind}: {error}.") from error
+
+
+def _booleans(texts: pa.Array, kind: DataType) -> pa.Array:
+    """Read true and false, by their words and by 1 and 0."""
+    words = pc.ascii_lower(pc.replace_substring_regex(texts, rf"^{_BLANK}(.*?){_BLANK}$", r"\1"))
+    true = pc.is_in(words, value_set=pa.array(_TRUE))
+    _refuse_where(pc.invert(pc.or_(true, pc.is_in(words, value_set=pa.array(_FALSE)))), texts, kind)
+    return true
+
+
+def _dates(texts: pa.Array, kind: DataType) -> pa.Array:
+    """Read dates of year, year and month, or year, month and day; a time behind them is passed over."""
+    found = pc.extract_regex(texts, _DATE)
+    _refuse_where(pc.is_null(found), texts, kind)
+    negative = pc.equal(found.field("sign"), "-").to_numpy(zero_copy_only=False)
+    year, month, day = (_number(found.field(part)) for part in ("year", "month", "day"))
+    first = first_days((np.where(negative, -year, year) - 1970) * 12 + np.clip(month, 1, 12) - 1)
+    days = first + day - 1
+    wrong = (month < 1) | (month > 12) | (day < 1) | (days > month_ends(first)) | (np.abs(days) >= 2**31)
+    _refuse_where(pa.array(wrong), texts, kind)
+    return pa.array(days.astype(np.int32)).cast(pa.date32())
+
+
+def _number(digits: pa.Array) -> np.ndarray:
+    """Return digits as numbers; 1 where there are none."""
+    found: np.ndarray = pc.replace_with_mask(digits, pc.equal(digits, ""), "1").cast(pa.int64()).to_numpy()
+    return found
+
+
+def _doubles(texts: pa.Array, kind: DataType) -> pa.Array:
+    """Read numbers of type DOUBLE."""
+    return pa.array([_double(text, kind) for text in texts.to_pylist()], pa.float64())
+
+
+def _double(text: str, kind: DataType) -> float:
+    trimmed = text.strip(_ASCII_BLANKS)
+    if _DOUBLE.fullmatch(trimmed):
+        return float(trimmed.rstrip("fFdD"))
+    if (named := _NAMED.get(trimmed.lower())) is not None:
+        return named
+    if _HEXADECIMAL.fullmatch(trimmed):
+        return _hexadecimal(trimmed)
+    raise _wrong(text, kind)
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(re.sub("[fFdD]$", "", text))
+    except OverflowError:
+        return float("-inf" if text[0] == "-" else "inf")
+
+
+_ASCII_BLANKS: Final = "".join(map(chr, range(33)))
+
+
+def _decimals(texts: pa.Array, kind: DataType) -> pa.Array:
+    """Read numbers of type DECIMAL, rounded to its digits; halves go away from zero."""
+    units = np.empty(len(texts), object)
+    units[:] = [_units(text, kind) for text in texts.to_pylist()]
+    return decimals_of(units, kind)
+
+
+def _units(text: str, kind: DataType) -> int:
+    trimmed = text.strip(_ASCII_BLANKS)
+    found = _DECIMAL.fullmatch(trimmed)
+    if not found:
+        raise _wrong(text, kind)
+    if abs(int((found[2] or "e0")[1:])) > _MOST_EXPONENT:
+        raise _wrong(text, kind)
+    number = Decimal(trimmed)
+    if not number:
+        return 0
+    if number.adjusted() >= MOST_DIGITS:
+        raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"The number {shown_value(text)} does not fit into {kind}.")
+    if number.adjusted() < -2 * MOST_DIGITS:
+        return 0
+    exact = Context(prec=len(trimmed) + 2 * MOST_DIGITS)
+    return int(number.scaleb(kind.arguments[1], exact).to_integral_value(ROUND_HALF_UP, exact))
+
+
+READERS: Final[dict[str, Callable[[pa.Array, DataType], pa.Array]]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _whole),
+    "boolean": _booleans,
+    "date": _dates,
+    "double": _doubles,
+    "decimal": _decimals,
+}
+"""Type -> what reads texts as its values."""
