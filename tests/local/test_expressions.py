@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tests.support.expressions import Generator, Outcome, by_spark, in_process, sample
+from tests.support.zones import frame
 from trinity import Session, TrinityError
 from trinity.calls.spark import spark_errors
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression, compile_predicate
@@ -47,6 +51,30 @@ def test_three_values() -> None:
     assert values("a = 1 OR NULL", rows, scope(a="bigint")) == [True, None, None]
     assert values("a NOT IN (1, NULL)", rows, scope(a="bigint")) == [False, None, None]
     assert values("(a = 1) IS NOT TRUE", rows, scope(a="bigint")) == [False, True, True]
+
+
+def test_a_time_beyond_the_last_one_is_an_error() -> None:
+    rows, types = {"d": pa.array([2_000_000_000], pa.int32()).cast(pa.date32())}, scope(d="date")
+    for text in ("CAST(d AS TIMESTAMP)", "d < TIMESTAMP '2024-01-01 00:00:00'", "d + INTERVAL 1 HOUR"):
+        with pytest.raises(TrinityError) as beyond:
+            values(text, rows, types)
+        assert beyond.value.code == "NUMERIC_VALUE_OUT_OF_RANGE", text
+    assert values("YEAR(d)", rows, types) == [5_477_784]
+    assert values("CAST(d AS STRING)", rows, types) == ["+5477784-01-06"]
+
+
+def test_a_day_begins_where_its_gap_ends() -> None:
+    found = compile_expression("CAST(d AS TIMESTAMP)", scope(d="date"), lambda: "America/Toronto")
+    assert isinstance(found, Compiled)
+    rows = pa.RecordBatch.from_pydict({"d": pa.array([dt.date(1919, 3, 31), dt.date(2024, 3, 10)])})
+    half_past = dt.datetime(1919, 3, 31, 4, 30, tzinfo=dt.UTC)
+    assert found.evaluate(rows).to_pylist() == [half_past, dt.datetime(2024, 3, 10, 5, tzinfo=dt.UTC)]
+
+
+def test_cases_of_letters() -> None:
+    rows, types = {"t": pa.array(["straße ΑΣ", "abc", None, "ǰ", "\U00010d70"])}, scope(t="string")
+    assert values("UPPER(t)", rows, types) == ["STRASSE ΑΣ", "ABC", None, "J\u030c", "\U00010d50"]
+    assert values("LOWER(t)", rows, types) == ["straße ας", "abc", None, "ǰ", "\U00010d70"]
 
 
 def test_names_have_qualifiers_and_any_case() -> None:
@@ -147,3 +175,19 @@ def test_many_expressions_are_evaluated_as_spark_does(session: Session, zone: st
     for mild in (True, False):
         expressions = [generator.expression() for _ in range(400)]
         assert _differing(session, zone, expressions, sample(60, seed, mild=mild), least=0.2) == []
+
+
+@pytest.mark.full
+def test_every_character_has_the_case_that_spark_gives_it(session: Session) -> None:
+    draw = random.Random(1)
+    letters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    pool = "aA\u03a3\u03c3\u03c2ß\u0130\u0131ǅŉΐﬁ.'\u0301\u00ad :1ᾳᾼ"
+    words = ["".join(draw.choices(pool, k=draw.randrange(1, 6))) for _ in range(20_000)]
+    rows = pa.table({"text": pa.array([*letters, *words])})
+    found = frame(session, rows).selectExpr("text", "upper(text) AS u", "lower(text) AS l").toArrow().combine_chunks()
+    [batch] = found.to_batches()
+    for name, function in (("u", "UPPER"), ("l", "LOWER")):
+        mine = compile_expression(f"{function}(text)", scope(text="string"))
+        assert isinstance(mine, Compiled)
+        other = pc.not_equal(mine.evaluate(batch), batch.column(name))
+        assert batch.filter(other).to_pylist() == []

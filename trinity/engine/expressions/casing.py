@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = ["lower", "upper"]
 
+_UPPER: Final = {
+    0x19B: 0xA7DC, 0x264: 0xA7CB, 0x1C8A: 0x1C89, 0xA7CD: 0xA7CC, 0xA7DB: 0xA7DA,
+    **{letter: letter - 0x20 for letter in range(0x10D70, 0x10D86)},
+}  # fmt: skip
+"""Letters of Unicode 15 and 16 in upper case, which an older Python does not know."""
+_LOWER: Final = {upper: lower for lower, upper in _UPPER.items()}
+
 
 def upper(texts: pa.Array) -> pa.Array:
     """Return texts in upper case."""
-    return _changed(texts, pc.ascii_upper, str.upper)
+    return _changed(texts, pc.ascii_upper, lambda text: text.upper().translate(_UPPER))
 
 
 def lower(texts: pa.Array) -> pa.Array:
     """Return texts in lower case."""
-    return _changed(texts, pc.ascii_lower, str.lower)
+    return _changed(texts, pc.ascii_lower, lambda text: text.lower().translate(_LOWER))
 
 
 def _changed(texts: pa.Array, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> pa.Array:

@@ -12,6 +12,7 @@ from trinity.engine.expressions.families import DOUBLE, FLOATS, STRING, TEXTS, T
 from trinity.engine.expressions.literals import value_of_text
 from trinity.engine.expressions.node import Compiled, Datum, Refused
 from trinity.engine.writing.casts import cast_array
+from trinity.engine.writing.clocks import starts_of_days
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
@@ -90,7 +91,8 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
             return found.cast(target, safe=False)  # the nearest number
         if pa.types.is_date(found.type):
             found = cast_array(found, pa.timestamp("us"), f"type {kind}", "UTC")
-        moved = cast_array(found, target, f"type {kind}", zone)
+        of_days = value.type.name == "date" and kind.name == "timestamp"
+        moved = starts_of_days(found, zone).cast(target) if of_days else cast_array(found, target, f"type {kind}", zone)
         if kind.name == "timestamp":
             _refuse_wrapped(found, moved)
         return moved

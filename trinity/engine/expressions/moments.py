@@ -19,7 +19,7 @@ from trinity.engine.expressions.families import TEXTS, TIMES
 from trinity.engine.expressions.literals import constant
 from trinity.engine.expressions.node import Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
-from trinity.engine.writing.clocks import clocks_of, instants_of
+from trinity.engine.writing.clocks import clocks_of, instants_of, starts_of_days
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
@@ -148,7 +148,7 @@ def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
     def kernel(found: pa.Array) -> pa.Array:
         if first is not None:
             days = first(_numbers(clocks_of(found, zone)) // _DAY)
-            return instants_of(_times(_joined(days, np.zeros(len(days), np.int64))), zone).cast(found.type)
+            return starts_of_days(_times(_joined(days, np.zeros(len(days), np.int64))), zone).cast(found.type)
         if micros is None or micros <= _MICROS["SECOND"]:
             return pa.array(_cut(_numbers(found), micros or 1)).cast(found.type)
         return _on_clocks(found, zone, lambda clocks: _cut(clocks, micros))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trinity.zones import zone_of
 
-__all__ = ["clocks_of", "instants_of"]
+__all__ = ["clocks_of", "instants_of", "starts_of_days"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICRO: Final = dt.timedelta(microseconds=1)
@@ -28,7 +28,17 @@ def instants_of(clocks: pa.Array, zone: str) -> pa.Array:
     """Return a zone's clocks as instants, as Spark does: the first of two, and in a gap moved on by the gap."""
     found = pc.assume_timezone(clocks, zone, ambiguous="earliest", nonexistent="earliest")
     found = pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
-    return _with_late(clocks, found, zone, lambda clock, tz: -(clock.replace(tzinfo=tz).utcoffset() or dt.timedelta()))
+    return _with_late(clocks, found, zone, _clock_to_instant)
+
+
+def _clock_to_instant(clock: dt.datetime, tz: dt.tzinfo) -> dt.timedelta:
+    return -(clock.replace(tzinfo=tz).utcoffset() or dt.timedelta())
+
+
+def starts_of_days(midnights: pa.Array, zone: str) -> pa.Array:
+    """Return the first instants of days in a zone: in a gap its end, which may be sooner than midnight moved on."""
+    found = pc.assume_timezone(midnights, zone, ambiguous="earliest", nonexistent="latest")
+    return _with_late(midnights, found, zone, _clock_to_instant)
 
 
 def clocks_of(instants: pa.Array, zone: str) -> pa.Array:
