@@ -119,14 +119,24 @@ def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
 
 def negated(value: Compiled) -> Compiled:
     """Return a number with the other sign. Raises Refused for other types."""
-    _refuse_unless_number(value)
+    _refuse_rounded(value)
     return _of_one(pc.negate_checked, value)
 
 
 def absolute(value: Compiled) -> Compiled:
     """Return a number without its sign. Raises Refused for other types."""
-    _refuse_unless_number(value)
+    _refuse_rounded(value)
     return _of_one(pc.abs_checked, value)
+
+
+def _refuse_rounded(value: Compiled) -> None:
+    _refuse_unless_number(value)
+    if value.type.name == "decimal" and value.type.arguments[0] > _DIGITS_OF_A_SIGN:
+        raise Refused(f"only Spark changes the sign of {value.type}, and rounds it, then")
+
+
+_DIGITS_OF_A_SIGN: Final = 34
+"""Digits that Spark leaves a DECIMAL whose sign it changes."""
 
 
 def square_root(value: Compiled, timezone: _Timezone) -> Compiled:
