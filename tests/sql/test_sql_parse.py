@@ -244,6 +244,7 @@ PREDICATES = [
     ("SELECT * FROM u JOIN t ON t.k = u.k WHERE t.k = 'a'", "`k` = 'a'"),
     ("SELECT * FROM x WHERE EXISTS (SELECT 1 FROM t WHERE t.k = 5 AND t.k = x.k)", "`k` = 5"),
     ("SELECT * FROM t WHERE k <> 5 AND k IS NOT NULL AND d IS NULL", "`k` <> 5 AND NOT `k` IS NULL AND `d` IS NULL"),
+    ("SELECT * FROM t WHERE k <=> -(5)", "`k` IS NOT DISTINCT FROM -(5)"),
     ("SELECT * FROM t WHERE k = 5 OR k = 6", None),
     ("SELECT * FROM t WHERE v = 5", None),
     ("SELECT * FROM t WHERE NOT k = 5", None),

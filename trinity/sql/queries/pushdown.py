@@ -89,7 +89,8 @@ def _is_plain(value: exp.Expr) -> bool:
     """Return True for a literal whose text in Spark's dialect is certain."""
     value = value.unnest()
     if isinstance(value, exp.Neg):
-        return isinstance(value.this, exp.Literal) and not value.this.is_string and _is_plain(value.this)
+        number = value.this.unnest()
+        return isinstance(number, exp.Literal) and not number.is_string and _is_plain(number)
     if isinstance(value, exp.Literal):
         text = r"[^'\\\x00-\x1f]*" if value.is_string else r"\d+(\.\d*)?([eE][+-]?\d+)?"
         return re.fullmatch(text, value.name) is not None
