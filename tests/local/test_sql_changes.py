@@ -36,8 +36,36 @@ CHANGES: Final[list[tuple[str, tuple[int, int, int]]]] = [
     ),
     ("MERGE INTO t USING t AS u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n = u.n + 1", (3, 0, 0)),
     ("UPDATE t SET v = s.w FROM src s WHERE t.id = s.id AND s.n = 20", (1, 0, 0)),
+    # subqueries, WITH, a source of which several rows match, conditions without an equality
+    ("UPDATE t SET n = (SELECT max(n) + 1 FROM src) WHERE id IN (SELECT id FROM src WHERE n = 20)", (1, 0, 0)),
+    ("DELETE FROM t WHERE id NOT IN (SELECT id FROM src UNION ALL SELECT CAST(NULL AS INT) AS id FROM src)", (0, 0, 0)),
+    (
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM src WHERE n > 90) OR id = (SELECT id FROM src WHERE n > 90)",
+        (0, 0, 0),
+    ),
+    (
+        (
+            "WITH q (k, m) AS (SELECT id, n FROM src), r AS (SELECT k FROM q WHERE m = 40) MERGE INTO t USING r "
+            "ON t.id = r.k AND t.id IN (SELECT k FROM q) WHEN MATCHED THEN UPDATE SET n = (SELECT min(m) FROM q) "
+            "WHEN NOT MATCHED BY SOURCE AND id = (SELECT max(id) FROM t) THEN UPDATE SET v = 'last'"
+        ),
+        (2, 0, 0),
+    ),
+    (
+        (
+            "MERGE INTO t USING (VALUES (2.5), (3.5), (90.0)) AS x(m) ON t.id < x.m AND x.m < 50 "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (x.m, 1, 'new') "
+            "WHEN NOT MATCHED BY SOURCE AND t.id = 4 THEN UPDATE SET v = 'E'"
+        ),
+        (1, 1, 1),
+    ),
+    ("MERGE INTO t USING (VALUES (90D)) AS x(id) ON t.id = x.id WHEN MATCHED THEN UPDATE SET n = n + 1", (1, 0, 0)),
+    (
+        "WITH twice AS (SELECT n FROM src UNION ALL SELECT n FROM src) DELETE FROM t USING twice WHERE t.n = twice.n",
+        (0, 1, 0),
+    ),
 ]
-LEFT: Final = [(2, 21, "B"), (4, 81, "D"), (9, 62, None)]
+LEFT: Final = [(9, 62, "last"), (90, 2, "new")]
 REFUSED: Final = [
     ("UPDATE t SET m = 1", "COLUMN_NOT_FOUND", "'m'"),
     ("UPDATE t SET n = m", "COLUMN_NOT_FOUND", "'m'"),
@@ -48,9 +76,16 @@ REFUSED: Final = [
     ("MERGE INTO t USING src AS t ON t.id = t.id WHEN MATCHED THEN DELETE", "INVALID_ARGUMENTS", "'t'"),
     ("MERGE INTO t USING nosuch ON t.id = nosuch.id WHEN MATCHED THEN DELETE", "TABLE_NOT_FOUND", "nosuch"),
     (
-        "MERGE INTO t USING (VALUES (2), (2)) s(id) ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING (VALUES (9), (9)) s(id) ON t.id = s.id WHEN MATCHED AND TRUE THEN DELETE",
         "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
         "M2",
+    ),
+    ("UPDATE t SET n = (SELECT n FROM src)", "SUBQUERY_MULTIPLE_ROWS", ""),
+    ("DELETE FROM t WHERE id IN (SELECT nosuch FROM src)", "COLUMN_NOT_FOUND", "nosuch"),
+    (
+        "MERGE INTO t USING src ON t.id = src.id WHEN MATCHED THEN DELETE WHEN MATCHED THEN UPDATE SET n = 1",
+        "INVALID_ARGUMENTS",
+        "takes every row",
     ),
 ]
 
@@ -87,12 +122,14 @@ def test_spark_makes_the_same_of_them(session: Session, fmt: str, key: str) -> N
     play(session, fmt, key)
 
 
-def test_queries_outside_the_source_are_left_to_spark(local: Session) -> None:
-    local.sql("CREATE TABLE t (id INT, n INT)")
+def test_what_only_spark_evaluates_is_left_to_it(local: Session) -> None:
+    local.sql("CREATE TABLE t (id INT, n INT, d DOUBLE)")
+    local.sql("CREATE TABLE u (k INT, e DOUBLE)")
     for text in (
-        "DELETE FROM t WHERE id IN (SELECT 1)",
-        "WITH q AS (SELECT 1 AS id) MERGE INTO t USING q ON t.id = q.id WHEN MATCHED THEN DELETE",
-        "DELETE FROM t USING t AS u WHERE t.id = u.n",
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.id)",
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = id)",
+        "DELETE FROM t WHERE d IN (SELECT e FROM u)",
+        "WITH RECURSIVE q AS (SELECT 1 AS id) MERGE INTO t USING q ON t.id = q.id WHEN MATCHED THEN DELETE",
         "UPDATE t SET n = hash(n)",
     ):
         with refused("NOT_SUPPORTED", "needs Spark", "engine='auto'"):

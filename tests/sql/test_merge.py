@@ -92,13 +92,16 @@ def test_the_first_clause_that_holds_wins(sql: Session) -> None:
     assert rows(sql) == [(1, 10, "first"), (2, 20, "b"), (3, 31, "alone"), (4, None, "new")]
 
 
-def test_clauses_after_an_unconditional_one_are_dead(sql: Session) -> None:
-    source = "(SELECT id, v + 1 AS v, 'x' AS n FROM t) s"
-    assert changed(
-        sql,
-        f"MERGE INTO t USING {source} ON t.id = s.id WHEN MATCHED AND t.id = 1 THEN UPDATE SET * "
-        "WHEN MATCHED THEN DO NOTHING WHEN MATCHED THEN DELETE",
-    ) == (1, 0, 0)
+def test_a_clause_that_no_row_reaches_is_refused(sql: Session) -> None:
+    merge = (
+        "MERGE INTO t USING (SELECT id, v + 1 AS v, 'x' AS n FROM t) s ON t.id = s.id "
+        "WHEN MATCHED AND t.id = 1 THEN UPDATE SET * WHEN MATCHED THEN DO NOTHING"
+    )
+    with pytest.raises(TrinityError, match="WHEN MATCHED THEN DO NOTHING takes every row") as error:
+        sql.sql(f"{merge} WHEN MATCHED THEN DELETE")
+    assert error.value.code == "INVALID_ARGUMENTS"
+    assert rows(sql) == START
+    assert changed(sql, f"{merge} WHEN NOT MATCHED THEN INSERT *") == (1, 0, 0)
     assert rows(sql) == [(1, 11, "x"), (2, 20, "b"), (3, 30, None)]
 
 

@@ -6,13 +6,14 @@ SQL text and the builder both end here; UPDATE and DELETE are programs with one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 
 import pyarrow as pa
 
 from trinity.calls import public
+from trinity.errors import TrinityError
 from trinity.spi import Operation, TableHandle
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Program:
         source_alias: the source's name in expressions.
         reads: handles, pinned, of the Trinity tables that source and subqueries read.
         unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
+        queries: name -> rows, in this process, of a query from which a subquery of an expression selects all.
         unguarded: True for texts as a user gave them, which may be no expressions, or reach beyond rows (N2).
     """
 
@@ -77,7 +79,25 @@ class Program:
     source_alias: str = "s"
     reads: tuple[TableHandle, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
+    queries: Mapping[str, pa.Table] = field(default_factory=dict)
     unguarded: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a WHEN clause that no row reaches. Raise INVALID_ARGUMENTS."""
+        for number, case in enumerate(self.cases):
+            if case.condition is None and any(later.when is case.when for later in self.cases[number + 1 :]):
+                action = case.operation.name if case.operation else "DO NOTHING"
+                raise TrinityError(
+                    "INVALID_ARGUMENTS",
+                    f"WHEN {case.when.value} THEN {action} takes every row that is {case.when.value}, so a WHEN "
+                    f"{case.when.value} after it takes none; give it a condition with AND, or write it last.",
+                )
+
+    @property
+    def deletes_matches(self) -> bool:
+        """True when every row that matches is deleted, so that it may match several rows of the source (M2)."""
+        matched = [case for case in self.cases if case.when is When.MATCHED]
+        return [(case.operation, case.condition) for case in matched] == [(Operation.DELETE, None)]
 
     @property
     def source_columns(self) -> list[str]:

@@ -198,7 +198,7 @@ class _Author:
         if self.draw(st.integers(0, 4)) == 0:
             return self.upserting()
         whens = self.draw(st.lists(st.sampled_from(_WHENS), min_size=1, max_size=5))
-        cases = tuple(map(self.case, whens))
+        cases = tuple(_reached(list(map(self.case, whens))))
         return Statement("MERGE", cases, self.source(), self.predicates("t", "s").on(), self.pick("spark", "trino"))
 
     def upserting(self) -> Statement:
@@ -310,6 +310,12 @@ def statements(draw: st.DrawFn, model: DmlModel, legal: bool | None = None) -> S
         legal: True for statements that the model accepts; None makes three in five so.
     """
     return _Author(draw, model).statement(legal)
+
+
+def _reached(cases: list[Case]) -> list[Case]:
+    """Return the cases without those behind one of their kind that has no condition."""
+    final = {c.when: n for n, c in reversed(list(enumerate(cases))) if c.condition is None}
+    return [c for n, c in enumerate(cases) if n <= final.get(c.when, n)]
 
 
 @st.composite

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from trinity.depth import room
@@ -18,6 +19,7 @@ from trinity.engine.expressions import (
     literals,
     logic,
     moments,
+    subqueries,
     texts,
 )
 from trinity.engine.expressions.families import BOOLEAN, VOID
@@ -221,7 +223,23 @@ class _Compiler:
         value, low, high = (self.operand(tree.args[part]) for part in ("this", "low", "high"))
         return comparisons.between(value, low, high, self.timezone)
 
+    def _rows(self, query: exp.Expr) -> pa.Table:
+        """Return the rows of a subquery of the form SELECT * FROM a query whose rows are there."""
+        tables = list(query.find_all(exp.Table))
+        rows = self.scope.queries.get(tables[0].name) if len(tables) == 1 else None
+        if rows is None or query.unnest() != exp.select("*").from_(tables[0].name):
+            raise Refused(f"only Spark evaluates '{query.sql(dialect='spark')}'")
+        return rows
+
+    def value(self, tree: exp.Expr) -> Compiled:
+        return subqueries.only_value(self._rows(tree))
+
+    def exists(self, tree: exp.Expr) -> Compiled:
+        return subqueries.exists(self._rows(tree.this))
+
     def among(self, tree: exp.Expr) -> Compiled:
+        if (query := tree.args.get("query")) is not None:
+            return subqueries.among_rows(self.operand(tree.this), self._rows(query), self.timezone)
         if not tree.expressions or any(isinstance(e, exp.Query | exp.Subquery) for e in tree.expressions):
             raise Refused("only Spark evaluates IN of a query")
         values = [self.compiled(e) for e in tree.expressions]
@@ -275,6 +293,8 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     **dict.fromkeys(comparisons.OPERATORS, _Compiler.comparison),
     exp.Between: _Compiler.between,
     exp.In: _Compiler.among,
+    exp.Select: _Compiler.value,
+    exp.Exists: _Compiler.exists,
     exp.Is: _Compiler.is_,
     exp.And: _Compiler.and_,
     exp.Or: _Compiler.or_,

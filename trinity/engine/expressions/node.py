@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -115,9 +115,15 @@ _OF_SPARK: Final = frozenset({
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns that an expression may name, in any case."""
+    """The names that an expression may use, in any case.
+
+    Attributes:
+        columns: the columns.
+        queries: the rows of the queries that a subquery may select from, by name.
+    """
 
     columns: Sequence[ScopeColumn]
+    queries: Mapping[str, pa.Table] = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: Iterable[Column], qualifier: str = "") -> Scope:

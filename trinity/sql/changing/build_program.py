@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
-from trinity.engine.changing.conditions import Names
 from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression
 from trinity.engine.not_local import NotLocal
@@ -23,11 +22,11 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi import Column
 from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
 from trinity.sql.changing.source import Source, read_source
-from trinity.sql.parsing.reader import Piece
+from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads, spelled_out
-from trinity.sql.queries.references import apply_edits, resolve
+from trinity.sql.queries.references import Edit, Reference, apply_edits, resolve
 from trinity.syntax.parse import Statement, parse, parse_tokens, tokenize
 from trinity.syntax.quoting import quoted
 from trinity.syntax.translate import to_spark_text
@@ -35,6 +34,7 @@ from trinity.syntax.translate import to_spark_text
 if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.spi import SplitSource, TableHandle
+    from trinity.sql.changing.local_queries import LocalQueries
     from trinity.table import Table
 
 __all__ = ["local_program", "program"]
@@ -57,7 +57,7 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
     with pinned(session.spark), spark_errors(), without_call_sites():
         reads = Reads(session, (table, splits))
         try:
-            yield _Builder(reads, table, change, local=False).program()
+            yield _Builder(reads, table, change).program()
         finally:
             reads.drop()
 
@@ -67,19 +67,21 @@ def local_program(session: Session, table: Table, change: RowChange, splits: Spl
 
     Arguments and errors are those of :func:`program`.
     """
-    builder = _Builder(Reads(session, (table, splits)), table, change, local=True)
+    from trinity.sql.changing.local_queries import LocalQueries
+
+    local = LocalQueries(session, (table, splits), change.tables)
     try:
-        return replace(builder.program(), unguarded=True)
+        found = _Builder(Reads(session, (table, splits)), table, change, local).program()
+        return replace(found, reads=tuple(local.reads), queries=local.held, unguarded=True)
     except Refused as refused:
         return NotLocal(str(refused))
 
 
 class _Builder:
-    """Builds one program, of Spark's frames or, if ``local``, of Arrow data."""
+    """Builds one program, of Spark's frames or of what this process runs."""
 
-    def __init__(self, reads: Reads, table: Table, change: RowChange, *, local: bool) -> None:
+    def __init__(self, reads: Reads, table: Table, change: RowChange, local: LocalQueries | None = None) -> None:
         self.local = local
-        self.local_reads: list[TableHandle] = []
         self.reads = reads
         self.table = table
         self.change = change
@@ -89,25 +91,18 @@ class _Builder:
     def program(self) -> Program:
         change = self.change
         assigned = [self._assigned(clause) for clause in change.clauses]
-        for common in change.tables:
+        for common in change.tables if self.local is None else ():
             self.reads.common[common.name.lower()] = self._common_view(common)
         source = self._source()
-        if change.statement == "DELETE":
-            cases: tuple[Case, ...] = (self._delete(source),)
-        elif source is None:
-            cases = (self._update(change.clauses[0], assigned[0]),)
-        else:
-            cases = tuple(self._case(c, a, source) for c, a in zip(change.clauses, assigned, strict=True))
-        joined = source is not None and change.statement != "DELETE"
-        return Program(
-            change.statement,
-            cases,
-            source.rows if joined and source else None,
-            self._on(source) if joined and source else None,
-            self.target.alias,
-            source.side.alias if joined and source else "_trinity_source",
-            (*self.local_reads, *(read.handle for read in self.reads.newest)),
-        )
+        if source is None:
+            case = self._alone(change.clauses[0], assigned[0])
+            return Program(change.statement, (case,), target_alias=self.target.alias, reads=self._handles())
+        cases = tuple(self._case(c, a, source) for c, a in zip(change.clauses, assigned, strict=True))
+        on = self._on(source)
+        return Program(change.statement, cases, source.rows, on, self.target.alias, source.side.alias, self._handles())
+
+    def _handles(self) -> tuple[TableHandle, ...]:
+        return tuple(read.handle for read in self.reads.newest)
 
     # -- target and source --------------------------------------------------------------------------------
 
@@ -132,22 +127,13 @@ class _Builder:
                 f"Line {piece.tokens[0].line}: '{piece.text}' is no source; put a query in parentheses and give it an "
                 "alias.",
             )
-        if self.local:
-            from trinity.sql.changing.local_source import read_local_source
-
-            found, self.local_reads = read_local_source(self.reads.session, statement, self.target.alias)
-            return found
+        if self.local is not None:
+            return self.local.source(statement, self.target.alias)
         return read_source(self.reads, self._spark(statement), self.target.alias)
 
     def _common_view(self, common: CommonTable) -> str:
         """Register a view with the rows of a WITH query, and return its name."""
-        body = common.body
-        text = body.text
-        if common.recursive:
-            columns = f" ({', '.join(map(_quoted(body.dialect), common.columns))})" if common.columns else ""
-            name = _quoted(body.dialect)(common.name)
-            text = f"WITH RECURSIVE {name}{columns} AS ({text}) SELECT * FROM {name}"
-        statement = self._spark(parse(text, body.dialect))
+        statement = self._spark(parse(common.rows, common.body.dialect))
         if not isinstance(statement.tree, exp.Query | exp.Values):  # (VALUES is none of sqlglot's queries)
             raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
         text = self.reads.rewritten(statement)
@@ -170,6 +156,8 @@ class _Builder:
         session = self.reads.session
         parts = [p.name for p in node.parts]
         view = self.reads.common.get(parts[0].lower()) if len(parts) == 1 else None
+        if self.local is not None and len(parts) == 1 and parts[0].lower() in self.local.common_names:
+            raise Refused("only Spark tells the types of a WITH query in another dialect")
         table = resolve(session, parts) if view is None else None
         if table is not None:
             return {c.name.lower(): spark_type(c.type) for c in self.reads.definition(table).visible}
@@ -185,40 +173,12 @@ class _Builder:
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
         return self._text(self.change.on, Scope(clause, (self.target, source.side)))
 
-    def _delete(self, source: Source | None) -> Case:
-        clause = self.change.clauses[0]
-        where = self.change.on
-        if source is None:
-            condition = self._text(where, self._alone("DELETE WHERE")) if where is not None else None
-            return Case(When.MATCHED, clause.operation, condition)
-        from trinity.engine.changing.spark.char_comparisons import padded_text
-
-        self._refuse_nested_correlation(where)
-        text = self._text(where, Scope("DELETE WHERE", (self.target, source.side))) if where is not None else "TRUE"
-        names = Names(self.target.alias, source.side.alias, source.rows.columns)
-        text = padded_text(text, self.reads.definition(self.table), names, source.rows)
-        view = f"{self.reads.register(source.rows)} AS {quoted(source.side.alias)}"
-        return Case(When.MATCHED, clause.operation, f"EXISTS (SELECT 1 FROM {view} WHERE {text})")
-
-    def _refuse_nested_correlation(self, where: Piece | None) -> None:
-        """Refuse outer columns two levels deep, which Spark lacks: DELETE ... USING makes its condition a subquery."""
-        names = self.target.relations[0].names
-        for column in where.expression().find_all(exp.Column) if where is not None else ():
-            qualifier = tuple(p.name.lower() for p in column.parts[:-1])
-            if qualifier in names and column.find_ancestor(exp.Query) is not None:
-                raise TrinityError(
-                    "NOT_SUPPORTED",
-                    f"DELETE ... USING: a subquery in WHERE cannot use the target's column '{column.sql()}'; write "
-                    "MERGE ... WHEN MATCHED THEN DELETE.",
-                )
-
-    def _update(self, clause: Clause, columns: Sequence[Column] | None) -> Case:
-        where = self.change.on
-        condition = self._text(where, self._alone("UPDATE WHERE")) if where is not None else None
-        return Case(When.MATCHED, clause.operation, condition, self._values(clause, columns, self._alone("UPDATE SET")))
-
-    def _alone(self, clause: str) -> Scope:
-        return Scope(clause, (self.target,))
+    def _alone(self, clause: Clause, columns: Sequence[Column] | None) -> Case:
+        """Return the case of an UPDATE or DELETE without a source."""
+        where, words = self.change.on, self.change.statement
+        condition = self._text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
+        values = self._values(clause, columns, Scope(f"{words} SET", (self.target,)))
+        return Case(When.MATCHED, clause.operation, condition, values)
 
     def _case(self, clause: Clause, columns: Sequence[Column] | None, source: Source) -> Case:
         words = f"WHEN {clause.when.value}"
@@ -302,15 +262,28 @@ class _Builder:
         _refuse_windows(tree, scope.clause)
         if piece.dialect != "spark":
             text = whole = to_spark_text(tree, piece.dialect, self._table_types, scope.type_of)
-            tree, offset = parse_tokens(exp.Condition, tokenize(text), text, "spark"), 0
+            piece, offset = Piece(text, "spark", tuple(tokenize(text))), 0
+            tree = parse_tokens(exp.Condition, piece.tokens, text, "spark")
         statement = Statement(whole, "spark", tree, piece.tokens)
         references = self.reads.references(statement)
-        edits = {e[0]: e for e in self.reads.edits(statement, references)}
-        edits.update((e[0], e) for e in scope.edits(tree, references))
+        edits = {e[0]: e for e in self._query_edits(piece, scope, statement, references)}
+        columns = list(scope.edits(tree, references))
+        if self.local is not None and any(a < c[0] < b for a, b, _ in edits.values() for c in columns):
+            raise Refused("a subquery names a column of the rows around it")
+        edits.update((e[0], e) for e in columns)
         found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
-        if not self.local:
+        if self.local is None:
             guard_expression(self.reads.session, found)
         return found
+
+    def _query_edits(
+        self, piece: Piece, scope: Scope, statement: Statement, references: Sequence[Reference]
+    ) -> list[Edit]:
+        """Return the edits by which subqueries read rows of views, or those that this process has."""
+        if self.local is None:
+            return self.reads.edits(statement, references)
+        queries = list(Reader(piece).subqueries())
+        return [(q.start, q.tokens[-1].end + 1, self.local.subquery(q, scope)) for q in queries]
 
 
 _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
@@ -338,7 +311,3 @@ def _in_place(piece: Piece) -> str:
     column = len(before) - before.rfind("\n") - 1
     head = "SELECT * FROM "
     return "\n" * before.count("\n") + " " * max(0, column - len(head)) + head + piece.text
-
-
-def _quoted(dialect: str) -> Callable[[str], str]:
-    return quoted if dialect == "spark" else lambda name: '"' + name.replace('"', '""') + '"'

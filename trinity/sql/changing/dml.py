@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import Token, TokenType
+from sqlglot import Token
 
 from trinity.calls.spark import quiet
 from trinity.engine.not_local import NotLocal
@@ -21,7 +21,6 @@ from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
-    from trinity.engine.changing.statement import PrepareLocally
     from trinity.engine.program import Counts, Program
     from trinity.session import Session
     from trinity.spi import SplitSource, TableHandle, TransactionId
@@ -80,7 +79,7 @@ def changed(
         the counts, and the committed version. Errors as of :func:`run`.
     """
     from trinity.engine.changing.statement import run as run_program
-    from trinity.sql.changing.build_program import program
+    from trinity.sql.changing.build_program import local_program, program
 
     change = read(piece)
     table = target_table(session, change.target)
@@ -93,7 +92,7 @@ def changed(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    local = _local(session, table, piece, change) if beside is None else lambda _: _QUERIES
+    local = partial(local_program, session, table, change) if beside is None else lambda _: _VIEWS
     return run_program(table, prepared, txn, local)
 
 
@@ -101,28 +100,18 @@ def explain(session: Session, piece: Piece) -> Rows:
     """Return the plan of a row-changing statement, as one row of text. Errors as of :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
     from trinity.engine.spark.frames import small_table
-    from trinity.sql.changing.build_program import program
+    from trinity.sql.changing.build_program import local_program, program
 
     if row_change_word(piece) == "TRUNCATE":
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    text = explain_program(table, partial(program, session, table, change), _local(session, table, piece, change))
+    prepare, local = (partial(made, session, table, change) for made in (program, local_program))
+    text = explain_program(table, prepare, local)
     return small_table({"plan": "string"}, [(text,)])
 
 
-_QUERIES: Final = NotLocal("only Spark runs the queries of a row change")
-
-
-def _local(session: Session, table: Table, piece: Piece, change: RowChange) -> PrepareLocally:
-    """Return what makes the program without Spark; a query outside the source is left to Spark."""
-    from trinity.sql.changing.build_program import local_program
-
-    within = {token.start for token in change.source.tokens} if change.source is not None else set()
-    nested = any(t.token_type is TokenType.SELECT and t.start not in within for t in piece.tokens)
-    if nested or change.tables or (change.statement == "DELETE" and change.source is not None):
-        return lambda _: _QUERIES
-    return partial(local_program, session, table, change)
+_VIEWS: Final = NotLocal("only Spark has the views that it reads")
 
 
 def read(piece: Piece) -> RowChange:

@@ -31,7 +31,7 @@ from trinity.syntax.parse import Statement
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["LocalRows", "local_explain", "local_query", "local_rows"]
+__all__ = ["LocalRows", "Pinned", "local_explain", "local_query", "local_rows"]
 
 
 def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
@@ -78,15 +78,45 @@ class LocalRows:
         return [column.name for column in self.relation.columns]
 
 
-def local_rows(session: Session, statement: Statement) -> LocalRows | NotLocal:
-    """Return the rows of a query. Raises as :func:`local_query`."""
+class Pinned:
+    """The versions of the tables that a statement reads, of each table one.
+
+    Attributes:
+        splits: name of a table, and the version that the text names -> the version that is read.
+        newest: the tables that are read at their newest version, by name.
+    """
+
+    def __init__(self) -> None:
+        self.splits: dict[tuple[str, int | None], SplitSource] = {}
+        self.newest: dict[str, Read] = {}
+
+    def of(self, reference: Reference) -> SplitSource:
+        """Return the version of a table that a query names."""
+        table, version = reference.table, reference.travel.version
+        at = (str(table.name), version)
+        if at not in self.splits:
+            self.splits[at] = table.splits(version)
+        found = self.splits[at]
+        if version is None and at[0] not in self.newest:
+            self.newest[at[0]] = Read(table.handle.pinned(found.version, found.definition.id), found)
+        return found
+
+
+def local_rows(session: Session, statement: Statement, pinned: Pinned | None = None) -> LocalRows | NotLocal:
+    """Return the rows of a query. Raises as :func:`local_query`.
+
+    Args:
+        session: where names are resolved.
+        statement: the query.
+        pinned: the versions that other queries of the same statement read.
+    """
     if (reason := left_to_spark(session)) is not None:
         return reason
     if not isinstance(statement.tree, exp.Query | exp.Values):
         return NotLocal(f"only Spark runs {' '.join(statement.words(1))}")
     statement = statement.to_spark()
     references = find_references(session, statement)
-    tables = _Tables(session, references)
+    tables = _Tables(session, references, Pinned() if pinned is None else pinned)
     try:
         found = compile_query(statement.tree, tables.scan, lambda: session.timezone)
     except Refused as refused:
@@ -95,18 +125,17 @@ def local_rows(session: Session, statement: Statement) -> LocalRows | NotLocal:
         if session.engine == "local":
             raise
         return NotLocal(f"it says what is wrong: {error.message}")
-    reason = left_to_spark(session, size_of(f for splits in tables.splits.values() for f in splits.files))
-    return reason or LocalRows(found, references, tuple(tables.newest.values()), tuple(tables.plans))
+    reason = left_to_spark(session, size_of(f for splits in tables.pinned.splits.values() for f in splits.files))
+    return reason or LocalRows(found, references, tuple(tables.pinned.newest.values()), tuple(tables.plans))
 
 
 class _Tables:
     """The tables that a statement reads, each at one version."""
 
-    def __init__(self, session: Session, references: Sequence[Reference]) -> None:
+    def __init__(self, session: Session, references: Sequence[Reference], pinned: Pinned) -> None:
         self.session = session
+        self.pinned = pinned
         self.references = {id(reference.node): reference for reference in references}
-        self.splits: dict[tuple[str, int | None], SplitSource] = {}
-        self.newest: dict[str, Read] = {}
         self.plans: list[ReadPlan] = []
 
     def scan(self, node: exp.Table, names: Sequence[str] | None, condition: exp.Expr | None) -> Relation:
@@ -116,7 +145,9 @@ class _Tables:
             if self.session.engine == "local":
                 raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
             raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
-        splits = self._pinned(reference)
+        if reference.travel.changes is not None or reference.travel.timestamp is not None:
+            raise Refused("only Spark reads changes, and versions by a time")
+        splits = self.pinned.of(reference)
         wanted = [c for c in splits.definition.visible if names is None or c.name.lower() in names]
         columns = wanted or list(splits.definition.visible)[:1]
         where = _bare(condition, node) if condition is not None else None
@@ -125,18 +156,6 @@ class _Tables:
             raise Refused(plan.not_local.reason)
         self.plans.append(plan)
         return _rows(plan, columns)
-
-    def _pinned(self, reference: Reference) -> SplitSource:
-        travel = reference.travel
-        if travel.changes is not None or travel.timestamp is not None:
-            raise Refused("only Spark reads changes, and versions by a time")
-        at = (str(reference.table.name), travel.version)
-        if at not in self.splits:
-            self.splits[at] = found = reference.table.splits(travel.version)
-            if travel.version is None:
-                handle = reference.table.handle.pinned(found.version, found.definition.id)
-                self.newest[at[0]] = Read(handle, found)
-        return self.splits[at]
 
 
 def _bare(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:

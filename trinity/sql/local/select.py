@@ -83,8 +83,6 @@ class _Queries:
         _only(clause, "expressions")
         for cte in clause.expressions:
             _only(cte, "this", "alias")
-            if cte.args["alias"].columns:
-                raise Refused("a WITH query names its columns")
             common = {**common, cte.alias.lower(): (cte, common)}
         return common
 
@@ -166,18 +164,19 @@ class _Select:
             _only(node, "expressions", "alias")
             names = [column.name for column in alias.columns] if alias is not None else []
             return _renamed(value_rows(node, names, self.queries.timezone), node.alias)
-        if alias is not None and alias.columns:
-            raise Refused("a table's alias names columns")
         if isinstance(node, exp.Subquery):
             _only(node, "this", "alias")
-            return _renamed(self.queries.query(node.this, self.common), node.alias)
+            return _named(_renamed(self.queries.query(node.this, self.common), node.alias), alias)
+        if alias is not None and alias.columns:
+            raise Refused("a table's alias names columns")
         if not isinstance(node, exp.Table):
             raise Refused(f"only Spark reads '{node.sql(dialect='spark')}'")
         _only(node, "this", "db", "catalog", "alias", "version")
         named = self.common.get(node.name.lower()) if len(node.parts) == 1 else None
         if named is not None:
             cte, around = named
-            return _renamed(self.queries.query(cte.this, around), node.alias or node.name)
+            found = _named(self.queries.query(cte.this, around), cte.args["alias"])
+            return _renamed(found, node.alias or node.name)
         return _renamed(self.queries.scan(node, self._named(), condition), node.alias or node.name)
 
     def _stars(self) -> bool:
@@ -466,6 +465,15 @@ def _renamed(relation: Relation, alias: str) -> Relation:
     """Return the rows under the alias of an item of FROM, with fields of its own."""
     columns = tuple(replace(c, qualifier=alias) for c in relation.columns)
     return replace(relation, columns=columns)
+
+
+def _named(relation: Relation, alias: exp.Expr | None) -> Relation:
+    """Return the rows with the names of columns that an alias gives. Raises Refused for another number of them."""
+    names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    if names and len(names) != len(relation.columns):
+        raise Refused("an alias names another number of columns")
+    columns = (replace(c, name=name) for c, name in zip(relation.columns, names, strict=True))
+    return replace(relation, columns=tuple(columns)) if names else relation
 
 
 def _equal_columns(part: exp.Expr, left: Scope, right: Scope) -> tuple[str, str]:

@@ -6,7 +6,7 @@ expressions and queries in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ __all__ = ["Piece", "Reader"]
 
 _OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_QUERIES: Final = ("SELECT", "WITH", "VALUES")
 _NO_WORDS: Final = (TokenType.IDENTIFIER, TokenType.STRING)
 
 
@@ -196,6 +197,14 @@ class Reader:
     def opens(self) -> bool:
         """Return True when a parenthesis opens here."""
         return not self.done and self.tokens[self.at].token_type is TokenType.L_PAREN
+
+    def subqueries(self) -> Iterator[Piece]:
+        """Yield the queries in parentheses, without those within them, and step to the end."""
+        while not self.done:
+            if self.opens() and self.at + 1 < len(self.tokens) and word_of(self.tokens[self.at + 1]) in _QUERIES:
+                yield self.inside("a query")
+            else:
+                self.at += 1
 
     def commas(self, wanted: str) -> list[Piece]:
         """Return the rest, split at the commas outside of brackets. Raise SYNTAX_ERROR for an empty part."""

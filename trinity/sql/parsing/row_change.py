@@ -9,6 +9,7 @@ from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 from trinity.sql.parsing.reader import Piece, Reader
+from trinity.syntax.quoting import quoted
 
 __all__ = ["Clause", "CommonTable", "RowChange", "assignments", "common_tables", "row_change_word", "target"]
 
@@ -28,6 +29,22 @@ class CommonTable:
     columns: tuple[str, ...]
     body: Piece
     recursive: bool
+
+    @property
+    def text(self) -> str:
+        """The query as WITH has it: name, columns, AS, body."""
+        columns = f" ({', '.join(map(self._quoted, self.columns))})" if self.columns else ""
+        return f"{self._quoted(self.name)}{columns} AS ({self.body.text})"
+
+    @property
+    def rows(self) -> str:
+        """The query in its statement's dialect, whose columns have their own names unless it is recursive."""
+        return (
+            f"WITH RECURSIVE {self.text} SELECT * FROM {self._quoted(self.name)}" if self.recursive else self.body.text
+        )
+
+    def _quoted(self, name: str) -> str:
+        return quoted(name) if self.body.dialect == "spark" else '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)

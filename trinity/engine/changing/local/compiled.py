@@ -104,9 +104,8 @@ class CompiledStatement:
         Raises:
             TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
         """
-        compiler = _Compiler(
-            plan, Scope([*target_scope(plan.definition, plan.program.target_alias), *source]), timezone
-        )
+        columns = [*target_scope(plan.definition, plan.program.target_alias), *source]
+        compiler = _Compiler(plan, Scope(columns, plan.program.queries), timezone)
         cases = list[CompiledCase]()
         for number in range(len(plan.program.cases)):
             found = compiler.case(number)

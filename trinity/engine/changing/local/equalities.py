@@ -43,8 +43,8 @@ class LocalEquality(Equality):
 
 def compared(
     definition: TableDefinition, equalities: Mapping[str, str], scope: Scope, timezone: Callable[[], str]
-) -> dict[str, LocalEquality] | NotLocal:
-    """Return the equalities that tell which values a column may have, by column.
+) -> dict[str, LocalEquality]:
+    """Return the equalities by which rows are found, by column: those of values that Arrow compares as Spark does.
 
     Args:
         definition: the target.
@@ -55,20 +55,15 @@ def compared(
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
     """
-    if not equalities:
-        return NotLocal("ON does not say which values of the source a column equals")
-    if not compared_alike(definition, equalities):
-        return NotLocal("Arrow compares the types of columns in ON otherwise than Spark")
     found = dict[str, LocalEquality]()
     for name, text in equalities.items():
         column = definition.column(name)
         value = compile_expression(text, scope, timezone)
-        if isinstance(value, NotLocal):
-            return value
+        if isinstance(value, NotLocal) or not compared_alike(definition, [name]):
+            continue
         own, given = parse_type(column.type), value.type
         both = {own.name, given.name}
-        if not (own == given or both <= _WHOLE or both <= _TEXTS):
-            return NotLocal(f"ON compares column '{name}', which is {own}, with {given}")
-        # blanks beyond the length of a VARCHAR are compared, and not stored
-        found[name] = LocalEquality(text, own.name != "varchar", own == given or both <= _TEXTS, column, value)
+        if own == given or both <= _WHOLE or both <= _TEXTS:
+            # blanks beyond the length of a VARCHAR are compared, and not stored
+            found[name] = LocalEquality(text, own.name != "varchar", own == given or both <= _TEXTS, column, value)
     return found

@@ -1,9 +1,10 @@
-"""The join of a statement's target with its source, by equality, in Arrow (M1)."""
+"""The join of a statement's target with its source in Arrow: by equality, or of each row with each (M1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,36 @@ from trinity.merge.arrow.keys import Keys
 
 __all__ = ["Join", "Joined"]
 
+_PAIRS_AT_ONCE: Final = 100_000
 Joined = tuple[When, pa.RecordBatch]
 """Rows of a join, and the WHEN clauses that are about them."""
+
+
+@dataclass(frozen=True)
+class _Equal:
+    """The equalities of ON.
+
+    Attributes:
+        on: the columns of the target that are compared.
+        keys: the distinct values that they may have.
+        order: places of the source's rows, those of one key beside each other.
+        edges: where the rows of each key begin and end in that order.
+    """
+
+    on: tuple[str, ...]
+    keys: Keys
+    order: np.ndarray
+    edges: np.ndarray
+
+    def places(self, target: pa.RecordBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the places of rows of the target and of the source that have equal values, in the target's order."""
+        compared = pa.Table.from_arrays([_wide(target.column(name)) for name in self.on], names=list(self.on))
+        numbers = self.keys.numbers(compared)
+        found = np.flatnonzero(numbers >= 0)
+        first, counts = self.edges[numbers[found]], np.diff(self.edges)[numbers[found]]
+        places = np.repeat(found, counts)
+        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield places, self.order[np.repeat(first, counts) + within]
 
 
 @dataclass(frozen=True)
@@ -25,26 +54,24 @@ class Join:
 
     Attributes:
         rows: the source, with the columns that the statement reads.
-        on: the columns of the target that ON compares.
-        keys: the distinct values that they may have.
-        order: places of the source's rows, those of one key beside each other.
-        edges: where the rows of each key begin and end in that order.
+        equal: the equalities of ON; None without any: each row of the target then meets each of the source.
         also: what else ON says of two rows.
         matched: whether a row has matched; set as pages are joined.
         kinds: the rows that some WHEN clause is about.
+        once: whether a row of the target that several of the source match is one row (M2).
     """
 
     rows: pa.RecordBatch
-    on: tuple[str, ...]
-    keys: Keys
-    order: np.ndarray
-    edges: np.ndarray
+    equal: _Equal | None
     also: Compiled | None
     matched: np.ndarray
     kinds: frozenset[When]
+    once: bool
 
     @classmethod
-    def of(cls, rows: pa.RecordBatch, values: pa.Table, also: Compiled | None, kinds: frozenset[When]) -> Join:
+    def of(
+        cls, rows: pa.RecordBatch, values: pa.Table, also: Compiled | None, kinds: frozenset[When], *, once: bool
+    ) -> Join:
         """Return the join with a source.
 
         Args:
@@ -52,34 +79,48 @@ class Join:
             values: column of the target in the join's rows -> the value that ON says it equals.
             also: what else ON says of two rows.
             kinds: the rows that some WHEN clause is about.
+            once: whether a row of the target that several of the source match is one row.
         """
+        matched = np.zeros(rows.num_rows, bool)
+        if not values.num_columns:
+            return cls(rows, None, also, matched, kinds, once)
         keys, numbers = Keys.of(values, values.column_names)
         order = np.argsort(numbers, kind="stable")
         edges = np.searchsorted(numbers[order], np.arange(len(keys) + 1))
-        matched = np.zeros(rows.num_rows, bool)
-        return cls(rows, tuple(values.column_names), keys, order, edges, also, matched, kinds)
+        return cls(rows, _Equal(tuple(values.column_names), keys, order, edges), also, matched, kinds, once)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The columns of the join's rows that it reads."""
+        on = self.equal.on if self.equal is not None else ()
+        return frozenset(on) | (self.also.fields if self.also is not None else frozenset())
 
     def joined(self, target: pa.RecordBatch) -> Iterator[Joined]:
         """Yield the rows that come of a page of the target."""
-        compared = pa.Table.from_arrays([_wide(target.column(name)) for name in self.on], names=list(self.on))
-        numbers = self.keys.numbers(compared)
-        found = np.flatnonzero(numbers >= 0)
-        first, counts = self.edges[numbers[found]], np.diff(self.edges)[numbers[found]]
-        places = np.repeat(found, counts)
-        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        mine = self.order[np.repeat(first, counts) + within]
-        pairs = _beside(target.take(pa.array(places)), self.rows.take(pa.array(mine)))
-        if self.also is not None:
-            holds = pc.fill_null(self.also.evaluate(pairs), False)
-            pairs, those = pairs.filter(holds), holds.to_numpy(zero_copy_only=False)
-            places, mine = places[those], mine[those]
-        self.matched[mine] = True
-        if When.MATCHED in self.kinds and len(places):
-            yield When.MATCHED, pairs
+        found = np.zeros(target.num_rows, bool)
+        equal = self.equal
+        for places, mine in equal.places(target) if equal is not None else self._all_places(target.num_rows):
+            pairs = _beside(target.take(pa.array(places)), self.rows.take(pa.array(mine)))
+            if self.also is not None:
+                holds = pc.fill_null(self.also.evaluate(pairs), False)
+                pairs, those = pairs.filter(holds), holds.to_numpy(zero_copy_only=False)
+                places, mine = places[those], mine[those]
+            self.matched[mine] = found[places] = True
+            if self.once:
+                pairs = pairs.filter(pa.array(np.diff(places, prepend=-1) != 0))
+            if When.MATCHED in self.kinds and pairs.num_rows:
+                yield When.MATCHED, pairs
         if When.NOT_MATCHED_BY_SOURCE in self.kinds:
-            left = np.setdiff1d(np.arange(target.num_rows), places)
-            alone = target.take(pa.array(left))
+            alone = target.filter(pa.array(~found))
             yield When.NOT_MATCHED_BY_SOURCE, _beside(alone, _nulls(self.rows.schema, alone.num_rows))
+
+    def _all_places(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the places of each row of the target beside each of the source, some rows of the target at once."""
+        own = self.rows.num_rows
+        some = max(1, _PAIRS_AT_ONCE // max(1, own))
+        for first in range(0, target, some):
+            places = np.arange(first, min(first + some, target))
+            yield np.repeat(places, own), np.tile(np.arange(own), len(places))
 
     def unmatched(self, target: pa.Schema) -> Iterator[Joined]:
         """Yield the rows of the source that no row of the target matched, once all its pages are joined."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +17,13 @@ from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_predicate
 from trinity.engine.not_local import NotLocal
+from trinity.engine.program import Program
+from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["LocalSource", "held_source"]
+
+_MOST_PAIRS: Final = 500_000_000
+"""Pairs of a row of the target and one of the source of which this process asks ON for each."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,7 @@ class LocalSource(Source):
     @property
     def fields(self) -> frozenset[str]:
         """The columns of the join's rows that the join itself reads."""
-        if self.join is None:
-            return frozenset()
-        return frozenset(self.join.on) | (self.join.also.fields if self.join.also is not None else frozenset())
+        return frozenset() if self.join is None else self.join.fields
 
 
 def held_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotLocal:
@@ -60,17 +63,23 @@ def held_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotL
     assert isinstance(program.source, pa.Table)
     columns = source_scope(program.source.schema, program.source_alias)
     equalities = compared(definition, begun.facts.equalities, Scope(columns), timezone)
-    if isinstance(equalities, NotLocal):
-        return equalities
-    also = _also(begun.facts.others, Scope([*target_scope(definition, program.target_alias), *columns]), timezone)
+    if not begun.facts.understood:
+        return NotLocal("ON is no condition that this process can read")
+    pairs = program.source.num_rows * sum(file.live_rows for file in begun.splits.files)
+    if not equalities and pairs > _MOST_PAIRS:
+        return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
+    scope = Scope([*target_scope(definition, program.target_alias), *columns], program.queries)
+    others = [_equal(name, text, program) for name, text in begun.facts.equalities.items() if name not in equalities]
+    also = _also([*begun.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
         return also
     rows = _one_page(program.source, columns)
     values = {name: equality.values(rows) for name, equality in equalities.items()}
     fields = [target_field(definition, name) for name in values]
     kinds = frozenset(case.when for case in program.cases)
-    join = Join.of(rows, pa.table(list(values.values()), names=fields), also, kinds)
-    if reads_all(program):
+    on = pa.table(list(values.values()), names=fields)
+    join = Join.of(rows, on, also, kinds, once=program.deletes_matches)
+    if reads_all(program) or not equalities:
         return LocalSource(rows.num_rows, columns=columns, equalities=equalities, join=join)
     known = {name: column for name, column in values.items() if is_bounded(definition, name)}
     few = 1 < rows.num_rows <= FEW and len(begun.splits.files) > 1
@@ -87,6 +96,12 @@ def held_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotL
 
 def _also(others: Sequence[exp.Expr], scope: Scope, timezone: Callable[[], str]) -> Compiled | NotLocal | None:
     return compile_predicate(exp.and_(*others), scope, timezone) if others else None
+
+
+def _equal(name: str, text: str, program: Program) -> exp.Expr:
+    tree = spark_tree(text)
+    assert tree is not None
+    return exp.EQ(this=exp.column(name, table=program.target_alias, quoted=True), expression=exp.paren(tree))
 
 
 def _one_page(rows: pa.Table, columns: Sequence[ScopeColumn]) -> pa.RecordBatch:

@@ -80,6 +80,9 @@ class MergePlan(StatementPlan):
             return left
         right = program.source.withColumn(_SOURCE, F.lit(True)).alias(program.source_alias)
         kinds = {case.when for case in program.cases}
+        if program.deletes_matches and kinds == {When.MATCHED}:
+            assert program.on is not None
+            return left.join(right, _column(program.on), "left_semi").withColumn(_SOURCE, F.lit(True))
         how = _JOINS[When.NOT_MATCHED in kinds, When.NOT_MATCHED_BY_SOURCE in kinds]
         assert program.on is not None
         return left.join(right, _column(program.on), how)
@@ -97,7 +100,20 @@ class MergePlan(StatementPlan):
             found = F.lit(place if case.operation is not None else None).cast("int")
             number = F.when(holds, found) if number is None else number.when(holds, found)
         assert number is not None
-        return joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
+        selected = joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
+        return self._once(selected) if self.program.deletes_matches else selected
+
+    def _once(self, selected: DataFrame) -> DataFrame:
+        """Return each row of the target once, where several of the source match it (M2)."""
+        if all(case.when is When.MATCHED for case in self.program.cases):  # a semi-join
+            return selected
+        matched = F.col(PRESENT).isNotNull() & F.col(_SOURCE).isNotNull()
+        key = [self._target(k) for k in self.definition.primary_key] or [F.col(self.row_id)]
+        by = {f"{_CASE}_{n}": F.when(matched, value) for n, value in enumerate(key)}
+        by[f"{_CASE}_of"] = F.when(~matched, F.monotonically_increasing_id())
+        for name, value in by.items():
+            selected = selected.withColumn(name, value)
+        return selected.dropDuplicates(list(by))
 
     def _holds(self, case: Case) -> Column:
         target, source = F.col(PRESENT).isNotNull(), F.col(_SOURCE).isNotNull()
