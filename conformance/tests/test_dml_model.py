@@ -147,7 +147,7 @@ def test_three_valued_logic(expression: Expression, value: object) -> None:
 
 
 def test_a_row_that_several_source_rows_select() -> None:
-    every = Case(MATCHED, "DELETE")
+    every = Case(MATCHED, "UPDATE", None, sets(a=column(S, "a")))
     small = Case(MATCHED, "DELETE", call("<", column(S, "a"), number(1)))
     large = Case(MATCHED, "UPDATE", None, sets(a=column(S, "a")))
     one = Case(MATCHED, "UPDATE", call("=", column(S, "a"), number(1)), sets(a=column(S, "a")))
@@ -156,6 +156,7 @@ def test_a_row_that_several_source_rows_select() -> None:
         ((small, large), {"MERGE_TARGET_ROW_MULTIPLE_MATCHES"}),
         ((one,), set()),
         ((Case(MATCHED, "DO NOTHING"), every), set()),
+        ((Case(MATCHED, "DELETE"),), set()),
     ):
         model = plain((1, 10))
         assert codes(model.change(merge(source((1, 0), (1, 1)), *cases))) == expected

@@ -97,7 +97,9 @@ def test_on_may_say_more_than_equality(table: Table) -> None:
 
 def test_a_row_that_matches_twice_is_refused(table: Table) -> None:
     source = pa.table({"k": pa.array([1, 1], pa.int32()), "v": ["x", "y"]})
-    refused(table, "MERGE_TARGET_ROW_MULTIPLE_MATCHES", table.merge(source, "t.k = s.k").when_matched_delete().execute)
+    merge = table.merge(source, "t.k = s.k")
+    refused(table, "MERGE_TARGET_ROW_MULTIPLE_MATCHES", merge.when_matched_update({"v": "s.v"}).execute)
+    assert merge.when_matched_delete().execute().deleted == 1
 
 
 def refused(table: Table, code: str, statement: Any) -> None:

@@ -106,8 +106,8 @@ def explain(session: Session, piece: Piece) -> Rows:
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    prepare, local = (partial(made, session, table, change) for made in (program, local_program))
-    text = explain_program(table, prepare, local)
+    here = partial(local_program, session, table, change)
+    text = explain_program(table, partial(program, session, table, change), here)
     return small_table({"plan": "string"}, [(text,)])
 
 
