@@ -162,13 +162,16 @@ def test_a_row_that_two_source_rows_select(sql: Session) -> None:
     source = "MERGE INTO t USING (VALUES (1, 1), (1, 2), (1, 3)) AS s(id, w) ON t.id = s.id "
     for clauses in (
         "WHEN MATCHED THEN UPDATE SET v = w",
-        "WHEN MATCHED THEN DELETE",
+        "WHEN MATCHED AND w < 3 THEN DELETE",
         "WHEN MATCHED AND w = 1 THEN UPDATE SET v = w WHEN MATCHED AND w = 2 THEN DELETE",
     ):
         assert refused(sql, source + clauses).code == "MERGE_TARGET_ROW_MULTIPLE_MATCHES"
     assert changed(sql, source + "WHEN MATCHED AND w > 7 THEN DELETE") == (0, 0, 0)
     assert changed(sql, source + "WHEN MATCHED AND w < 3 THEN DO NOTHING WHEN MATCHED THEN DELETE") == (0, 1, 0)
-    assert changed(sql, "MERGE INTO t USING (SELECT 1) ON TRUE WHEN MATCHED THEN UPDATE SET v = 0") == (2, 0, 0)
+    only = "MERGE INTO t USING (VALUES (2), (2), (9)) AS s(id) ON t.id = s.id WHEN MATCHED THEN DELETE"
+    assert changed(sql, f"{only} WHEN NOT MATCHED THEN INSERT (id) VALUES (id)") == (0, 1, 1)
+    assert changed(sql, only) == (0, 1, 0)
+    assert changed(sql, "MERGE INTO t USING (SELECT 1) ON TRUE WHEN MATCHED THEN UPDATE SET v = 0") == (1, 0, 0)
 
 
 def test_unmatched_duplicates(sql: Session, kind: str) -> None:
