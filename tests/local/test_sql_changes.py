@@ -81,6 +81,8 @@ REFUSED: Final = [
         "M2",
     ),
     ("UPDATE t SET n = (SELECT n FROM src)", "SUBQUERY_MULTIPLE_ROWS", ""),
+    ("WITH c AS (DELETE FROM src) DELETE FROM t", "NOT_SUPPORTED", "only a query"),
+    ("WITH c AS (SELECT nosuch FROM src) DELETE FROM t", "COLUMN_NOT_FOUND", "nosuch"),
     ("DELETE FROM t WHERE id IN (SELECT nosuch FROM src)", "COLUMN_NOT_FOUND", "nosuch"),
     (
         "MERGE INTO t USING src ON t.id = src.id WHEN MATCHED THEN DELETE WHEN MATCHED THEN UPDATE SET n = 1",

@@ -91,8 +91,12 @@ class _Builder:
     def program(self) -> Program:
         change = self.change
         assigned = [self._assigned(clause) for clause in change.clauses]
-        for common in change.tables if self.local is None else ():
-            self.reads.common[common.name.lower()] = self._common_view(common)
+        for common in change.tables:
+            query = _query_of(common)
+            if self.local is None:
+                self.reads.common[common.name.lower()] = self._common_view(common, query)
+        if self.local is not None:
+            self.local.check()
         source = self._source()
         if source is None:
             case = self._alone(change.clauses[0], assigned[0])
@@ -131,12 +135,9 @@ class _Builder:
             return self.local.source(statement, self.target.alias)
         return read_source(self.reads, self._spark(statement), self.target.alias)
 
-    def _common_view(self, common: CommonTable) -> str:
+    def _common_view(self, common: CommonTable, query: Statement) -> str:
         """Register a view with the rows of a WITH query, and return its name."""
-        statement = self._spark(parse(common.rows, common.body.dialect))
-        if not isinstance(statement.tree, exp.Query | exp.Values):  # (VALUES is none of sqlglot's queries)
-            raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
-        text = self.reads.rewritten(statement)
+        text = self.reads.rewritten(self._spark(query))
         rows = run_text(self.reads.session, text, self.reads.views)
         if common.columns and len(common.columns) != len(rows.columns):
             raise TrinityError(
@@ -284,6 +285,14 @@ class _Builder:
             return self.reads.edits(statement, references)
         queries = list(Reader(piece).subqueries())
         return [(q.start, q.tokens[-1].end + 1, self.local.subquery(q, scope)) for q in queries]
+
+
+def _query_of(common: CommonTable) -> Statement:
+    """Parse a query of WITH. Raise NOT_SUPPORTED for another statement; SYNTAX_ERROR."""
+    statement = parse(common.rows, common.body.dialect)
+    if not isinstance(statement.tree, exp.Query | exp.Values):  # (VALUES is none of sqlglot's queries)
+        raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
+    return statement
 
 
 _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})

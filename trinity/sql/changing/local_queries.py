@@ -59,6 +59,11 @@ class LocalQueries:
         """The tables that are read at their newest version, pinned."""
         return [read.handle for read in self._pinned.newest.values()]
 
+    def check(self) -> None:
+        """Look at all queries of WITH, also those that nothing names. Raises as :meth:`source`."""
+        for common in self._common:
+            self._rows(self._within_common(f"SELECT * FROM {common.quoted_name}", common.body.dialect))
+
     def source(self, statement: Statement, target_alias: str) -> Source:
         """Run the source's query.
 

@@ -34,14 +34,17 @@ class CommonTable:
     def text(self) -> str:
         """The query as WITH has it: name, columns, AS, body."""
         columns = f" ({', '.join(map(self._quoted, self.columns))})" if self.columns else ""
-        return f"{self._quoted(self.name)}{columns} AS ({self.body.text})"
+        return f"{self.quoted_name}{columns} AS ({self.body.text})"
+
+    @property
+    def quoted_name(self) -> str:
+        """Its name in its statement's dialect."""
+        return self._quoted(self.name)
 
     @property
     def rows(self) -> str:
         """The query in its statement's dialect, whose columns have their own names unless it is recursive."""
-        return (
-            f"WITH RECURSIVE {self.text} SELECT * FROM {self._quoted(self.name)}" if self.recursive else self.body.text
-        )
+        return f"WITH RECURSIVE {self.text} SELECT * FROM {self.quoted_name}" if self.recursive else self.body.text
 
     def _quoted(self, name: str) -> str:
         return quoted(name) if self.body.dialect == "spark" else '"' + name.replace('"', '""') + '"'
