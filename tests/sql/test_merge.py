@@ -1,4 +1,4 @@
-"""MERGE through SQL: every clause, source and refusal, on plain and keyed tables of every format (M1-M8)."""
+"""MERGE through SQL: every clause, source and refusal, on plain and keyed tables of every format (M1, M2, M3-M8)."""
 
 from __future__ import annotations
 
