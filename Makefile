@@ -74,12 +74,14 @@ docs: setup ## docs/api, out of the docstrings
 
 bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all peers: hours
 	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.local
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.buckets
 	$(BIN)/python -m benchmarks.page
 
 bench-quick: setup ## the same cases with few rows, whose figures say nothing
 	$(BIN)/python -m benchmarks --quick --results build/bench --name quick
+	$(BIN)/python -m benchmarks.local --quick --results build/bench --name quick_local
 
 lock: ## the newest versions within the ranges of pyproject.toml
 	$(BIN)/pip install --quiet uv

@@ -14,12 +14,10 @@ from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
-from trinity.definition.define import define_table
 from trinity.engine.executes import default_local_bytes, not_supported
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.running import running_session, spark_runs
 from trinity.engine.target import Engine
-from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError, nearest, not_pickled
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
@@ -383,8 +381,10 @@ class Session:
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR; for rows also those of
                 :meth:`Table.upsert`.
         """
+        from trinity.definition.define import define_table  # with SQL's parser, which a read may do without
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
+        from trinity.engine.values.check_types import check_types
         from trinity.making import filled, made_alone, made_or_found
         from trinity.table import Table
 

@@ -17,7 +17,6 @@ from trinity.definition import evolve
 from trinity.definition.checks import without_check
 from trinity.engine.program import Counts, Expression
 from trinity.engine.travel import splits_at
-from trinity.engine.values import altering
 from trinity.errors import TrinityError, not_pickled
 from trinity.merge.options import Properties
 from trinity.names import TableName
@@ -569,7 +568,9 @@ class Table:
         Raises:
             TrinityError: the errors of a change, or of the resulting definition (V1); the table is then as it was.
         """
-        altering.alter(self, *changes)
+        from trinity.engine.values.altering import alter  # with SQL's parser, which a read may do without
+
+        alter(self, *changes)
 
     def add_column(self, column: Column, after: str | None = None) -> None:
         """Add a nullable column; older rows read NULL there, even if a column of that name was dropped before.
@@ -581,19 +582,19 @@ class Table:
         Raises:
             TrinityError: see :func:`trinity.definition.evolve.added`.
         """
-        altering.alter(self, lambda definition: evolve.added(definition, column, after))
+        self.alter(lambda definition: evolve.added(definition, column, after))
 
     def rename_column(self, old: str, new: str) -> None:
         """Rename a column, in the key and in options too. Raises as :func:`trinity.definition.evolve.rename_column`."""
-        altering.alter(self, lambda definition: evolve.rename_column(definition, old, new))
+        self.alter(lambda definition: evolve.rename_column(definition, old, new))
 
     def drop_column(self, name: str) -> None:
         """Drop a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
-        altering.alter(self, lambda definition: evolve.dropped(definition, name))
+        self.alter(lambda definition: evolve.dropped(definition, name))
 
     def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
         """Give a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
-        altering.alter(self, lambda definition: evolve.with_type(definition, name, type))
+        self.alter(lambda definition: evolve.with_type(definition, name, type))
 
     def set_not_null(self, name: str, not_null: bool = True) -> None:
         """Declare a column NOT NULL, or nullable again.
@@ -603,9 +604,11 @@ class Table:
                 :func:`trinity.definition.evolve.with_not_null`.
         """
         if not_null:
-            altering.set_not_null(self, name)
+            from trinity.engine.values.altering import set_not_null
+
+            set_not_null(self, name)
         else:
-            altering.alter(self, partial(evolve.with_not_null, name=name, not_null=False))
+            self.alter(partial(evolve.with_not_null, name=name, not_null=False))
 
     def add_check(self, name: str, condition: str) -> None:
         """Add a CHECK constraint: from now on no row is stored for which it is false (M6).
@@ -617,11 +620,13 @@ class Table:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION when a row fails it; and as :func:`trinity.definition.checks.with_check`.
         """
-        altering.add_check(self, Check(name, condition))
+        from trinity.engine.values.altering import add_check
+
+        add_check(self, Check(name, condition))
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
         """Drop a CHECK constraint. Raises INVALID_ARGUMENTS when there is none of that name, unless ``if_exists``."""
-        altering.alter(self, lambda definition: without_check(definition, name, if_exists=if_exists))
+        self.alter(lambda definition: without_check(definition, name, if_exists=if_exists))
 
     # -- care -------------------------------------------------------------------------------------------
 
@@ -678,4 +683,4 @@ class Table:
             evolve.with_options(definition, given)
             self.session.external.change_properties(self.name, given)
             return
-        altering.alter(self, lambda definition: evolve.with_options(definition, given))
+        self.alter(lambda definition: evolve.with_options(definition, given))

@@ -177,6 +177,18 @@ def test_every_case_runs_and_has_the_rows_of_its_peers(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+def test_every_case_without_spark_runs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.local", "--quick", "--results", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    by_format: dict[str, set[str]] = {fmt: set() for fmt in ALL}
+    for entry in kept(tmp_path / "local.json")["results"]:
+        by_format[entry["catalog"]].add(entry["case"])
+    assert by_format["parquet"] == by_format["delta"] == by_format["iceberg"]
+    assert len(by_format["parquet"]) == 21
+
+
+@pytest.mark.full
 def test_reads_and_appends_in_a_bucket_beside_those_on_a_disk(tmp_path: Path) -> None:
     few = ("--rows", "20000", "--runs", "1", "--results", str(tmp_path))
     command = [sys.executable, "-m", "benchmarks.buckets", *few]
@@ -194,4 +206,4 @@ def test_reads_and_appends_in_a_bucket_beside_those_on_a_disk(tmp_path: Path) ->
 def test_every_group_has_a_place_on_the_page() -> None:
     page = PAGE.read_text()
     assert set(FILES) < set(GROUPS)
-    assert [name for name in (*FILES.values(), "latest", "buckets") if f"<!-- bench: {name}" not in page] == []
+    assert [name for name in (*FILES.values(), "latest", "buckets", "local") if f"<!-- bench: {name}" not in page] == []

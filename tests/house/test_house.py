@@ -99,7 +99,7 @@ LAYERS: Final = (
     ("errors",),
     ("depth",),
     ("calls",),
-    ("names", "options", "conversions", "rows", "shown"),
+    ("arrays", "names", "options", "conversions", "rows", "shown"),
     ("spi",),
     ("syntax",),
     ("merge",),

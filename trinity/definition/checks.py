@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import sqlglot
-from sqlglot import exp
-
 from trinity.depth import room
 from trinity.errors import TrinityError, nearest
 from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
 from trinity.names import LENGTH, checked_name
 from trinity.spi import Check, TableDefinition
-from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
 
@@ -26,6 +22,10 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
     Raises:
         TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR; NOT_SUPPORTED for a subquery.
     """
+    from sqlglot import exp  # only where there is a constraint: SQL's parser is a good part of a first read
+
+    from trinity.syntax.spark_tree import spark_tree
+
     where = f"CHECK constraint '{check.name}' of table '{definition.full_name}'"
     tree = spark_tree(check.expression)
     if tree is None:
@@ -67,6 +67,8 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
 
 def _bare(expression: str) -> str:
     """Return the expression without comments around it: one at the end would swallow text that is put behind it."""
+    import sqlglot
+
     tokens = sqlglot.tokenize(expression, dialect="spark")
     return expression[tokens[0].start : tokens[-1].end + 1] if tokens else expression
 

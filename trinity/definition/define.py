@@ -15,7 +15,6 @@ from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
-from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["check_column", "define_table"]
 
@@ -113,6 +112,8 @@ def check_column(table: str, column: Column) -> None:
         )
     if column.default is None:
         return
+    from trinity.syntax.spark_tree import spark_tree
+
     if spark_tree(column.default) is None:
         raise TrinityError(
             "SYNTAX_ERROR",

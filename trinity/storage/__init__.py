@@ -5,6 +5,7 @@ An adapter may import this package, ``trinity.spi`` and ``trinity.errors``, and 
 any release.
 """
 
+from trinity.arrays import as_arrow as as_arrow
 from trinity.merge.options import duration_ms as duration_ms
 from trinity.merge.statistics import statistics_columns as statistics_columns
 from trinity.options import CatalogOptions
@@ -67,6 +68,7 @@ from trinity.storage.naming import stored_name as stored_name
 from trinity.storage.naming import stored_schema as stored_schema
 from trinity.storage.nested import has_fields_of as has_fields_of
 from trinity.storage.orphans import delete_around, delete_orphans
+from trinity.storage.page_index import MOST_BY_PAGE as MOST_BY_PAGE
 from trinity.storage.page_index import PagedGroup as PagedGroup
 from trinity.storage.page_reads import rows_of_pages as rows_of_pages
 from trinity.storage.parquet_files import open_parquet as open_parquet
@@ -74,6 +76,7 @@ from trinity.storage.parquet_files import parquet_footer as parquet_footer
 from trinity.storage.parquet_files import parquet_schema as parquet_schema
 from trinity.storage.parquet_files import stored_pages as stored_pages
 from trinity.storage.parquet_files import stored_row_groups as stored_row_groups
+from trinity.storage.parquet_files import stored_rows as stored_rows
 from trinity.storage.parquet_sink import OWN_ENDING as OWN_ENDING
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile
 from trinity.storage.parquet_sink import footer_statistics as footer_statistics

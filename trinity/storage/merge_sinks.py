@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.merge.arrow.order import order_codes
 from trinity.merge.carried import carried_columns, carried_marks
@@ -139,7 +140,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
         for file in sorted(self._positions):
             path = str(Location.of_uri(file))
             before = self._merge.deletes.get(path)
-            gone = [*self._positions[file], *([before.positions().to_numpy()] if before else [])]
+            gone = [*self._positions[file], *([as_numpy(before.positions())] if before else [])]
             for page in self._kept(path, np.concatenate(gone)):
                 self._rows.append_page(page)
             fragments.append(removal(path))
@@ -154,7 +155,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
         files, positions = row_ids.field("file"), row_ids.field("pos")
         for file in files.unique().to_pylist():
             here = positions.filter(pc.equal(files, file))
-            self._positions[file].append(here.to_numpy(zero_copy_only=False))
+            self._positions[file].append(as_numpy(here))
 
     def _kept(self, path: str, deleted: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file that stay, in storage form."""
@@ -166,7 +167,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
                 stays = np.ones(page.num_rows, dtype=bool)
                 stays[deleted[low:high] - first] = False
                 first += page.num_rows
-                yield page.filter(pa.array(stays))
+                yield page.filter(as_arrow(stays))
         except FileNotFoundError as error:
             raise TrinityError(
                 "BAD_DATA", f"Data file '{path}' of table '{self._merge.table.full_name}' is missing; restore it."
@@ -212,13 +213,11 @@ class VersionMergeSink(_ParquetMergeSink):
     def _in_place(self, page: pa.RecordBatch) -> pa.Array:
         """Return True for each update that keeps its key: where it is late, the row stays as it was (M9)."""
         operation, row_ids = page.column(len(self._storage)), page.column(len(self._storage) + 2)
-        same = pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type)).to_numpy(
-            zero_copy_only=False
-        )
+        same = as_numpy(pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type)))
         for place in self._key:
             new, old = _codes(pa.chunked_array([page.column(place)]), pa.chunked_array([self._old(row_ids, place)]))
             same = same & (new == old)
-        return pa.array(same)
+        return as_arrow(same)
 
     def _delete(self, row_ids: pa.StructArray) -> None:
         self._vacated.append(row_ids)
@@ -234,7 +233,7 @@ class VersionMergeSink(_ParquetMergeSink):
         old = self._identities([self._old(row_ids, i) for i in (*self._key, *self._ordering)])
         new = pa.concat_tables(self._filled)
         names, ordering = old.column_names[: len(self._key)], old.column_names[len(self._key) :]
-        places = pa.array(np.arange(len(old)))
+        places = as_arrow(np.arange(len(old)))
         pairs = old.append_column("row", places).join(new, names, join_type="inner", right_suffix=" new")
         late = np.zeros(len(pairs), bool)
         for name in reversed(ordering):
@@ -242,15 +241,15 @@ class VersionMergeSink(_ParquetMergeSink):
             if self._spec.descending:  # the number of NULL, which loses all the same, is its own negative
                 mine, its = -mine, -its
             late = (mine > its) | ((mine == its) & late)
-        late &= ~pairs.column(_IN_PLACE).to_numpy()
+        late &= ~as_numpy(pairs.column(_IN_PLACE))
         replaced = np.zeros(len(old), bool)
-        replaced[pairs.column("row").to_numpy()[~late]] = True
+        replaced[as_numpy(pairs.column("row"))[~late]] = True
         return replaced
 
     def _tombstones(self) -> pa.RecordBatch:
         row_ids = pa.concat_arrays(self._vacated)
         if self._filled and self._filling_replaces:
-            row_ids = row_ids.filter(pa.array(~self._replaced(row_ids)))
+            row_ids = row_ids.filter(as_arrow(~self._replaced(row_ids)))
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
         marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
         for name, value in marks.items():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.storage.naming import FIELD_ID
 
 __all__ = ["conformed", "has_fields_of"]
@@ -95,4 +96,4 @@ def _struct(children: Sequence[pa.Array], kind: pa.StructType, mask: pa.Array) -
 
 def _offsets(array: Any) -> pa.Array:
     """Return the offsets of the rows' elements, as an array that is no slice of another one."""
-    return pa.array(array.offsets.to_numpy())
+    return as_arrow(as_numpy(array.offsets))

@@ -20,7 +20,10 @@ from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import Struct, read_struct
 from trinity.storage.thrift_compact import field as of
 
-__all__ = ["ColumnPages", "PagedGroup", "paged_groups"]
+__all__ = ["MOST_BY_PAGE", "ColumnPages", "PagedGroup", "paged_groups"]
+
+MOST_BY_PAGE: Final = 0.5
+"""The share of a row group from which all of it is read at once sooner than page by page."""
 
 _MOST_FILES: Final = 256
 """Files whose indexes the process keeps: those of two hundred pages and ten columns have some hundred KB."""
@@ -86,6 +89,11 @@ class PagedGroup:
         if name not in self.read:
             self.read[name] = _pages(self.path, name, *self.chunks[name])
         return self.read[name]
+
+    def share_of_pages(self, rows: np.ndarray) -> float:
+        """Return the share of the group's pages in which some rows are; 1.0 where it is not known."""
+        pages = next((found for name in self.chunks if (found := self.column(name)) is not None), None)
+        return 1.0 if pages is None else len(np.unique(pages.pages_of(rows))) / len(pages.offsets)
 
 
 _kept: Final[Cache[str, list[PagedGroup]]] = Cache(_MOST_FILES)

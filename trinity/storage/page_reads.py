@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.arrays import as_arrow
 from trinity.storage.naming import columns_in
 from trinity.storage.nested import conformed
 from trinity.storage.page_index import ColumnPages, PagedGroup
@@ -66,7 +67,7 @@ def _values(file: Any, column: ColumnPages, all_rows: int, rows: np.ndarray) -> 
     if len(rows) == len(decoded):
         return decoded
     starts = np.cumsum(counts) - counts - column.first_rows[pages]
-    return decoded.take(pa.array(rows + np.repeat(starts, wanted[pages])))
+    return decoded.take(as_arrow(rows + np.repeat(starts, wanted[pages])))
 
 
 def _decoded(data: bytes) -> pa.Array:

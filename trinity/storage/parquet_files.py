@@ -9,14 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.arrays import as_arrow
 from trinity.storage.naming import columns_in
 from trinity.storage.nested import conformed
-from trinity.storage.page_index import PagedGroup, paged_groups
+from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
 from trinity.storage.page_reads import rows_of_pages
 from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
-__all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages", "stored_row_groups"]
+__all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages", "stored_row_groups", "stored_rows"]
 
 _PAGE_ROWS: Final = 65_536
 _MOST_CHUNKS: Final = 2_000
@@ -88,6 +89,38 @@ def stored_row_groups(
             for page in _pages(file, storage, [group], _PAGE_ROWS):
                 yield slice(first, first + page.num_rows), page
                 first += page.num_rows
+
+
+def stored_rows(path: str, storage: pa.Schema, places: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """Yield some rows of a data file, of few pages by these alone. Raises as :func:`stored_pages`.
+
+    Args:
+        path: the file.
+        storage: the wanted columns.
+        places: places of the rows, ascending.
+    """
+
+    def groups(footer: pq.FileMetaData) -> list[int]:
+        ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
+        found: list[int] = np.unique(np.searchsorted(ends, places, "right")).tolist()
+        return found
+
+    def within(_: pa.Schema, group: PagedGroup, first: int) -> np.ndarray | None:
+        mine = _between(places, first, first + group.rows) - first
+        return mine if group.share_of_pages(mine) <= MOST_BY_PAGE else None
+
+    # a bucket is asked for few large parts sooner than for many small ones
+    by_page = within if ObjectStore(path).location.on_disk else None
+    for found, page in stored_row_groups(path, storage, groups, by_page):
+        if isinstance(found, slice):
+            mine = _between(places, found.start, found.stop) - found.start
+            page = page if len(mine) == page.num_rows else page.take(as_arrow(mine))
+        if page.num_rows:
+            yield page
+
+
+def _between(places: np.ndarray, first: int, end: int) -> np.ndarray:
+    return places[slice(*np.searchsorted(places, (first, end)))]
 
 
 def _pages(file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most_rows: int) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
 from trinity.storage.errors import system_trouble
@@ -68,18 +69,18 @@ class PositionDeletes(Deletes):
 
     def positions(self) -> pa.Int64Array:
         found = [self._read(path) for path in self.files]
-        return pa.array(np.unique(np.concatenate(found)), pa.int64())
+        return as_arrow(np.unique(np.concatenate(found)), pa.int64())
 
     def _read(self, path: str) -> np.ndarray:
         try:
             with open_parquet(path) as file:
                 rows = file.read([_POS] if self.of is None else [_PATH, _POS])
-            places: np.ndarray = rows.column(_POS).to_numpy()
+            places: np.ndarray = as_numpy(rows.column(_POS))
         except (OSError, MemoryError, pa.ArrowException, KeyError) as error:
             raise unreadable_deletes(path, error) from error
         if self.of is None:
             return places
-        mine: np.ndarray = pc.equal(rows.column(_PATH), self.of).to_numpy()
+        mine: np.ndarray = as_numpy(pc.equal(rows.column(_PATH), self.of))
         return np.compress(mine, places)
 
     def to_dict(self, store: ObjectStore) -> dict[str, Any]:
@@ -95,8 +96,8 @@ class PositionDeletes(Deletes):
 
 def with_earlier(file: DataFile, positions: pa.Int64Array) -> np.ndarray:
     """Return positions together with those deleted in the file before, ascending, each once."""
-    before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
-    return np.unique(np.concatenate([*before, positions.to_numpy(zero_copy_only=False)]))
+    before = [] if file.deletes is None else [as_numpy(file.deletes.positions())]
+    return np.unique(np.concatenate([*before, as_numpy(positions)]))
 
 
 def named_files(path: str) -> dict[str, int]:
@@ -213,7 +214,7 @@ class PositionDeleteSink(DeleteSink):
             return
 
     def _write(self, path: str, named: str, positions: np.ndarray) -> None:
-        rows = pa.table([pa.repeat(pa.scalar(named), len(positions)), pa.array(positions)], schema=_SCHEMA)
+        rows = pa.table([pa.repeat(pa.scalar(named), len(positions)), as_arrow(positions)], schema=_SCHEMA)
         pq.write_table(
             rows,
             Location.of(path).for_arrow,

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
-from trinity.storage import DeletesFragment, Location, ObjectStore, unreadable_deletes, with_earlier
+from trinity.storage import DeletesFragment, Location, ObjectStore, as_arrow, unreadable_deletes, with_earlier
 from trinity_delta.z85 import from_z85, to_z85
 
 __all__ = [
@@ -71,7 +71,7 @@ class DeletionVector(Deletes):
             found = np.asarray(BitMap64.deserialize(payload[len(_MAGIC) :]).to_array())
         except (OSError, MemoryError, ValueError, KeyError) as error:
             raise unreadable_deletes(self.file or "_delta_log", error) from error
-        return pa.array(found.astype(np.int64))
+        return as_arrow(found.astype(np.int64))
 
     def _read(self, path: str) -> bytes:
         with ObjectStore(path).filesystem.open_input_file(Location.of(path).for_arrow) as file:

@@ -15,11 +15,8 @@ from trinity.spi import (
     TableHandle,
 )
 from trinity.storage import Location, folders_of
-from trinity_delta.metadata import DeltaMetadata
-from trinity_delta.names import SparkNames
 from trinity_delta.options import DeltaOptions
 from trinity_delta.sink import DeltaSinkProvider
-from trinity_delta.snapshot import is_table
 
 __all__ = ["DeltaConnector", "DeltaFormat"]
 
@@ -31,6 +28,10 @@ class DeltaConnector(Connector):
     """One catalog of Delta tables, below a warehouse or under the names of a Spark catalog."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
+        from trinity_delta.metadata import DeltaMetadata
+        from trinity_delta.names import SparkNames
+        from trinity_delta.snapshot import is_table  # not before a catalog is opened: connecting is light
+
         folders = (
             SparkNames(catalog, options.spark_catalog, context)
             if options.spark_catalog
@@ -40,6 +41,8 @@ class DeltaConnector(Connector):
         super().__init__(self._own, DeltaSinkProvider())
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        from trinity_delta.snapshot import is_table
+
         if not is_table(Location.of(table.location)):
             raise TrinityError(
                 "INVALID_ARGUMENTS",

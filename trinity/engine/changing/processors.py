@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.spi import Operation, RowChangeParadigm
 
 __all__ = [
@@ -96,17 +97,17 @@ class RowChangeProcessor(ABC):
         operation[halved & ~second] = halves[0]
         operation[halved & second] = halves[1]
         deleted = (operation == Operation.DELETE) | (operation == Operation.UPDATE_DELETE)
-        source = pa.array(origin, mask=deleted)  # a missing place yields NULL: delete rows have no data (S3)
+        source = as_arrow(origin, mask=deleted)  # a missing place yields NULL: delete rows have no data (S3)
         data = [column.take(source) for column in rows.data]
         for place, old in rows.layout.items():
-            data[place] = pc.if_else(pa.array(deleted), old.take(pa.array(origin)), data[place])
-        row_id = rows.row_id.take(pa.array(origin, mask=operation == Operation.INSERT))
-        return self._page(data, operation, rows.case_number.take(pa.array(origin)), row_id, second)
+            data[place] = pc.if_else(as_arrow(deleted), old.take(as_arrow(origin)), data[place])
+        row_id = rows.row_id.take(as_arrow(origin, mask=operation == Operation.INSERT))
+        return self._page(data, operation, rows.case_number.take(as_arrow(origin)), row_id, second)
 
     def _page(
         self, data: list[pa.Array], operation: np.ndarray, case: pa.Array, row_id: pa.Array, from_update: np.ndarray
     ) -> pa.RecordBatch:
-        columns = [*data, pa.array(operation, pa.int8()), case, row_id, pa.array(from_update.astype(np.int8))]
+        columns = [*data, as_arrow(operation, pa.int8()), case, row_id, as_arrow(from_update.astype(np.int8))]
         return pa.RecordBatch.from_arrays(
             columns, names=[*self.columns, OPERATION, CASE_NUMBER, self.row_id, INSERT_FROM_UPDATE]
         )
@@ -141,7 +142,7 @@ def _same(old: pa.Array, new: pa.Array) -> np.ndarray:
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(old.type):
         same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
-    return np.asarray(same.to_numpy(zero_copy_only=False), dtype=bool)
+    return np.asarray(as_numpy(same), dtype=bool)
 
 
 def processor_for(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_numpy
 from trinity.engine.reading.data_files import read_columns
 from trinity.engine.writing.run_sinks import in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
@@ -146,7 +147,7 @@ class BucketMerge:
 
     def live(self, winners: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield winners that delete nothing, in order of the key."""
-        places = np.flatnonzero(~winners.column(DELETED).to_numpy())
+        places = np.flatnonzero(~as_numpy(winners.column(DELETED)))
         yield from in_order(winners, places, self.spec.key)
 
     def tombstones(self, winners: pa.Table) -> pa.Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.compacting.bucket_merge import BucketMerge, MergedBucket, Written
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.hidden import BUCKET
@@ -37,7 +38,7 @@ class BucketTask:
             bucket: its number, and its place in the order of the commit.
             winners: the winners of its keys, without :data:`BUCKET`.
         """
-        named = winners.append_column(BUCKET, pa.array(np.full(len(winners), bucket, np.int32)))
+        named = winners.append_column(BUCKET, as_arrow(np.full(len(winners), bucket, np.int32)))
         return self.write(bucket, self._rows(bucket, self.merge.of_bucket(bucket, named)))
 
     def _merged(self, rows: pa.Table, done: list[int]) -> Iterator[pa.RecordBatch]:
@@ -61,14 +62,14 @@ class BucketTask:
         stays = np.ones(file.rows, bool)
         stays[merged.lost] = False
         if file.deletes:
-            stays[file.deletes.positions().to_numpy()] = False
+            stays[as_numpy(file.deletes.positions())] = False
         places = places_among(merged.base, live, self.merge.spec.key)
         first, taken = 0, 0
         for page in stored_pages(file.path, self.merge.storage):
             end = first + page.num_rows
             kept = first + np.flatnonzero(stays[first:end])
             upto = int(np.searchsorted(places, end))
-            rows = self._of_base(page.take(pa.array(kept - first)), bucket)
+            rows = self._of_base(page.take(as_arrow(kept - first)), bucket)
             if upto > taken:
                 order = np.argsort(np.concatenate([places[taken:upto], kept]), kind="stable")
                 rows = pa.concat_tables([live.slice(taken, upto - taken), rows]).take(order).combine_chunks()
@@ -78,6 +79,6 @@ class BucketTask:
 
     def _of_base(self, page: pa.RecordBatch, bucket: int) -> pa.Table:
         count = page.num_rows
-        buckets = pa.array(np.full(count, bucket, np.int32))
-        further = [pa.array(np.zeros(count, bool)), pa.nulls(count, pa.int64()), buckets]
+        buckets = as_arrow(np.full(count, bucket, np.int32))
+        further = [as_arrow(np.zeros(count, bool)), pa.nulls(count, pa.int64()), buckets]
         return pa.Table.from_arrays([*page.columns, *further], schema=self.merge.schema)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions.coercion import common_type, widened
 from trinity.engine.expressions.decimals import (
     LEAST_SCALE,
@@ -222,13 +223,13 @@ def _floating_remainder(left: Datum, right: Datum) -> Datum:
     with np.errstate(all="ignore"):
         found = np.fmod(_numbers(left), _numbers(right))
     kind = left.type
-    return pc.if_else(valid, pa.array(np.broadcast_to(found, len(valid)), kind), pa.scalar(None, kind))
+    return pc.if_else(valid, as_arrow(np.broadcast_to(found, len(valid)), kind), pa.scalar(None, kind))
 
 
 def _numbers(values: Datum) -> Any:
     if isinstance(values, pa.Scalar):
         return np.nan if not values.is_valid else np.asarray(values.as_py(), values.type.to_pandas_dtype())
-    return pc.fill_null(values, float("nan")).to_numpy(zero_copy_only=False)
+    return as_numpy(pc.fill_null(values, float("nan")))
 
 
 _WHOLE: Final[dict[type[exp.Expr], _Kernel]] = {

@@ -93,11 +93,11 @@ def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
     Of NULL <= 9223372036854775808 Spark makes TRUE or FALSE where the NULL is of type INT, depending on what is around.
     """
     literals = [v for v in values if v.constant and v.type.name in _NUMBERS]
-    for value in values:
-        limit = _LIMITS.get(value.type.name, math.inf)
-        for literal in (v for v in literals if v.type != value.type):
+    for kind in dict.fromkeys(v.type for v in values):
+        limit = _LIMITS.get(kind.name, math.inf)
+        for literal in (v for v in literals if v.type != kind):
             if literal.is_null or not -limit <= literal.value < limit:
-                raise Refused(f"only Spark compares {value.type} with a literal that {value.type} cannot hold")
+                raise Refused(f"only Spark compares {kind} with a literal that {kind} cannot hold")
 
 
 _NUMBERS: Final = frozenset({*WHOLE, *FLOATS, "decimal"})

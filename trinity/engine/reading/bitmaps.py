@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from trinity.arrays import as_numpy
 from trinity.spi import DataFile, Deletes
 from trinity.storage import Cache
 
@@ -35,7 +36,7 @@ def bitmap_left_out(file: DataFile, hidden: np.ndarray | None) -> np.ndarray:
         assert hidden is not None
         return hidden
     deletes = file.deletes
-    words = _deleted.get((deletes, file.rows), lambda: bitmap_of(deletes.positions().to_numpy(), file.rows))
+    words = _deleted.get((deletes, file.rows), lambda: bitmap_of(as_numpy(deletes.positions()), file.rows))
     return words if hidden is None else words | hidden
 
 

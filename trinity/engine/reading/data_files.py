@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.errors import TrinityError
 from trinity.spi import DataFile
@@ -46,7 +47,7 @@ def located_pages(
             places = np.arange(where.start, where.stop) if isinstance(where, slice) else where
             if left is not None:
                 shown = left[places]
-                page, places = page.filter(pa.array(shown)), places[shown]
+                page, places = page.filter(as_arrow(shown)), places[shown]
             yield page, places
 
 

@@ -1,4 +1,4 @@
-"""The keys that a predicate lists: all that the rows for which it is true may have."""
+"""The keys that a predicate lists: all that rows which meet it may have; and the predicate that lists some keys."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.merge.arrow.keys import compared_alike
-from trinity.spi import TableDefinition
+from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.comparisons import Comparison
 from trinity.syntax.literals import literal_value
 from trinity.syntax.spark_tree import conjuncts
 
-__all__ = ["listed_keys"]
+__all__ = ["listed_keys", "listing"]
 
 _MOST: Final = 10_000
 """Keys that are worth a look: more are all over a table."""
@@ -52,3 +53,34 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
         return pa.table(list(zip(*every, strict=True)), schema) if len(every) <= _MOST else None
     except (pa.ArrowException, OverflowError):  # a value that no key has, as 2 ** 70 for a BIGINT
         return None
+
+
+def listing(definition: TableDefinition, keys: pa.Table) -> exp.Expr | None:
+    """Return the predicate that lists a few keys: each key column has one of their values.
+
+    Args:
+        definition: a keyed table.
+        keys: the key columns; whole numbers of any width.
+
+    Returns:
+        None for too many keys, and for types whose literals are not written here.
+    """
+    if not 0 < len(keys) <= _MOST_WRITTEN:
+        return None
+    parts = []
+    for name in definition.primary_key:
+        kind, values = parse_type(definition.column(name).type).name, pc.unique(keys.column(name)).to_pylist()
+        if kind not in _WRITTEN or None in values:
+            return None
+        parts.append(exp.In(this=exp.column(name, quoted=True), expressions=[_literal(value) for value in values]))
+    return exp.and_(*parts)
+
+
+_MOST_WRITTEN: Final = 256
+_WRITTEN: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string"})
+
+
+def _literal(value: str | int) -> exp.Expr:
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))

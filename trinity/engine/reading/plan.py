@@ -142,7 +142,7 @@ class ReadPlan:
 
 def plan_read(
     splits: SplitSource,
-    where: Where | None = None,
+    where: Where | Predicate | None = None,
     *,
     timezone: Callable[[], str] = lambda: "",
     some_keys: bool = False,
@@ -162,7 +162,7 @@ def plan_read(
     """
     definition = splits.definition
     spec = merge_spec(definition) if definition.keyed else None
-    read = Predicate.of(definition, where, timezone)
+    read = where if isinstance(where, Predicate) else Predicate.of(definition, where, timezone)
     predicate = None if isinstance(read, NotLocal) else read
     # below the fold only key columns leave files out, but those also where the rest of the predicate cannot
     files = prune(splits.files, predicate, definition.primary_key or None)

@@ -1,24 +1,26 @@
-"""A predicate of a read, parsed once."""
+"""A predicate of a read, parsed once. Without one nothing here loads SQL's parser."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.expressions import Compiled, Scope, compile_predicate, expression_tree
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.listed_keys import listed_keys
-from trinity.spi import TableDefinition, parse_type
+from trinity.spi import DataFile, TableDefinition, parse_type
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from trinity.engine.expressions import Compiled
 
 __all__ = ["Predicate", "Where"]
 
-Where: TypeAlias = str | exp.Expr
+Where: TypeAlias = "str | exp.Expr"
 """Spark SQL of a condition, or its tree."""
 
 
@@ -45,7 +47,12 @@ class Predicate:
         """Return the predicate of a text or tree; None without one, and why for a text that only Spark can read."""
         if not given:
             return None
-        tree = expression_tree(given) if isinstance(given, str) else given
+        if isinstance(given, str):
+            from trinity.engine.expressions import expression_tree
+
+            tree = expression_tree(given)
+        else:
+            tree = given
         return tree if isinstance(tree, NotLocal) else cls(definition, given, tree, timezone)
 
     @property
@@ -54,19 +61,47 @@ class Predicate:
         with room():
             return self.given if isinstance(self.given, str) else self.tree.sql(dialect="spark", identify=True)
 
+    @classmethod
+    def of_keys(cls, definition: TableDefinition, keys: pa.Table) -> Predicate | None:
+        """Return the predicate of some keys; None where they are many, or of types that it does not write."""
+        from trinity.engine.reading.listed_keys import listing
+
+        tree = listing(definition, keys)
+        return None if tree is None else cls(definition, tree, tree, lambda: "")
+
     @cached_property
     def compiled(self) -> Compiled | NotLocal:
         """The predicate over rows of the visible columns. Raises as :func:`compile_predicate`."""
+        from trinity.engine.expressions import Scope, compile_predicate
+
         return compile_predicate(self.tree, Scope.of(self.definition.visible), self.timezone)
+
+    def file_test(self, columns: frozenset[str] | None) -> Callable[[DataFile], bool]:
+        """Return a test that is false for a file without a row for which it is true; by some columns, or by all."""
+        if columns not in self._file_tests:
+            from trinity.engine.reading.file_tests import FileTests
+
+            known = {c.name.lower(): (c.name, c.type) for c in self.definition.columns}
+            used = known if columns is None else {name.lower(): known[name.lower()] for name in columns}
+            self._file_tests[columns] = FileTests(used, self.timezone).test(self.tree)
+        return self._file_tests[columns]
+
+    @cached_property
+    def _file_tests(self) -> dict[frozenset[str] | None, Callable[[DataFile], bool]]:
+        return {}
 
     @cached_property
     def listed_keys(self) -> pa.Table | None:
         """All keys for which it may be true, of a keyed table, where it lists them."""
+        from trinity.engine.reading.listed_keys import listed_keys
+
         return listed_keys(self.definition, self.tree, self.timezone) if self.definition.keyed else None
 
     @cached_property
     def filters_keys(self) -> bool:
         """True where it may be applied below the fold: it names key columns alone, all of them stored as they are."""
+        from sqlglot import exp
+
         key = {k.lower() for k in self.definition.primary_key}
         with room():
             named = {c.name.lower() for c in self.tree.find_all(exp.Column)}

@@ -12,6 +12,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_numpy
+
 __all__ = ["buckets_of", "in_bucket_order"]
 
 _SEED: Final = np.uint32(42)
@@ -27,7 +29,7 @@ def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
     with np.errstate(over="ignore"):
         for name in key:
             column = rows.column(name).combine_chunks()
-            valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
+            valid: np.ndarray = as_numpy(column.is_valid())
             found = np.where(valid, _hashed(column, found), found)
     buckets: np.ndarray = np.mod(found.view(np.int32), np.int32(count))
     return buckets
@@ -56,7 +58,7 @@ def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
 
 
 def _filled(column: pa.Array) -> np.ndarray:
-    values: np.ndarray = column.fill_null(0).to_numpy()
+    values: np.ndarray = as_numpy(column.fill_null(0))
     return values
 
 

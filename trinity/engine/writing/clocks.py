@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.zones import zone_of
 
 __all__ = ["clocks_of", "instants_of", "starts_of_days"]
@@ -62,8 +63,8 @@ def _with_late(
     if not pc.any(late).as_py():
         return found
     tz = zone_of(zone)
-    given: np.ndarray = micros.filter(late).to_numpy()
+    given: np.ndarray = as_numpy(micros.filter(late))
     places, again = np.unique((given - _LATE) % _CYCLE + _LATE, return_inverse=True)
     offsets = np.array([offset(_EPOCH + int(place) * _MICRO, tz) // _MICRO for place in places], np.int64)
-    moved: Any = pa.array(given + offsets[again])
+    moved: Any = as_arrow(given + offsets[again])
     return pc.replace_with_mask(found.cast(pa.int64()), pc.fill_null(late, False), moved).cast(found.type)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.arrow.groups import GroupFold
@@ -117,10 +118,10 @@ class ColumnFold:
         kinds = self._kinds(versions)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
             ignored = _is_retract(kinds) if spec.ignore_delete else kinds == FoldKind.RETRACT_UPDATE
-            versions, kinds = versions.filter(pa.array(~ignored)), kinds[~ignored]
+            versions, kinds = versions.filter(as_arrow(~ignored)), kinds[~ignored]
         if spec.ordering:
             order = self._by_sequence(versions)
-            versions, kinds = versions.take(pa.array(order)), kinds[order]
+            versions, kinds = versions.take(as_arrow(order)), kinds[order]
         keys, numbers = Keys.of(versions, spec.key)
         place = FoldOrder(numbers, len(keys))
         cut = place.last(kinds == FoldKind.CUT)
@@ -145,7 +146,7 @@ class ColumnFold:
             values = versions.column(name).combine_chunks()
             code = order_codes(values)
             if self.spec.descending:
-                code = np.where(values.is_valid().to_numpy(zero_copy_only=False), ~code, np.iinfo(np.int64).min)
+                code = np.where(as_numpy(values.is_valid()), ~code, np.iinfo(np.int64).min)
             codes.append(code)
         return np.lexsort(tuple(reversed(codes)))
 
@@ -166,7 +167,7 @@ class ColumnFold:
         fold = _Fold(self, self.counting(given))
         found = fold.columns()
         self._refuse_unfit(found, fold)
-        visible = pa.array(np.flatnonzero(fold.visible))
+        visible = as_arrow(np.flatnonzero(fold.visible))
         names = list(dict.fromkeys((*self.spec.key, *found)))
         key = fold.key
         arrays = [(key[name] if name in key else found[name].values).take(visible) for name in names]
@@ -188,8 +189,8 @@ class ColumnFold:
         values = fold.key | {name: folded.values for name, folded in found.items()}
         number = pa.scalar(StoredKind.FOLDED, pa.int64())
         kinds = {ROW_KIND: pa.repeat(number, given.place.count)} if ROW_KIND in storage.names else {}
-        base = _of_columns(values | kinds, storage, given.place.count).filter(pa.array(fold.visible & ~unfit))
-        left = given.rows.select(storage.names).filter(pa.array(given.counted & unfit[given.place.keys]))
+        base = _of_columns(values | kinds, storage, given.place.count).filter(as_arrow(fold.visible & ~unfit))
+        left = given.rows.select(storage.names).filter(as_arrow(given.counted & unfit[given.place.keys]))
         return Rewritten(base, left, self._aside(given, storage, unfit, now_ms))
 
     def _aside(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
@@ -203,15 +204,15 @@ class ColumnFold:
             kept &= ~visible[keys] | (rows.kinds == FoldKind.CUT)
         since = pc.fill_null(rows.rows.column(SINCE), now_ms).combine_chunks()
         if spec.tombstone_retention_ms is not None:
-            kept &= visible[keys] | (since.to_numpy() >= now_ms - spec.tombstone_retention_ms)
+            kept &= visible[keys] | (as_numpy(since) >= now_ms - spec.tombstone_retention_ms)
         order = rows.place.sorted(kept)
         stored = _of_columns({name: picked(rows.values[name], order) for name in storage.names}, storage, len(order))
-        found = [stored.append_column(SINCE, since.take(pa.array(order)))]
+        found = [stored.append_column(SINCE, since.take(as_arrow(order)))]
         if not spec.ordering:
             dead = self._thresholds(rows, storage)
             found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(now_ms, pa.int64()), len(dead))))
         aside = pa.concat_tables(found)
-        return aside.append_column(ARRIVAL, pa.array(np.arange(len(aside)) - _ASIDE))
+        return aside.append_column(ARRIVAL, as_arrow(np.arange(len(aside)) - _ASIDE))
 
     def _thresholds(self, given: Contributions, storage: pa.Schema) -> pa.Table:
         """Return for each dead key one -D that carries its thresholds (D5)."""
@@ -349,5 +350,5 @@ def _is_retract(kinds: np.ndarray) -> np.ndarray:
 
 def _true(condition: pa.Array) -> np.ndarray:
     """Return True where a condition is true, and not NULL."""
-    found: np.ndarray = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
+    found: np.ndarray = as_numpy(pc.fill_null(condition, False))
     return found

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.merge.arrow.order import first_of_each
 from trinity.merge.arrow.rows import ColumnRows, lists
 
@@ -37,11 +38,11 @@ class Entries:
     @classmethod
     def of(cls, rows: ColumnRows, counted: np.ndarray) -> Entries:
         """Return the entries of some rows that are sorted by key and in fold order."""
-        found = rows.values.take(pa.array(counted))
+        found = rows.values.take(as_arrow(counted))
         if pa.types.is_map(found.type):
             entries = pa.StructArray.from_arrays([found.keys, found.items], ["key", "value"])
             found = pa.ListArray.from_arrays(found.offsets, entries)
-        row_of = pc.list_parent_indices(found).to_numpy()
+        row_of = as_numpy(pc.list_parent_indices(found))
         keys, retract = rows.order.keys[counted], rows.retract[counted]
         there = np.bincount(keys[~retract], minlength=rows.order.count) > 0
         return cls(found.flatten(), keys[row_of], there, retract[row_of])
@@ -51,7 +52,7 @@ class Entries:
         if mask.all():
             return self
         newer = None if self.newer is None else (self.newer[0][mask], self.newer[1])
-        values = self.values.filter(pa.array(mask))
+        values = self.values.filter(as_arrow(mask))
         return replace(self, values=values, keys=self.keys[mask], retract=self.retract[mask], newer=newer)
 
     def put(self, codes: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.engine import MergeEngine
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 _NOTHING: Final = np.empty(0, np.int64)
+_HIDING: Final = np.array([StoredKind.HIDDEN, StoredKind.DELETED])
 
 
 def taking_part(spec: MergeSpec, versions: pa.Table) -> pa.Table:
@@ -38,23 +40,23 @@ def taking_part(spec: MergeSpec, versions: pa.Table) -> pa.Table:
 
 def is_deleted(spec: MergeSpec, rows: pa.Table) -> pa.ChunkedArray:
     """Return True, never NULL, where a winning row means that its key is deleted (U3, U6, U8)."""
-    found = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
+    found = pa.chunked_array([as_arrow(np.zeros(len(rows), bool))])
     if spec.tombstone:
         found = pc.or_(found, _is_tombstone(spec, rows.column(spec.tombstone)))
     if spec.row_kind:
         found = pc.or_(found, retracts(rows.column(spec.row_kind)))
     if spec.hidden_row_kind and ROW_KIND in rows.column_names:
-        kinds = pa.array([StoredKind.HIDDEN, StoredKind.DELETED], rows.schema.field(ROW_KIND).type)
+        kinds = as_arrow(_HIDING, rows.schema.field(ROW_KIND).type)
         found = pc.or_(found, pc.is_in(rows.column(ROW_KIND), value_set=kinds))
     return found
 
 
 def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_boolean(marks.type):
-        return pc.fill_null(marks, False)
+        return pc.fill_null(marks, FALSE)
     if spec.tombstone_value is None:
         return pc.is_valid(marks)
-    return pc.fill_null(pc.equal(marks, spec.tombstone_value), False)
+    return pc.fill_null(pc.equal(marks, spec.tombstone_value), FALSE)
 
 
 def winners(spec: MergeSpec, versions: pa.Table) -> tuple[Keys, pa.Table]:
@@ -65,9 +67,9 @@ def winners(spec: MergeSpec, versions: pa.Table) -> tuple[Keys, pa.Table]:
     several = np.flatnonzero(np.bincount(numbers)[numbers] > 1)
     if len(several):
         narrow = versions.select(dict.fromkeys((*spec.ordering, ARRIVAL)))
-        ranked = several[winner_first(spec, narrow.take(several))[::-1]]
+        ranked = several[winner_first(spec, narrow.take(as_arrow(several)))[::-1]]
         won[numbers[ranked]] = ranked
-    return keys, versions.take(won)
+    return keys, versions.take(as_arrow(won))
 
 
 def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
@@ -75,7 +77,7 @@ def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
     way = "ascending" if spec.descending else "descending"
     arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
     order = [*((c, way, "at_end") for c in spec.ordering), (ARRIVAL, arrival, "at_end")]
-    ranked: np.ndarray = pc.sort_indices(versions, sort_keys=order).to_numpy()
+    ranked: np.ndarray = as_numpy(pc.sort_indices(versions, sort_keys=order))
     return ranked
 
 
@@ -88,15 +90,15 @@ def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
         later: as many rows of the same keys.
     """
     first = spec.engine is MergeEngine.FIRST_ROW
-    wins = pa.chunked_array([np.full(len(earlier), first)], pa.bool_())
+    wins = pa.chunked_array([as_arrow(np.full(len(earlier), first))])
     fresher = pc.less if spec.descending else pc.greater
     for name in () if first else reversed(_compared(spec)):
         mine, other = earlier.column(name), later.column(name)
         there = pc.and_(pc.is_valid(mine), pc.is_null(other))
-        strictly = pc.or_(pc.fill_null(fresher(mine, other), False), there)
-        alike = pc.or_(pc.fill_null(pc.equal(mine, other), False), pc.and_(pc.is_null(mine), pc.is_null(other)))
+        strictly = pc.or_(pc.fill_null(fresher(mine, other), FALSE), there)
+        alike = pc.or_(pc.fill_null(pc.equal(mine, other), FALSE), pc.and_(pc.is_null(mine), pc.is_null(other)))
         wins = pc.or_(strictly, pc.and_(alike, wins))
-    found: np.ndarray = wins.to_numpy()
+    found: np.ndarray = as_numpy(wins)
     return found
 
 
@@ -130,9 +132,9 @@ def losers(
     """
     places, numbers = keys.lookup(base, among)
     if deletes is not None:
-        stays = np.isin(places, deletes.positions().to_numpy(), invert=True)
+        stays = np.isin(places, as_numpy(deletes.positions()), invert=True)
         places, numbers = places[stays], numbers[stays]
     if not len(places):
         return _NOTHING, _NOTHING
-    wins = beats(spec, base.take(places), winners.take(numbers))
+    wins = beats(spec, base.take(as_arrow(places)), winners.take(as_arrow(numbers)))
     return places[~wins], numbers[wins]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_numpy, as_scalar
 from trinity.spi import TableDefinition, parse_type
 
 __all__ = ["Keys", "compared_alike", "one_zero", "places_among", "rows_with_keys", "sorted_places"]
@@ -48,7 +49,7 @@ def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     """Return the places of rows in order of the key; of equal ones in their own order."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.argsort(_integers(rows.column(key[0])), kind="stable")
-    found: np.ndarray = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]).to_numpy()
+    found: np.ndarray = as_numpy(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]))
     return found.astype(np.int64)
 
 
@@ -63,7 +64,7 @@ def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.nda
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
     both = pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks()
-    order = pc.sort_indices(both, sort_keys=[(name, "ascending") for name in key]).to_numpy().astype(np.int64)
+    order = as_numpy(pc.sort_indices(both, sort_keys=[(name, "ascending") for name in key])).astype(np.int64)
     from_rows = order >= len(others)
     places = np.empty(len(others), np.int64)
     places[order[~from_rows]] = np.cumsum(from_rows)[~from_rows]
@@ -175,7 +176,7 @@ class _Others:
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
         places = pc.index_in(_whole(column), value_set=self.found, skip_nulls=True)
-        numbers: np.ndarray = pc.fill_null(places, _NONE).to_numpy()
+        numbers: np.ndarray = as_numpy(pc.fill_null(places, as_scalar(_NONE, places.type)))
         return numbers.astype(np.int64)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
@@ -190,7 +191,7 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
     if _is_integer(column.type):
         return _distinct(_integers(column), _valid(column))
     found = _whole(column).dictionary_encode()
-    numbers = pc.fill_null(found.indices, _NONE).to_numpy().astype(np.int64)
+    numbers = as_numpy(pc.fill_null(found.indices, as_scalar(_NONE, found.indices.type))).astype(np.int64)
     return _Others(found.dictionary), numbers
 
 
@@ -221,9 +222,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def one_zero(values: pa.Array) -> pa.Array:
     """Return floating-point numbers with 0.0 for -0.0, and with one NaN (K2)."""
-    return pc.if_else(
-        pc.is_nan(values), pa.scalar(float("nan"), values.type), pc.add(values, pa.scalar(0.0, values.type))
-    )
+    return pc.if_else(pc.is_nan(values), as_scalar(np.nan, values.type), pc.add(values, as_scalar(0.0, values.type)))
 
 
 def _is_integer(kind: pa.DataType) -> bool:
@@ -236,10 +235,10 @@ def _integers(column: pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_date32(whole.type):
         whole = whole.view(pa.int32())
     whole = whole.view(pa.int64()) if pa.types.is_timestamp(whole.type) else whole.cast(pa.int64())
-    values: np.ndarray = (whole.fill_null(0) if whole.null_count else whole).to_numpy()
+    values: np.ndarray = as_numpy(whole.fill_null(as_scalar(0)) if whole.null_count else whole)
     return values
 
 
 def _valid(column: pa.ChunkedArray) -> np.ndarray:
-    valid: np.ndarray = column.is_valid().to_numpy()
+    valid: np.ndarray = as_numpy(column.is_valid())
     return valid

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_numpy
 from trinity.merge.arrow.keys import one_zero
 
 __all__ = ["FoldOrder", "equal_codes", "first_of_each", "order_codes", "tuple_codes"]
@@ -29,7 +30,7 @@ def order_codes(values: pa.Array) -> np.ndarray:
         return _ranked(values)
     if not values.null_count:
         return whole
-    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    valid = as_numpy(values.is_valid())
     if not valid.any() or whole[valid].min() > _LEAST:
         return np.where(valid, whole, _LEAST)
     return _ranked(values)
@@ -40,7 +41,7 @@ def _as_integers(values: pa.Array) -> np.ndarray | None:
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif pa.types.is_floating(kind):
-        bits = one_zero(values.cast(pa.float64())).fill_null(0.0).to_numpy().view(np.int64)
+        bits = as_numpy(one_zero(values.cast(pa.float64())).fill_null(0.0)).view(np.int64)
         ascending: np.ndarray = bits ^ ((bits >> 63) & _MOST)
         return ascending
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
@@ -49,16 +50,16 @@ def _as_integers(values: pa.Array) -> np.ndarray | None:
         values = values.view(pa.int64())
     elif not pa.types.is_signed_integer(kind):
         return None
-    whole: np.ndarray = values.cast(pa.int64()).fill_null(0).to_numpy()
+    whole: np.ndarray = as_numpy(values.cast(pa.int64()).fill_null(0))
     return whole
 
 
 def _ranked(values: pa.Array) -> np.ndarray:
     distinct = values.dictionary_encode()
     ranks = np.empty(len(distinct.dictionary) + 1, np.int64)
-    ranks[pc.array_sort_indices(distinct.dictionary).to_numpy()] = np.arange(len(distinct.dictionary))
+    ranks[as_numpy(pc.array_sort_indices(distinct.dictionary))] = np.arange(len(distinct.dictionary))
     ranks[_NO_ROW] = _LEAST
-    found: np.ndarray = ranks[distinct.indices.fill_null(_NO_ROW).to_numpy()]
+    found: np.ndarray = ranks[as_numpy(distinct.indices.fill_null(_NO_ROW))]
     return found
 
 
@@ -77,7 +78,7 @@ def equal_codes(values: pa.Array) -> np.ndarray:
     """Return a number for each value of any type but maps, the same for equal ones; NULL equals NULL."""
     if pa.types.is_struct(values.type):
         children = [equal_codes(child) for child in values.flatten()]
-        return tuple_codes([values.is_valid().to_numpy(zero_copy_only=False), *children])
+        return tuple_codes([as_numpy(values.is_valid()), *children])
     if pa.types.is_list(values.type):
         return _equal_lists(values)
     return order_codes(values)

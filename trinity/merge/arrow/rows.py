@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.merge.arrow.order import FoldOrder
 from trinity.spi import DataType
 
@@ -65,14 +66,14 @@ def valid(values: pa.Array) -> np.ndarray:
     """Return True for each value that is not NULL."""
     if not values.null_count:
         return np.ones(len(values), bool)
-    found: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
+    found: np.ndarray = as_numpy(values.is_valid())
     return found
 
 
 def picked(values: pa.Array, rows: np.ndarray) -> pa.Array:
     """Return the values of some rows; NULL for -1."""
     missing = rows < 0
-    return values.take(pa.array(rows, mask=missing) if missing.any() else pa.array(rows))
+    return values.take(as_arrow(rows, mask=missing) if missing.any() else as_arrow(rows))
 
 
 def lists(keys: np.ndarray, elements: pa.Array, there: np.ndarray) -> pa.ListArray:
@@ -85,5 +86,5 @@ def lists(keys: np.ndarray, elements: pa.Array, there: np.ndarray) -> pa.ListArr
     """
     offsets = np.zeros(len(there) + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=len(there)), out=offsets[1:])
-    mask = None if there.all() else pa.array(~there)
-    return pa.ListArray.from_arrays(pa.array(offsets).cast(pa.int32()), elements, mask=mask)
+    mask = None if there.all() else as_arrow(~there)
+    return pa.ListArray.from_arrays(as_arrow(offsets).cast(pa.int32()), elements, mask=mask)

@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_numpy
+
 __all__ = ["decimals", "digits_of", "sums_of_digits", "totals", "whole"]
 
 _DIGIT: Final = 32
@@ -22,7 +24,7 @@ def digits_of(values: pa.Array) -> list[np.ndarray]:
         start = values.offset
         words = np.frombuffer(values.buffers()[1], "<u4").reshape(-1, 4)[start : start + len(values)]
         return [*(words[:, n].astype(np.int64) for n in range(3)), words[:, 3].view("<i4").astype(np.int64)]
-    found = values.cast(pa.int64()).to_numpy()
+    found = as_numpy(values.cast(pa.int64()))
     if values.type != pa.int64():
         return [found]
     return [found & (_BASE - 1), found >> _DIGIT]

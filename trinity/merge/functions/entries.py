@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow
 from trinity.errors import ErrorCode
 from trinity.merge.arrow.entries import Entries
 from trinity.merge.arrow.order import FoldOrder, equal_codes, first_of_each, order_codes, tuple_codes
@@ -94,7 +95,7 @@ class MergeMap(_Entries):
         entries = self._entries(rows)
         maps = entries.values
         kept = entries.put(equal_codes(maps.field("key")))
-        found = entries.lists(maps.take(pa.array(kept)), kept)
+        found = entries.lists(maps.take(as_arrow(kept)), kept)
         keys, items = found.values.field("key"), found.values.field("value")
         kind = rows.values.type
         return Folded(pa.MapArray.from_arrays(found.offsets, keys, items, kind, mask=found.is_null()))
@@ -237,7 +238,7 @@ class NestedUpdate(_Nested):
         entries = replace(entries, limit=int(limit) if limit else None)
         codes = self._codes(entries, key) if key or entries.retract.any() else np.arange(len(entries.values))
         kept = entries.put(codes) if key else entries.appended(codes)
-        return Folded(entries.lists(entries.values.take(pa.array(kept)), kept).cast(rows.values.type))
+        return Folded(entries.lists(entries.values.take(as_arrow(kept)), kept).cast(rows.values.type))
 
 
 class NestedPartialUpdate(_Nested):
@@ -269,7 +270,7 @@ class NestedPartialUpdate(_Nested):
         kind = entries.values.type
         whole = pa.StructArray.from_arrays(fields, fields=[kind.field(n) for n in range(kind.num_fields)])
         places = row[firsts]
-        return Folded(entries.lists(whole.take(pa.array(places)), firsts).cast(rows.values.type))
+        return Folded(entries.lists(whole.take(as_arrow(places)), firsts).cast(rows.values.type))
 
 
 def _field(rows: pa.StructArray, name: str) -> pa.Array:

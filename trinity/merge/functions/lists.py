@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.merge.arrow.order import equal_codes, first_of_each, order_codes
 from trinity.merge.arrow.rows import ColumnRows, Folded, lists
 from trinity.merge.functions.base import Field, ListFunction
@@ -59,9 +60,9 @@ class ListAgg(ListFunction):
 
     def folded(self, rows: ColumnRows) -> Folded:
         found = self.counted(rows)
-        texts = rows.values.take(pa.array(found))
+        texts = rows.values.take(as_arrow(found))
         said = _not_blank(texts)
-        found, texts = found[said], texts.filter(pa.array(said))
+        found, texts = found[said], texts.filter(as_arrow(said))
         keys = rows.order.keys[found]
         there = np.bincount(keys, minlength=rows.order.count) > 0
         if _distinct(rows.options):
@@ -70,15 +71,15 @@ class ListAgg(ListFunction):
 
     def _distinct_parts(self, keys: np.ndarray, texts: pa.Array, delimiter: str) -> tuple[np.ndarray, pa.Array]:
         parts = pc.split_pattern(texts, delimiter)
-        keys, texts = keys[pc.list_parent_indices(parts).to_numpy()], parts.flatten()
+        keys, texts = keys[as_numpy(pc.list_parent_indices(parts))], parts.flatten()
         said = _not_blank(texts)
-        keys, texts = keys[said], texts.filter(pa.array(said))
+        keys, texts = keys[said], texts.filter(as_arrow(said))
         first = first_of_each(keys, order_codes(texts))
-        return keys[first], texts.take(pa.array(first))
+        return keys[first], texts.take(as_arrow(first))
 
 
 def _not_blank(texts: pa.Array) -> np.ndarray:
-    found: np.ndarray = pc.match_substring_regex(texts, _A_CHARACTER).to_numpy(zero_copy_only=False)
+    found: np.ndarray = as_numpy(pc.match_substring_regex(texts, _A_CHARACTER))
     return found
 
 
@@ -119,8 +120,8 @@ class Collect(ListFunction):
 
     def folded(self, rows: ColumnRows) -> Folded:
         found = self.counted(rows)
-        arrays = rows.values.take(pa.array(found))
-        row_of = pc.list_parent_indices(arrays).to_numpy()
+        arrays = rows.values.take(as_arrow(found))
+        row_of = as_numpy(pc.list_parent_indices(arrays))
         elements, keys, retract = arrays.flatten(), rows.order.keys[found][row_of], rows.retract[found][row_of]
         there = np.bincount(rows.order.keys[found[~rows.retract[found]]], minlength=rows.order.count) > 0
         kept = np.arange(len(elements))
@@ -128,7 +129,7 @@ class Collect(ListFunction):
             kept = _taken_back(keys, equal_codes(elements), retract, _distinct(rows.options))
         elif _distinct(rows.options):
             kept = first_of_each(keys, equal_codes(elements))
-        return Folded(lists(keys[kept], elements.take(pa.array(kept)), there).cast(rows.values.type))
+        return Folded(lists(keys[kept], elements.take(as_arrow(kept)), there).cast(rows.values.type))
 
 
 def _taken_back(keys: np.ndarray, codes: np.ndarray, retract: np.ndarray, distinct: bool) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.merge.arrow.products import integer_limits, steps_of
 from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.merge.arrow.sums import decimals, digits_of, sums_of_digits, totals, whole
@@ -72,14 +73,14 @@ class Sum(AggregateFunction):
 
     def folded(self, rows: ColumnRows) -> Folded:
         order, among = rows.order, np.flatnonzero(rows.with_value)
-        keys, values = order.keys[among], rows.values.take(pa.array(among))
+        keys, values = order.keys[among], rows.values.take(as_arrow(among))
         negative = rows.retract[among] if rows.retract.any() else None
         none = np.bincount(keys, minlength=order.count) == 0
         if rows.type.name in _FLOATS:
-            numbers = values.cast(pa.float64()).to_numpy()
+            numbers = as_numpy(values.cast(pa.float64()))
             numbers = numbers if negative is None else np.where(negative, -numbers, numbers)
             sums = np.bincount(keys, numbers, minlength=order.count)
-            return Folded(pa.array(sums, mask=none).cast(rows.values.type, safe=False))
+            return Folded(as_arrow(sums, mask=none).cast(rows.values.type, safe=False))
         digits = sums_of_digits(digits_of(values), keys, order.count, negative)
         if rows.type.name == "decimal":
             return _decimal_sums(rows, digits, none, keys, values, negative)
@@ -87,7 +88,7 @@ class Sum(AggregateFunction):
         if rows.type.name in _SMALL:
             limits = integer_limits(rows.type)
             unfit = (sums < limits.min) | (sums > limits.max)
-        found = pa.array(sums, mask=none | unfit).cast(rows.values.type)
+        found = as_arrow(sums, mask=none | unfit).cast(rows.values.type)
         return Folded(found, unfit, lambda key: str(whole(digits, key)))
 
 
@@ -105,10 +106,10 @@ def _decimal_sums(
         unfit |= _beyond_digits(digits, unfit)
     else:
         limit = pa.scalar(Decimal(10) ** (precision - scale), pa.decimal128(_WIDEST, scale))
-        unfit |= pc.greater_equal(pc.abs(sums), limit).to_numpy(zero_copy_only=False)
+        unfit |= as_numpy(pc.greater_equal(pc.abs(sums), limit))
     overflowed = _overflowed_on_the_way(precision, keys, values, negative, len(none))
     unfit |= overflowed
-    mask = pa.array(none | unfit)
+    mask = as_arrow(none | unfit)
     found = pc.if_else(mask, pa.scalar(None, sums.type), sums).cast(rows.values.type)
 
     def shown(key: int) -> str:
@@ -134,7 +135,7 @@ def _overflowed_on_the_way(
     found = np.zeros(count, bool)
     if precision <= _WIDEST - _MORE_DIGITS:
         return found
-    sizes = np.abs(values.cast(pa.float64()).to_numpy()) * 10.0**values.type.scale
+    sizes = np.abs(as_numpy(values.cast(pa.float64()))) * 10.0**values.type.scale
     near = np.bincount(keys, sizes, minlength=count) > 0.9 * 10.0**_WIDEST
     for key in np.flatnonzero(near):  # of few keys, if of any
         mine = np.flatnonzero(keys == key)
@@ -223,7 +224,7 @@ class Product(ListFunction):
     def folded(self, rows: ColumnRows) -> Folded:
         # row by row: each step rounds, and what it yields is the next one's
         steps, places = steps_of(rows.type), self.counted(rows)
-        values = steps.numbers(rows.values.take(pa.array(places)))
+        values = steps.numbers(rows.values.take(as_arrow(places)))
         keys, retract = rows.order.keys[places].tolist(), rows.retract[places].tolist()
         products: list[Any] = [None] * rows.order.count
         over = np.zeros(rows.order.count, bool)

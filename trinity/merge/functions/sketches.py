@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow
 from trinity.errors import ErrorCode, TrinityError
 from trinity.merge.arrow.rows import ColumnRows, Folded, lists, picked
 from trinity.merge.bitmap_unions import BITMAP_UNIONS, bitmap_class, united_bitmaps
@@ -109,9 +110,9 @@ class _Bitmap(_Serialized):
         found = rows.order.sorted(among)
         keys = rows.order.keys[found]
         number = np.bincount(keys, minlength=rows.order.count)
-        united = united_bitmaps(self.name, lists(keys, rows.values.take(pa.array(found)), number > 1))
+        united = united_bitmaps(self.name, lists(keys, rows.values.take(as_arrow(found)), number > 1))
         alone = picked(rows.values, rows.order.last(among))
-        return Folded(pc.if_else(pa.array(number > 1), united, alone))
+        return Folded(pc.if_else(as_arrow(number > 1), united, alone))
 
     def decoder(self) -> Callable[[bytes], object]:
         _library("pyroaring")

@@ -23,6 +23,7 @@ from trinity.engine.changing.local.target import keyed_rows, located_rows, targe
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program, When
+from trinity.engine.reading.predicate import Predicate
 from trinity.engine.target import Target
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, SplitSource
@@ -107,7 +108,7 @@ class LocalAttempt(Attempt):
         """Return the parts of the plan's rows; the last one is made when the others are."""
         columns = self.plan.fields
         if self.definition.keyed:  # all changes of a key go to one sink
-            rows = keyed_rows(self.splits, self.files, columns, self._keys())
+            rows = keyed_rows(self.splits, self.files, columns, self._keys(), self._predicate())
             return rows if isinstance(rows, NotLocal) else [lambda: chain(self._changes(rows), self._unmatched())]
         some = min(len(self.files), pa.cpu_count())
         groups = [located_rows(self.splits, self.files[n::some], columns) for n in range(some)]
@@ -119,6 +120,16 @@ class LocalAttempt(Attempt):
         if self.source.values is None or not all(k in equalities and equalities[k].same for k in key):
             return None
         return self.source.values.select(key)
+
+    def _predicate(self) -> Predicate | None:
+        """Return a predicate that all rows meet which the statement can touch, where this process evaluates it."""
+        if self.whole:
+            return None
+        definition, keys = self.splits.definition, self._keys()
+        text = self.begun.facts.where([c.name for c in definition.visible])
+        listed = None if keys is None else Predicate.of_keys(definition, keys)
+        found = listed or Predicate.of(definition, text, lambda: self.table.session.timezone)
+        return None if found is None or isinstance(found, NotLocal) or isinstance(found.compiled, NotLocal) else found
 
     def _changes(self, pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for page in pages:

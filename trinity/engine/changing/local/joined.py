@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions import Compiled
 from trinity.engine.program import When
 from trinity.merge.arrow.keys import Keys
@@ -100,18 +101,18 @@ class Join:
         found = np.zeros(target.num_rows, bool)
         equal = self.equal
         for places, mine in equal.places(target) if equal is not None else self._all_places(target.num_rows):
-            pairs = _beside(target.take(pa.array(places)), self.rows.take(pa.array(mine)))
+            pairs = _beside(target.take(as_arrow(places)), self.rows.take(as_arrow(mine)))
             if self.also is not None:
                 holds = pc.fill_null(self.also.evaluate(pairs), False)
-                pairs, those = pairs.filter(holds), holds.to_numpy(zero_copy_only=False)
+                pairs, those = pairs.filter(holds), as_numpy(holds)
                 places, mine = places[those], mine[those]
             self.matched[mine] = found[places] = True
             if self.once:
-                pairs = pairs.filter(pa.array(np.diff(places, prepend=-1) != 0))
+                pairs = pairs.filter(as_arrow(np.diff(places, prepend=-1) != 0))
             if When.MATCHED in self.kinds and pairs.num_rows:
                 yield When.MATCHED, pairs
         if When.NOT_MATCHED_BY_SOURCE in self.kinds:
-            alone = target.filter(pa.array(~found))
+            alone = target.filter(as_arrow(~found))
             yield When.NOT_MATCHED_BY_SOURCE, _beside(alone, _nulls(self.rows.schema, alone.num_rows))
 
     def _all_places(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -125,7 +126,7 @@ class Join:
     def unmatched(self, target: pa.Schema) -> Iterator[Joined]:
         """Yield the rows of the source that no row of the target matched, once all its pages are joined."""
         if When.NOT_MATCHED in self.kinds and not self.matched.all():
-            rows = self.rows.take(pa.array(np.flatnonzero(~self.matched)))
+            rows = self.rows.take(as_arrow(np.flatnonzero(~self.matched)))
             yield When.NOT_MATCHED, _beside(_nulls(target, rows.num_rows), rows)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.changing.local.plan import LocalPlan
 from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.not_local import NotLocal
@@ -51,8 +52,8 @@ def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.Record
     places = np.flatnonzero(at[numbers] >= 0)
     new, old = filled.take(places), stored.take(at[numbers[places]])
     vacated = keys.numbers(pa.concat_tables([page.vacated for page in rows]))
-    live = ~old.column(DELETED).to_numpy() & ~np.isin(numbers[places], vacated)
-    loses = new.column(_MOVED).to_numpy() & beats(spec, old, new)
+    live = ~as_numpy(old.column(DELETED)) & ~np.isin(numbers[places], vacated)
+    loses = as_numpy(new.column(_MOVED)) & beats(spec, old, new)
     for place in np.flatnonzero(live | loses)[:1]:
         if not live[place]:
             raise plan.losing()
@@ -85,7 +86,7 @@ class _Changes:
 
 def _same(old: pa.Table, new: pa.Table) -> pa.Array:
     """Return True for each row whose key stays as it is."""
-    same = pa.array(np.ones(len(old), bool))
+    same = as_arrow(np.ones(len(old), bool))
     for name in old.column_names:
         mine, its = (rows.column(name).combine_chunks() for rows in (old, new))
         same = pc.and_(same, pc.fill_null(pc.equal(mine, its), False))

@@ -13,6 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow
 from trinity.engine.changing.local.compiled import CompiledCase, CompiledStatement, target_field
 from trinity.engine.changing.local.joined import Joined
 from trinity.engine.changing.local.refusing_groups import without_effect_on
@@ -152,7 +153,7 @@ class LocalPlan(StatementPlan):
             refusal = without_effect_on(self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal)
         if spec is not None and self.may_lose(case.case):
             earlier, later = self._side_by_side(rows, data, spec.ordering)
-            loses = pa.array(beats(spec, earlier, later))
+            loses = as_arrow(beats(spec, earlier, later))
             refusal = pc.if_else(loses, self.losing().to_json(), refusal)
         checks = self.compiled.checks
         if checks is None or case.case.operation is Operation.DELETE or refusal.null_count < len(refusal):

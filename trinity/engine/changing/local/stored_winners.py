@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.local.columns import to_user_columns
@@ -49,7 +50,7 @@ def stored_winners(splits: SplitSource, spec: MergeSpec, keys: Keys) -> pa.Table
     stays[there[both[wins]]] = False
     alone = np.ones(len(base), bool)
     alone[both[~wins]] = False
-    return pa.concat_tables([log.filter(pa.array(stays)), base.filter(pa.array(alone))]).combine_chunks()
+    return pa.concat_tables([log.filter(as_arrow(stays)), base.filter(as_arrow(alone))]).combine_chunks()
 
 
 def _of_log(fold: FoldPlan, spec: MergeSpec, keys: Keys) -> pa.Table | NotLocal:
@@ -69,10 +70,10 @@ def _of_base(fold: FoldPlan, spec: MergeSpec, keys: Keys) -> Iterator[pa.Table]:
         rows = read_columns(file.path, fold.splits.storage, compared_columns(spec))
         places = np.arange(len(rows))
         if file.deletes is not None:
-            places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
+            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
         found = _in_logical_types(fold.splits, spec, rows.take(places))
         found = found.take(keys.lookup(found)[0])
-        yield found.append_column(DELETED, pa.array(np.zeros(len(found), bool)))
+        yield found.append_column(DELETED, as_arrow(np.zeros(len(found), bool)))
 
 
 def _in_logical_types(splits: SplitSource, spec: MergeSpec, rows: pa.Table) -> pa.Table:

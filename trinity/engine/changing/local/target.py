@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from trinity.arrays import as_arrow
 from trinity.engine.changing.local.compiled import target_field
 from trinity.engine.changing.local.plan import FILE_FIELD, PLACE_FIELD
 from trinity.engine.not_local import NotLocal
@@ -15,6 +16,7 @@ from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
 from trinity.engine.reading.plan import plan_read
+from trinity.engine.reading.predicate import Predicate
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
 from trinity.storage import Location
 
@@ -59,11 +61,15 @@ def located_rows(splits: SplitSource, files: Iterable[DataFile], columns: Sequen
         uri = Location.of(file.path).uri
         for page, places in located_pages(file, wanted):
             shown = to_user_columns(page.select(range(len(columns))), columns).columns
-            yield pa.RecordBatch.from_arrays([*shown, pa.repeat(uri, len(places)), pa.array(places)], schema=schema)
+            yield pa.RecordBatch.from_arrays([*shown, pa.repeat(uri, len(places)), as_arrow(places)], schema=schema)
 
 
 def keyed_rows(
-    splits: SplitSource, files: Sequence[DataFile], columns: Sequence[Column], keys: pa.Table | None
+    splits: SplitSource,
+    files: Sequence[DataFile],
+    columns: Sequence[Column],
+    keys: pa.Table | None,
+    predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch] | NotLocal:
     """Return the merged rows of a keyed table.
 
@@ -72,11 +78,12 @@ def keyed_rows(
         files: those of its files that have all versions of the wanted keys.
         columns: the columns that are read.
         keys: the keys among which the wanted ones are, whole ones; None for all.
+        predicate: one that is true for all wanted rows; None where none is known.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file.
     """
-    plan, schema = plan_read(splits), target_schema(splits, columns)
+    plan, schema = plan_read(splits, predicate, looks_keys_up=True), target_schema(splits, columns)
     if keys is not None and plan.state is not None and not plan.state.is_known:
         some = plan.state.of_keys(keys, files)
         if some.why_not_searched is None:

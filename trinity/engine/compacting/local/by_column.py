@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import in_order
 from trinity.engine.compacting.local.layout import Layout
 from trinity.engine.compacting.local.parts import Parts
@@ -110,5 +111,5 @@ class ColumnRewrite:
         """Write a part, sorted by key."""
         rows = parts.take(part)
         if task.buckets:
-            rows = rows.append_column(BUCKET, pa.array(np.full(len(rows), part, np.int32)))
+            rows = rows.append_column(BUCKET, as_arrow(np.full(len(rows), part, np.int32)))
         return replace(task, in_log=self.in_log)(part, in_order(rows, np.arange(len(rows)), self.spec.key))

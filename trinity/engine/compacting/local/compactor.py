@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, in_order
 from trinity.engine.compacting.bucket_task import BucketTask
 from trinity.engine.compacting.compactor import Resolve
@@ -111,7 +112,7 @@ class LocalCompactor:
             return why
         touched = may_share_keys(fold.base, fold.log, fold.splits.definition)
         found = _found(fold, touched, deleted_too=spec.keeps_tombstones)
-        losing = {f.path: [pa.array(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
+        losing = {f.path: [as_arrow(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
         write = resolve.writing(sidecar_schema(resolve.rewrite.target.storage, spec))
         count = fold.splits.definition.partition_by
@@ -173,6 +174,8 @@ def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool) -> _F
         beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in losing)])
         stays.append(winners.staying(beaten, deleted_too=deleted_too))
         lost.append([places for places, _ in losing])
+        del winners, losing
+        pa.default_memory_pool().release_unused()  # it would keep it from what comes next
     staying = [Staying.together(shares) for shares in zip(*stays, strict=True)]
     return _Found(staying, [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
 
@@ -194,6 +197,7 @@ def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout, *, o
     except BaseException:
         parts.__exit__(None, None, None)
         raise
+    pa.default_memory_pool().release_unused()
     return parts
 
 

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow
 from trinity.errors import TrinityError
 
 __all__ = ["Parts"]
@@ -60,7 +61,7 @@ class Parts:
             return
         order = np.argsort(parts, kind="stable")
         found, edges = np.unique(parts[order], return_index=True)
-        rows = rows if len(found) == 1 else rows.take(pa.array(order))
+        rows = rows if len(found) == 1 else rows.take(as_arrow(order))
         with self._mutex:
             for part, first, end in zip(found.tolist(), edges, [*edges[1:], len(parts)], strict=True):
                 self._waiting[part].append(rows.slice(first, end - first))

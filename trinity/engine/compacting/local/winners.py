@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import read_columns, reporting_unreadable_file
 from trinity.engine.reading.local.search import Search, SearchedFile
 from trinity.engine.reading.plan import FoldPlan
@@ -66,9 +67,9 @@ class Staying:
                 if begin < end:
                     kept = page
                     if end - begin < page.num_rows:
-                        kept = page.take(pa.array(self.places[begin:end] - first))
+                        kept = page.take(as_arrow(self.places[begin:end] - first))
                     deleted = np.zeros(end - begin, bool) if self.deleted is None else self.deleted[begin:end]
-                    columns = [*kept.columns[:-1], pa.array(deleted), kept.column(SINCE)]
+                    columns = [*kept.columns[:-1], as_arrow(deleted), kept.column(SINCE)]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
                 first += page.num_rows
 
@@ -125,8 +126,8 @@ class LogWinners:
             beaten: numbers of those to leave out.
             deleted_too: False to leave out those that delete their keys.
         """
-        numbers, places = (self.rows.column(name).to_numpy() for name in (FILE_NUMBER, POSITION))
-        deleted = self.rows.column(DELETED).to_numpy()
+        numbers, places = (as_numpy(self.rows.column(name)) for name in (FILE_NUMBER, POSITION))
+        deleted = as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(numbers), bool)
         stays[beaten] = False
         if not deleted_too:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import FoldPlan
@@ -34,7 +35,7 @@ def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa
     """Return the winners of each of so many buckets that has some, with :data:`BUCKET`."""
     order, edges = in_bucket_order(winners, key, count)
     sizes = np.diff(edges)
-    rows = winners.take(order).append_column(BUCKET, pa.array(np.repeat(np.arange(count, dtype=np.int32), sizes)))
+    rows = winners.take(order).append_column(BUCKET, as_arrow(np.repeat(np.arange(count, dtype=np.int32), sizes)))
     return {int(bucket): rows.slice(edges[bucket], sizes[bucket]) for bucket in np.flatnonzero(sizes)}
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
 from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.resolve import DeleteTask
@@ -292,6 +293,6 @@ class _ResolveTask:
         kept = [*self.merge.live(winners), *self.merge.tombstones(winners).to_batches()]
         losing = [(found.file, found.lost) for _, found in merged if found.file is not None and len(found.lost)]
         deletes = DeleteTask(self.provider, self.rewrite, {file.path: file for file, _ in losing})
-        deleted = deletes.write(order, {file.path: [pa.array(lost)] for file, lost in losing})
+        deleted = deletes.write(order, {file.path: [as_arrow(lost)] for file, lost in losing})
         written = self.rows(order, kept)
         return Written([bucket for bucket, _ in merged], written, deleted).results()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import Step
@@ -51,7 +52,7 @@ def appended_pairs(run: Sequence[Step], columns: Sequence[Column]) -> Pairs:
     # the versions are in the order of the files, and of their places in these
     rows = versions.select([FILE_NUMBER, POSITION]).take(needed)
     images = InColumns(splits, columns).at(
-        appends.files, rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy()
+        appends.files, as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION))
     )
     places -= len(np.unique(np.concatenate([before, after]))) - len(needed)  # NONE comes first among them
     return Pairs(images, places[: len(before)], places[len(before) :], moments).that_differ()
@@ -102,22 +103,22 @@ class _Appends:
         else:
             places = np.arange(len(rows))
         if file.deletes is not None:
-            places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
+            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
         rows = rows.take(places)
         deleted = is_deleted(self.spec, rows)
         if file.tier is Tier.BASE:
             deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
         moment = self.added.get(file.path, _FIRST)
         for name, value in ((FILE_NUMBER, number), (MOMENT, moment)):
-            rows = rows.append_column(name, pa.array(np.full(len(rows), value)))
-        return rows.append_column(POSITION, pa.array(places, pa.int64())).append_column(DELETED, deleted)
+            rows = rows.append_column(name, as_arrow(np.full(len(rows), value)))
+        return rows.append_column(POSITION, as_arrow(places, pa.int64())).append_column(DELETED, deleted)
 
     def turns(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""
         count = len(versions)
-        moments = versions.column(MOMENT).to_numpy()
+        moments = as_numpy(versions.column(MOMENT))
         _, numbers = Keys.of(versions, self.spec.key)
-        arrived = versions.append_column(ARRIVAL, pa.array(np.arange(count)))
+        arrived = versions.append_column(ARRIVAL, as_arrow(np.arange(count)))
         ranked = winner_first(self.spec, arrived)[::-1].astype(np.int64)
         ranks = np.empty(count, np.int64)
         ranks[ranked] = np.arange(count)
@@ -127,7 +128,7 @@ class _Appends:
         key, moment = numbers[order], moments[order]
         last = np.append((np.diff(key) != 0) | (np.diff(moment) != 0), True)[:count]
         key, moment, after = key[last], moment[last], ranked[best[last]]
-        after = np.where(versions.column(DELETED).to_numpy()[after], NONE, after)
+        after = np.where(as_numpy(versions.column(DELETED))[after], NONE, after)
         before = np.full(len(after), NONE)
         same = np.flatnonzero(np.diff(key) == 0)
         before[same + 1] = after[same]

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.steps import Step
@@ -38,7 +39,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
     sizes = [len(part) for _, _, part in parts]
     versions = np.repeat([step.version for step, _, _ in parts], sizes)
     signs = np.repeat([sign for _, sign, _ in parts], sizes)
-    groups = _numbers([*_flat(rows), *([] if net else [pa.array(versions)])])
+    groups = _numbers([*_flat(rows), *([] if net else [as_arrow(versions)])])
     count = int(groups.max(initial=-1)) + 1
     sums, last, first = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, len(rows))
     np.add.at(sums, groups, signs)
@@ -48,7 +49,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
     each = np.repeat(moved, np.abs(sums[moved]))
     kinds = pa.array(np.where(sums[each] > 0, "insert", "delete").tolist(), pa.string())
     found = rows.take(first[each]).append_column(CHANGE_TYPE, kinds)
-    return found.append_column(VERSION, pa.array(last[each], pa.int64()))
+    return found.append_column(VERSION, as_arrow(last[each], pa.int64()))
 
 
 def _moved(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
@@ -82,7 +83,7 @@ def _numbers(columns: Iterable[pa.Array]) -> np.ndarray:
     numbers: np.ndarray | None = None
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")
-        part = encoded.indices.to_numpy().astype(np.int64)
+        part = as_numpy(encoded.indices).astype(np.int64)
         both = part if numbers is None else numbers * len(encoded.dictionary) + part
         numbers = np.unique(both, return_inverse=True)[1]
     assert numbers is not None

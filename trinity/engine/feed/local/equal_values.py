@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
+
 __all__ = ["equal_values", "is_comparable"]
 
 
@@ -31,19 +33,19 @@ def equal_values(some: pa.Array, others: pa.Array) -> np.ndarray:
     same = pc.equal(some, others)
     if pa.types.is_floating(kind):
         same = pc.or_(same, pc.and_(pc.is_nan(some), pc.is_nan(others)))
-    equal: np.ndarray = pc.fill_null(same, False).to_numpy(zero_copy_only=False).copy()
+    equal: np.ndarray = as_numpy(pc.fill_null(same, False)).copy()
     equal |= ~(there | other)
     return equal
 
 
 def _equal_lists(some: pa.Array, others: pa.Array) -> np.ndarray:
     there, other = _valid(some), _valid(others)
-    counts = [pc.fill_null(pc.list_value_length(_as_list(side)), 0).to_numpy() for side in (some, others)]
+    counts = [as_numpy(pc.fill_null(pc.list_value_length(_as_list(side)), 0)) for side in (some, others)]
     same: np.ndarray = (there & other & (counts[0] == counts[1])) | ~(there | other)
     compared = np.flatnonzero(there & other & same & (counts[0] > 0))
     if not len(compared):
         return same
-    left, right = (_items(side.take(pa.array(compared))) for side in (some, others))
+    left, right = (_items(side.take(as_arrow(compared))) for side in (some, others))
     items = equal_values(left, right)
     starts = np.cumsum(counts[0][compared]) - counts[0][compared]
     same[compared] = np.logical_and.reduceat(items, starts)
@@ -70,5 +72,5 @@ def _as_list(lists: pa.Array) -> pa.Array:
 
 
 def _valid(values: pa.Array) -> np.ndarray:
-    valid: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
+    valid: np.ndarray = as_numpy(values.is_valid())
     return valid

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.equal_values import equal_values
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, Form
 from trinity.merge.arrow.keys import Keys
@@ -76,7 +77,7 @@ class Pairs:
         rows = self.rows.take(np.concatenate([self.before[old], self.after[new]]))
         versions = np.concatenate([self.versions[old], self.versions[new]])
         return rows.append_column(CHANGE_TYPE, pa.array(kinds, pa.string())).append_column(
-            VERSION, pa.array(versions, pa.int64())
+            VERSION, as_arrow(versions, pa.int64())
         )
 
 
@@ -109,7 +110,7 @@ def in_form(rows: pa.Table, form: Form) -> pa.Table:
     """Return rows of the feed that show everything, in another form."""
     kinds = rows.column(CHANGE_TYPE).to_numpy()
     if form.updates:
-        return rows if form.preimages else rows.filter(pa.array(kinds != "update_preimage"))
+        return rows if form.preimages else rows.filter(as_arrow(kinds != "update_preimage"))
     plain = np.where(kinds == "update_preimage", "delete", np.where(kinds == "update_postimage", "insert", kinds))
     place = rows.schema.get_field_index(CHANGE_TYPE)
     return rows.set_column(place, CHANGE_TYPE, pa.array(plain, pa.string()))
@@ -122,5 +123,5 @@ def paired(rows: pa.Table, columns: Sequence[Column], key: Sequence[str]) -> Pai
     before, after, versions = (np.full(len(keys), NONE) for _ in range(3))
     before[numbers[old]] = np.flatnonzero(old)
     after[numbers[~old]] = np.flatnonzero(~old)
-    versions[numbers] = rows.column(VERSION).to_numpy()
+    versions[numbers] = as_numpy(rows.column(VERSION))
     return Pairs(rows.select([c.name for c in columns]), before, after, versions)

@@ -12,9 +12,10 @@ import pyarrow as pa
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.local.threads import ROWS_AT_ONCE
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
-from trinity.storage import stored_pages
+from trinity.storage import parquet_footer, stored_rows
 
 __all__ = ["InColumns", "why_not_shown"]
 
@@ -58,24 +59,23 @@ class InColumns:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
         edges = np.searchsorted(numbers, np.arange(len(files) + 1))
-        wanted = [places[edges[n] : edges[n + 1]] for n in range(len(files))]
+        wanted = [(file, places[edges[n] : edges[n + 1]]) for n, file in enumerate(files)]
+        parts = [(file, part) for file, whole in wanted for part in _by_row_group(file, whole)]
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
-            found = pool.map(lambda n: list(self.of_file(files[n], wanted[n])), range(len(files)))
+            found = pool.map(lambda part: list(self.of_file(*part)), parts)
             return pa.Table.from_batches([page for pages in found for page in pages], self.schema)
 
     def of_file(self, file: DataFile, places: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield rows of a file by their places, ascending. Raises as :meth:`at`."""
-        definition, first = self.splits.definition, 0
+        if not len(places):
+            return
+        definition = self.splits.definition
         stored = dict(zip(definition.columns, self.splits.storage, strict=True))
         known = {c.identity: c for c in definition.visible}
         there = [known[c.identity] for c in self.columns if c.identity in known]
         with reporting_unreadable_file(file.path):
-            for page in stored_pages(file.path, pa.schema([stored[c] for c in there])) if len(places) else ():
-                begin, end = np.searchsorted(places, (first, first + page.num_rows))
-                if begin < end:
-                    picked = page if end - begin == page.num_rows else page.take(pa.array(places[begin:end] - first))
-                    yield self.shown(to_user_columns(picked, there), there)
-                first += page.num_rows
+            for page in stored_rows(file.path, pa.schema([stored[c] for c in there]), places):
+                yield self.shown(to_user_columns(page, there), there)
 
     def shown(self, rows: pa.RecordBatch, old: Sequence[Column]) -> pa.RecordBatch:
         """Return rows in the columns of the feed.
@@ -93,3 +93,14 @@ class InColumns:
             else:
                 arrays.append(cast_array(found, kind, f"column '{column.name}'", "UTC"))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _by_row_group(file: DataFile, places: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the places of rows in each row group of a large file, or all of a small one."""
+    if file.rows <= ROWS_AT_ONCE or not len(places):
+        yield places
+        return
+    with reporting_unreadable_file(file.path):
+        footer = parquet_footer(file.path)
+    ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
+    yield from np.split(places, np.searchsorted(places, ends[:-1]))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.hidden_rows import hidden_rows
@@ -120,6 +121,6 @@ def _rows(
     rows_wanted = partial(selection.rows_by_page, file, left) if by_page else None
     with reporting_unreadable_file(file.path):
         for places, page in stored_row_groups(file.path, selection.storage, wanted, rows_wanted):
-            shown = page if left is None else page.filter(pa.array(left[places]))
+            shown = page if left is None else page.filter(as_arrow(left[places]))
             found.append(selection.shown(shown))
     return found

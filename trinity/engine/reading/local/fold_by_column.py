@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import located_pages, reporting_unreadable_file
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
@@ -87,12 +88,12 @@ class FoldedKeys:
         """Return (rows whose keys are not folded, those whose are)."""
         others, met = list[pa.RecordBatch](), list[pa.Table]()
         for page in pages:
-            places = pa.array(self.keys.lookup(pa.Table.from_batches([page]))[0])
+            places = as_arrow(self.keys.lookup(pa.Table.from_batches([page]))[0])
             if len(places):
                 met.append(pa.Table.from_batches([page.take(places)]))
                 stays = np.ones(len(page), bool)
-                stays[places.to_numpy()] = False
-                page = page.filter(pa.array(stays))
+                stays[as_numpy(places)] = False
+                page = page.filter(as_arrow(stays))
             others.append(page)
         return others, met
 

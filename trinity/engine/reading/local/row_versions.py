@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import places_left
 from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.local.columns import to_user_columns
@@ -36,9 +37,9 @@ def _of_file(splits: SplitSource, file: DataFile, schema: pa.Schema) -> Iterator
         for page in stored_pages(file.path, pa.schema([stored[c] for c in columns])):
             begin, end = np.searchsorted(places, (first, first + page.num_rows))
             here = places[begin:end]
-            rows = to_user_columns(page.take(pa.array(here - first)), columns)
+            rows = to_user_columns(page.take(as_arrow(here - first)), columns)
             told = (file.commit, file.path, None, file.tier.value)
             facts = [pa.repeat(pa.scalar(v, f.type), len(here)) for v, f in zip(told, _ORIGIN, strict=True)]
-            facts[2] = pa.array(here, pa.int64())
+            facts[2] = as_arrow(here, pa.int64())
             yield pa.RecordBatch.from_arrays([*rows.columns, *facts], schema=schema)
             first += page.num_rows

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.bitmaps import bitmap_of
 from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.spark_hash import in_bucket_order
@@ -148,7 +149,7 @@ class Search:
     def _log(self, read: Read) -> pa.Table:
         """Read the row versions of the keys of ``later``, with file, place and arrival."""
         later = _each(lambda file: self._rows_of(file, read), self.later) or [
-            _placed(self.storage.empty_table(), LOG, ())
+            _placed(self.storage.empty_table(), LOG, np.arange(0))
         ]
         if not self.earlier:
             return _arrived(later)
@@ -163,15 +164,15 @@ class Search:
             return []
         rows = read(file.path, self.storage, compared_columns(self.spec))
         lost, beaten = losers(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
-        return [_Found.in_one(file, lost), _Found.among(folded.winners.take(beaten))]
+        return [_Found.in_one(file, lost), _Found.among(folded.winners.take(as_arrow(beaten)))]
 
     def _rows_of(self, file: SearchedFile, read: Read) -> pa.Table:
         """Read the rows of a file that are not deleted and have keys that are looked for, with file and place."""
         rows = read(file.path, self.storage, self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
-            places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
-            rows = rows.take(places)
+            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+            rows = rows.take(as_arrow(places))
         rows = _placed(rows, file.number, places)
         return rows if self.only is None else _having(rows, self.only)
 
@@ -189,7 +190,7 @@ class _Found:
 
     @classmethod
     def among(cls, rows: pa.Table) -> _Found:
-        return cls(rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy())
+        return cls(as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION)))
 
 
 def _each(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile]) -> list[pa.Table]:
@@ -200,27 +201,27 @@ def _each(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile
         return list(pool.map(read, files))
 
 
-def _placed(rows: pa.Table, file: int, places: Sequence[int] | np.ndarray) -> pa.Table:
-    rows = rows.append_column(FILE_NUMBER, pa.repeat(pa.scalar(file, pa.int64()), len(rows)))
-    return rows.append_column(POSITION, pa.array(places, pa.int64()))
+def _placed(rows: pa.Table, file: int, places: np.ndarray) -> pa.Table:
+    rows = rows.append_column(FILE_NUMBER, as_arrow(np.full(len(rows), file)))
+    return rows.append_column(POSITION, as_arrow(places))
 
 
 def _having(rows: pa.Table, keys: SomeKeys) -> pa.Table:
-    return rows.take(keys.lookup(rows)[0])
+    return rows.take(as_arrow(keys.lookup(rows)[0]))
 
 
 def _arrived(files: Sequence[pa.Table]) -> pa.Table:
     """Number the rows of files that are in arrival order."""
     rows = pa.concat_tables(files).combine_chunks()
-    return rows.append_column(ARRIVAL, pa.array(np.arange(len(rows))))
+    return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows))))
 
 
 def _losing_rows(log: pa.Table, winners: pa.Table) -> _Found:
     """Return the row versions that win no key, or delete the row."""
     live = winners.filter(pc.invert(winners.column(DELETED)))
     gone = np.ones(len(log), bool)
-    gone[live.column(ARRIVAL).to_numpy()] = False
-    return _Found.among(log.filter(pa.array(gone)))
+    gone[as_numpy(live.column(ARRIVAL))] = False
+    return _Found.among(log.filter(as_arrow(gone)))
 
 
 def _fragments(found: Sequence[_Found], files: Sequence[SearchedFile]) -> list[bytes]:

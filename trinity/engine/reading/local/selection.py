@@ -11,17 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trinity.engine.expressions import Compiled
+from trinity.arrays import as_numpy
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource
-from trinity.storage import PagedGroup, columns_in, footer_statistics, rows_of_pages, stored_name
+from trinity.storage import MOST_BY_PAGE, PagedGroup, columns_in, footer_statistics, rows_of_pages, stored_name
 
 __all__ = ["Selection"]
 
-_MOST_BY_PAGE: Final = 0.5
-"""The share of a row group's rows from which all are read at once sooner than page by page."""
 _NOTHING: Final = np.empty(0, np.int64)
 
 
@@ -45,7 +44,7 @@ class Selection:
     def of(cls, splits: SplitSource, wanted: Sequence[Column], predicate: Predicate | None) -> Selection:
         """Return the selection of some visible columns of a version."""
         names = {column.name for column in wanted}
-        needed = predicate.compiled.fields if predicate and isinstance(predicate.compiled, Compiled) else ()
+        needed = predicate.compiled.fields if predicate and not isinstance(predicate.compiled, NotLocal) else ()
         columns = [*wanted, *(c for c in splits.definition.visible if c.name in needed and c.name not in names)]
         stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
         return cls(columns, [c.name for c in wanted], pa.schema([stored[c] for c in columns]), predicate)
@@ -54,7 +53,7 @@ class Selection:
         """Return the selection out of a page with the stored columns. Raises what the predicate raises for a row."""
         rows = to_user_columns(page, self.columns)
         if self.predicate is not None:
-            assert isinstance(self.predicate.compiled, Compiled)
+            assert not isinstance(self.predicate.compiled, NotLocal)
             rows = rows.filter(self.predicate.compiled.evaluate(rows))
         return rows.select(self.names)
 
@@ -82,7 +81,7 @@ class Selection:
             first: the place of its first row.
         """
         assert self.predicate is not None
-        assert isinstance(self.predicate.compiled, Compiled)
+        assert not isinstance(self.predicate.compiled, NotLocal)
         rows = self._in_pages(file, in_file, group)
         if rows is None:
             return None
@@ -94,13 +93,13 @@ class Selection:
         if page is None:
             return None
         meets = self.predicate.compiled.evaluate(to_user_columns(page, [self.columns[n] for n in needed]))
-        found: np.ndarray = rows[pc.fill_null(meets, False).to_numpy(zero_copy_only=False)]
+        found: np.ndarray = rows[as_numpy(pc.fill_null(meets, False))]
         return found
 
     def _in_pages(self, file: DataFile, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
         """Return the rows in whose pages such rows may be, by their bounds; None where these are most rows."""
         assert self.predicate is not None
-        assert isinstance(self.predicate.compiled, Compiled)
+        assert not isinstance(self.predicate.compiled, NotLocal)
         pages = {}
         for column, name in zip(self.columns, columns_in(in_file, self.storage), strict=True):
             found = group.column(name) if name and column.name in self.predicate.compiled.fields else None
@@ -113,7 +112,7 @@ class Selection:
         parts = [{name: pages[name][1][numbers[name][n]] for name in pages} for n in range(len(firsts))]
         kept = self._may_meet(file, parts)
         lasts = np.append(firsts[1:], group.rows)
-        if (lasts[kept] - firsts[kept]).sum() > group.rows * _MOST_BY_PAGE:
+        if (lasts[kept] - firsts[kept]).sum() > group.rows * MOST_BY_PAGE:
             return None
         return np.concatenate([_NOTHING, *(np.arange(firsts[n], lasts[n]) for n in kept)])
 

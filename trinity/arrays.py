@@ -1,0 +1,67 @@
+"""Arrow data of numbers and booleans, without pandas.
+
+``pa.array``, ``pa.scalar`` and kernels that are given a Python value or a numpy array import pandas, to learn whether
+it is one of pandas'. That would be a good part of the first read of a process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["FALSE", "as_arrow", "as_numpy", "as_scalar"]
+
+
+def as_arrow(values: np.ndarray, kind: pa.DataType | None = None, *, mask: np.ndarray | None = None) -> Any:
+    """Return numbers or booleans of numpy as an Arrow array, which shares their memory.
+
+    Args:
+        values: the values, in one dimension.
+        kind: the array's type, to which they are cast; by default that of the values.
+        mask: True where a value is NULL.
+
+    Raises:
+        pa.ArrowInvalid: a value is outside ``kind``.
+    """
+    own = pa.from_numpy_dtype(values.dtype)
+    valid = None if mask is None else _bits(~mask)
+    data = _bits(values) if pa.types.is_boolean(own) else pa.py_buffer(np.ascontiguousarray(values))
+    found = pa.Array.from_buffers(own, len(values), [valid, data])
+    return found if kind is None or kind == own else found.cast(kind)
+
+
+def as_numpy(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return Arrow data as a numpy array, which must not be written; numbers without NULL share their memory."""
+    if isinstance(values, pa.ChunkedArray):
+        parts = [as_numpy(part) for part in values.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate([as_numpy(pa.nulls(0, values.type)), *parts])
+    kind = values.type
+    if values.null_count or not (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)):
+        found: np.ndarray = values.to_numpy(zero_copy_only=False)
+        return found
+    if pa.types.is_boolean(kind):
+        return _booleans(values)
+    dtype = np.dtype(kind.to_pandas_dtype())
+    data = values.buffers()[1]
+    return np.frombuffer(data or b"", dtype, len(values), values.offset * dtype.itemsize if data else 0)
+
+
+def _booleans(values: pa.BooleanArray) -> np.ndarray:
+    bits = np.frombuffer(values.buffers()[1] or b"", np.uint8)
+    found = np.unpackbits(bits, count=values.offset + len(values), bitorder="little")[values.offset :]
+    return found.view(np.bool_)
+
+
+def as_scalar(value: float, kind: pa.DataType | None = None) -> Any:
+    """Return a number or a boolean as an Arrow scalar; arguments and errors as of :func:`as_arrow`."""
+    return as_arrow(np.array([value]), kind)[0]
+
+
+def _bits(values: np.ndarray) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+FALSE: Final = as_scalar(False)
+"""What a kernel takes for NULL where it counts as false."""
