@@ -66,4 +66,4 @@ if not TYPE_CHECKING:  # with this function mypy would accept any name of the mo
         raise AttributeError(f"module 'trinity' has no attribute '{name}'")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted([*__all__, "__version__"])

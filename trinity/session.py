@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from html import escape
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -23,7 +24,7 @@ from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
 from trinity.secrets import keep
-from trinity.spi import Connector, ConnectorContext, RepairResult, TransactionId
+from trinity.spi import Column, Connector, ConnectorContext, RepairResult, TableDefinition, TransactionId
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -100,6 +101,21 @@ class Session:
         with self._catalogs.closed_by_error():
             self.use(catalog, schema)
         register_session(self)
+
+    def __repr__(self) -> str:
+        catalogs = ", ".join(self._catalogs)
+        return f"Session({self.current_catalog}.{self.current_schema}; catalogs {catalogs}; engine {self.engine})"
+
+    def _repr_html_(self) -> str:
+        """Return the catalogs, and the tables of the current schema, for a notebook."""
+        from trinity.describing import session_html
+
+        current = f"{self.current_catalog}.{self.current_schema}"
+        formats = {name: self._catalogs.format_name(name) for name in self._catalogs}
+        try:
+            return session_html(current, formats, self.tables())
+        except TrinityError as error:  # closed, or the schema is gone
+            return escape(f"{self!r}: {error.code}")
 
     def __enter__(self) -> Session:
         return self
@@ -215,7 +231,8 @@ class Session:
         self.connector(name.catalog)
         return name
 
-    def _full(self, name: TableName | str) -> TableName:
+    def full_name(self, name: TableName | str) -> TableName:
+        """Return the full name of a table, in lower case. Raises INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
         return self.table_name(name.parts if isinstance(name, TableName) else split_name(name))
 
     def find_table(self, name: TableName) -> Table | None:
@@ -252,7 +269,7 @@ class Session:
 
     def table_exists(self, name: TableName | str) -> bool:
         """Return whether there is a table of a name. Raises INVALID_ARGUMENTS for no name, CATALOG_NOT_FOUND."""
-        full = self._full(name)
+        full = self.full_name(name)
         return full.schema in self.schemas(full.catalog) and self.find_table(full) is not None
 
     def create_schema(self, name: str, *, if_not_exists: bool = False) -> None:
@@ -331,7 +348,7 @@ class Session:
             TrinityError: INVALID_ARGUMENTS for a text that is no name; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or
                 TABLE_NOT_FOUND, with the nearest name.
         """
-        full = self._full(name)
+        full = self.full_name(name)
         return self._present(full, self.find_table(full))
 
     def _present(self, name: TableName, found: Table | None) -> Table:
@@ -388,7 +405,7 @@ class Session:
         from trinity.making import filled, made_alone, made_or_found
         from trinity.table import Table
 
-        full, rows = self._full(name), first_rows(columns)
+        full, rows = self.full_name(name), first_rows(columns)
 
         def make() -> Table:
             connector, prefixes = self.connector(full.catalog), self._catalogs.property_prefixes(full.catalog)
@@ -403,6 +420,40 @@ class Session:
 
         found = self._named(full)
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
+
+    def create_like(self, name: TableName | str, definition: TableDefinition, *, if_not_exists: bool = False) -> Table:
+        """Create an empty table with the columns, key, partitions, CHECKs and options of another one.
+
+        Options of the other one's format are left out where the new table's format has none of that name.
+
+        Args:
+            name: full or relative name.
+            definition: :attr:`Table.definition` of the other one.
+            if_not_exists: as of :meth:`create_table`.
+
+        Raises:
+            TrinityError: as :meth:`create_table`.
+        """
+        catalog = self.full_name(name).catalog
+        return self.create_table(
+            name,
+            [Column(c.name, c.type, c.nullable, c.default, c.comment) for c in definition.visible],
+            primary_key=definition.primary_key,
+            partition_by=definition.partition_by,
+            properties={k: v for k, v in definition.properties.items() if self._has_option(catalog, k, v)},
+            if_not_exists=if_not_exists,
+            checks={check.name: check.expression for check in definition.checks},
+        )
+
+    def _has_option(self, catalog: str, key: str, value: str) -> bool:
+        """Return whether tables of a catalog have an option; Trinity's own marks are none."""
+        if key.startswith(("trinity.", "_trinity")):
+            return False
+        try:
+            self.checked_properties(catalog, {key: value})
+        except TrinityError:
+            return False
+        return True
 
     def register(
         self,
@@ -435,7 +486,7 @@ class Session:
         from trinity.making import made_or_found
         from trinity.table import Table
 
-        full, place = self._full(name), None if location is None else str(location)
+        full, place = self.full_name(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)
 
         def make() -> Table:
@@ -462,7 +513,7 @@ class Session:
             TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
         try:
-            self._drop(self._full(name))
+            self._drop(self.full_name(name))
         except TrinityError as error:
             if error.code not in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND") or not if_exists:
                 raise

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["as_html", "as_text"]
+__all__ = ["InNotebooks", "as_html", "as_text"]
+
+
+class InNotebooks:
+    """A dataclass whose fields a notebook shows as a table of one row."""
+
+    def _repr_html_(self) -> str:
+        assert dataclasses.is_dataclass(self)
+        names = [field.name for field in dataclasses.fields(self)]
+        return as_html(names, [[getattr(self, name) for name in names]], False)
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int, more: bool) -> str:

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
@@ -15,6 +16,7 @@ from trinity.calls import public
 from trinity.conversions import as_duckdb, as_lazy_polars, as_pandas, as_polars
 from trinity.definition import evolve
 from trinity.definition.checks import without_check
+from trinity.describing import described, table_html, table_text
 from trinity.engine.program import Counts, Expression
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError, not_pickled
@@ -64,7 +66,18 @@ class Table:
         self._connector = connector
 
     def __repr__(self) -> str:
-        return f"Table({self.name})"
+        """Return columns with their roles, partitions, version and rows by statistics; reads no rows."""
+        return self._shown(table_text, f"Table({self.name})")
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        return self._shown(table_html, escape(f"Table({self.name})"))
+
+    def _shown(self, look: Callable[[Table, SplitSource], str], otherwise: str) -> str:
+        try:
+            return look(self, self.splits())
+        except TrinityError as error:  # closed, dropped or damaged: its name is what is known
+            return f"{otherwise}: {error.code}"
 
     def __reduce__(self) -> NoReturn:
         raise not_pickled("table", f"call session.table('{self.name}')")
@@ -115,6 +128,10 @@ class Table:
     def exists(self) -> bool:
         """Whether there is a table of this name."""
         return self.session.find_table(self.name) is not None
+
+    def describe(self) -> Result:
+        """Return the columns: name, type, whether they may be NULL, what they are in the table, and comment."""
+        return Result(self.session, described(self.definition))
 
     @property
     def properties(self) -> dict[str, str]:
@@ -408,6 +425,32 @@ class Table:
 
         return Result(self.session, commits(self.connector.metadata.history(self.handle)))
 
+    def copy_to(
+        self, name: TableName | str, version: int | None = None, timestamp: str | dt.datetime | None = None
+    ) -> Table:
+        """Make a table like this one in any catalog, with the merged rows of a version; where that fails there is none.
+
+        Columns, key, partitions, CHECKs and options are those of the version. What was deleted or overwritten is not
+        copied, and neither are tombstones. ``other.upsert(table)`` writes merged rows to a table that is there.
+
+        Args:
+            name: full or relative name of the new table.
+            version: as in :meth:`to_df`.
+            timestamp: as in :meth:`to_df`.
+
+        Raises:
+            TrinityError: TABLE_ALREADY_EXISTS; as :meth:`to_arrow` and :meth:`Session.create_table`.
+        """
+        from trinity.engine.appending.append import append_rows
+        from trinity.engine.reading.arrow_read import arrow_reader
+        from trinity.making import filled
+
+        splits = splits_at(self, version, timestamp)
+        rows = arrow_reader(self.session, splits, None, None, None)
+        made = self.session.create_like(name, splits.definition)
+        filled(made, lambda table: append_rows(table, rows))
+        return made
+
     # -- writes -----------------------------------------------------------------------------------------
 
     def upsert(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
@@ -517,6 +560,27 @@ class Table:
         from trinity.engine.changing.truncate import truncate
 
         return truncate(self, txn)
+
+    def restore(self, version: int | None = None, timestamp: str | dt.datetime | None = None) -> CommitResult:
+        """Make an earlier version the newest one again, in a commit of its own (L11).
+
+        The table is then what it was: rows, tombstones, columns, properties. Later versions stay readable, so that a
+        restore can be undone by another one.
+
+        Args:
+            version: a version of :meth:`history`.
+            timestamp: as in :meth:`to_df`.
+
+        Returns:
+            the commit; ``rows`` and ``files`` are those of the version's files.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS unless one of both is given, for an unknown or vacuumed version, and for one
+                of which a file is gone; NOT_SUPPORTED for an external table, and where a column has another type since.
+        """
+        from trinity.engine.changing.restore import restore
+
+        return restore(self, version, timestamp)
 
     def update(
         self,

@@ -32,7 +32,8 @@ History = list[Step]
 
 WEIGHTS: Final = {
     "upsert": 10, "delete": 3, "compact": 5, "checkpoint": 1, "reopen": 1, "follow": 4, "stream": 1,
-    "put_back": 2, "restore": 5, "copy": 1, "append": 4, "require": 2, "remake": 2, "clone": 1, "drop_feature": 1,
+    "put_back": 2, "restore": 5, "go_back": 4, "copy": 1, "append": 4, "require": 2, "remake": 2, "clone": 1,
+    "drop_feature": 1,
 }  # fmt: skip
 KEYS: Final = 5
 COLUMNS: Final = "id INT PRIMARY KEY, ts BIGINT, gone BOOLEAN, v STRING"
@@ -159,6 +160,19 @@ class Restored:
                 found[key] = version
         schema = pa.schema({"id": pa.int32(), "ts": pa.int64(), "gone": pa.bool_(), "v": pa.string()})
         return pa.Table.from_pylist(rows, schema), found
+
+    def go_back(self, one: int, other: int) -> None:
+        """Restore a version by Trinity: followers and streams go on. Versions that others took away are refused."""
+        version = self._chosen(one)
+        try:
+            self.table.restore(version)
+        except TrinityError as error:
+            if error.code not in {"INVALID_ARGUMENTS", *REFUSALS}:
+                raise
+            self.seen["go_back refused"] += 1
+            return
+        self.state, self.required = self.states[version], self.were_required[version]
+        self._committed()
 
     def delete(self, one: int, other: int) -> None:
         key = one % KEYS

@@ -28,6 +28,7 @@ __all__ = [
     "dropped",
     "moved",
     "rename_column",
+    "restored",
     "widens",
     "with_comment",
     "with_default",
@@ -268,6 +269,33 @@ def _free(name: str, taken: set[str]) -> str:
     while name.lower() in taken:
         name += "_"
     return name
+
+
+@public
+def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
+    """Return the definition with which an earlier version becomes the newest one again (L11).
+
+    Columns that came since are dropped ones: no new column gets their names in data files.
+
+    Args:
+        now: the newest definition.
+        then: that of the version.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a column that was given another type since.
+    """
+    types, known = {c.identity: c.type for c in now.visible}, {c.identity for c in then.all_columns}
+    for column in then.visible:
+        if (wider := types.get(column.identity, column.type)) != column.type:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Column '{column.name}' of table '{now.full_name}' was {column.type} then, and is {wider} since: a "
+                "restore cannot make it narrower. Write the rows of that version instead: "
+                "table.upsert(table.to_arrow(version=...)).",
+            )
+    later = tuple(c for c in now.all_columns if c.identity not in known)
+    found = replace(then, dropped=(*then.dropped, *later))
+    return found.with_stamps() if now.stamped else found
 
 
 @public

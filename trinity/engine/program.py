@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.errors import TrinityError
+from trinity.shown import InNotebooks
 from trinity.spi import Operation, TableHandle
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Program:
 
 @public
 @dataclass(frozen=True)
-class Counts:
+class Counts(InNotebooks):
     """Rows that a statement changed, by kind (M5).
 
     Attributes:

@@ -8,7 +8,7 @@ from trinity.merge.options import column_options
 from trinity.merge.parse import merge_spec
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["role_of", "without_column"]
+__all__ = ["role_of", "roles_of", "without_column"]
 
 
 def role_of(definition: TableDefinition, name: str) -> str | None:
@@ -32,6 +32,24 @@ def role_of(definition: TableDefinition, name: str) -> str | None:
         if group.protected == (name,):
             return f"all that the sequence group of {', '.join(group.sequence)} protects"
     return None
+
+
+def roles_of(definition: TableDefinition) -> dict[str, list[str]]:
+    """Return for each visible column what it is in the table, in a word each."""
+    found: dict[str, list[str]] = {c.name: [] for c in definition.visible}
+    spec = merge_spec(definition) if definition.keyed else None
+    marks = [(definition.partition_columns, "partition")]
+    if spec is not None:
+        single = ((spec.tombstone, "tombstone"), (spec.row_kind, "row kind"))
+        sequences = [(group.sequence, "sequence") for group in spec.groups]
+        functions = [((name,), function.name) for name, function in spec.functions.items()]
+        kinds = [((name,), word) for name, word in single if name is not None]
+        marks = [(spec.key, "key"), (spec.ordering, "watermark"), *kinds, *sequences, *functions, *marks]
+    for names, word in marks:
+        for name in names:
+            if name in found and word not in found[name]:
+                found[name].append(word)
+    return found
 
 
 def without_column(definition: TableDefinition, column: Column) -> TableDefinition:

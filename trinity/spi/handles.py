@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.errors import TrinityError
+from trinity.shown import InNotebooks
 from trinity.spi.deletes import Deletes
 from trinity.spi.files import DataFile
 from trinity.spi.scan import NativeScan
@@ -271,13 +272,14 @@ class SplitSource:
 
 @public
 @dataclass(frozen=True)
-class CommitResult:
+class CommitResult(InNotebooks):
     """Result of a write. ``finish_*`` and ``truncate`` return it, and the engine returns it to the user.
 
     Attributes:
         version: version of the table after the call.
         rows, files, bytes: what was written. Files and bytes include the sidecar; rows do not.
-        skipped: True when ``txn`` had been recorded before, so that nothing was written (L4).
+        skipped: True when nothing was written: ``txn`` had been recorded before (L4), or nothing differs from the
+            version that is restored (L11).
     """
 
     version: int
@@ -344,7 +346,7 @@ class HistoryEntry:
 
 @public
 @dataclass(frozen=True)
-class VacuumResult:
+class VacuumResult(InNotebooks):
     """Result of a vacuum: files and bytes removed.
 
     Attributes:

@@ -245,6 +245,28 @@ class ConnectorMetadata(ABC):
         (:func:`trinity.storage.delete_around`).
         """
 
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        """Make the rows of an earlier version those of the newest one, in one commit (L11).
+
+        Called by ``table.restore``. Files, sidecar, order of rows and commit numbers are those of that version.
+        Recorded transactions stay (L4). Where nothing differs it commits nothing, and the result
+        is ``skipped``.
+
+        Args:
+            table: the table, pinned to the version.
+            change: returns the new definition for the newest and for that version's; called again after another commit
+                came between. When it raises, nothing is committed; the error passes through.
+
+        Returns:
+            the commit; rows, files and bytes are those of the version.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for a version that cannot be read, or of which a file is gone.
+        """
+        raise not_supported(table, "going back to an earlier version")
+
     def sweep(self, schema: str, older_than_ms: int) -> VacuumResult | None:
         """Remove what a killed CREATE or DROP has left of tables that have no name.
 

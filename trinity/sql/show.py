@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["create_statement", "describe", "show"]
+__all__ = ["create_statement", "describe", "provider", "show", "shown_properties"]
 
 
 def show(session: Session, statement: Statement) -> Rows:
@@ -117,7 +117,7 @@ def _columns(session: Session, arguments: _Arguments) -> Rows:
 
 def _tblproperties(session: Session, arguments: _Arguments) -> Rows:
     table = _table(session, arguments.name())
-    return small_table({"key": "string", "value": "string"}, sorted(_shown(table.definition).items()))
+    return small_table({"key": "string", "value": "string"}, sorted(shown_properties(table.definition).items()))
 
 
 def _table(session: Session, name: list[str]) -> Table:
@@ -128,7 +128,7 @@ def _table(session: Session, name: list[str]) -> Table:
     return table
 
 
-def _shown(definition: TableDefinition) -> dict[str, str]:
+def shown_properties(definition: TableDefinition) -> dict[str, str]:
     """Return the properties that a user set, without Trinity's own, which begin with its name.
 
     Secrets are hidden (N4): an external table may hold one, which Trinity itself would refuse.
@@ -147,10 +147,10 @@ def create_statement(session: Session, table: Table) -> str:
         lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({_written(c.expression)})" for c in definition.checks]
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
-    text += f"\nUSING {_provider(session, table)}"
+    text += f"\nUSING {provider(session, table)}"
     if definition.partition_by:
         text += f"\nPARTITIONED BY ({', '.join(map(_partition_text, definition.partition_fields))})"
-    properties = _shown(definition)
+    properties = shown_properties(definition)
     comment = properties.pop("comment", None)
     if comment is not None:
         text += f"\nCOMMENT {_string(comment)}"
@@ -162,7 +162,8 @@ def create_statement(session: Session, table: Table) -> str:
     return text
 
 
-def _provider(session: Session, table: Table) -> str:
+def provider(session: Session, table: Table) -> str:
+    """Return the name of a table's format."""
     return session.external.format_name(table.name) or session.format_name(table.name.catalog)
 
 
@@ -227,13 +228,13 @@ def _partition_rows(definition: TableDefinition) -> list[tuple[str, str, str | N
 
 
 def _detail_rows(session: Session, table: Table, definition: TableDefinition) -> list[tuple[str, str, str | None]]:
-    properties = ",".join(f"{k}={v}" for k, v in sorted(_shown(definition).items()))
+    properties = ",".join(f"{k}={v}" for k, v in sorted(shown_properties(definition).items()))
     return [
         ("", "", ""),
         ("# Detailed Table Information", "", ""),
         ("Name", str(table.name), ""),
         ("Type", "EXTERNAL" if definition.external else "MANAGED", ""),
-        ("Provider", _provider(session, table), ""),
+        ("Provider", provider(session, table), ""),
         ("Location", table.handle.location, ""),
         ("Primary Key", ", ".join(definition.primary_key), ""),
         ("Table Properties", f"[{properties}]", ""),

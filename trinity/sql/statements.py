@@ -14,6 +14,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import show
+from trinity.sql.care import care_statement
 from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create
 from trinity.sql.defining import schemas as ddl
@@ -56,6 +57,10 @@ def run(
     check_first_word(tokens)
     if (changing := dml.row_change(only, dialect, tokens)) is not None:
         return dml.run(session, changing, txn)
+    if (care := care_statement(session, only, dialect, tokens)) is not None:
+        if txn is not None:
+            raise _takes_no_txn()
+        return care(session)
     try:
         statement = parse(only, dialect)
     except TrinityError as error:
@@ -69,7 +74,7 @@ def run(
     handler = _handler(statement)
     if txn is not None:
         if handler is not insert.insert:
-            raise TrinityError("INVALID_ARGUMENTS", "Only INSERT, MERGE, UPDATE, DELETE and TRUNCATE take a txn.")
+            raise _takes_no_txn()
         handler = partial(insert.insert, txn=txn)
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)
@@ -80,6 +85,10 @@ def run(
         check_late_settings(running, only)
     with pinned(running):
         return handler(session, statement)
+
+
+def _takes_no_txn() -> TrinityError:
+    return TrinityError("INVALID_ARGUMENTS", "Only INSERT, MERGE, UPDATE, DELETE and TRUNCATE take a txn.")
 
 
 def _is_one_query(text: str) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.spi import HistoryEntry, TableDefinition, TableHandle
+from trinity.spi import DataFile, HistoryEntry, TableDefinition, TableHandle
+from trinity.storage.store import ObjectStore
 
-__all__ = ["no_readable_version", "no_such_version", "oldest_needed", "version_at"]
+__all__ = ["check_still_there", "no_readable_version", "no_such_version", "oldest_needed", "version_at"]
 
 
 class _Version(Protocol):
@@ -59,6 +60,27 @@ def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityErro
         f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one is "
         f"{oldest}, the newest {newest}.",
     )
+
+
+def check_still_there(table: TableHandle, files: Iterable[DataFile], live: Iterable[DataFile]) -> None:
+    """Check that the files of an earlier version are there, before it becomes the newest one again.
+
+    Args:
+        table: the table, pinned to the version.
+        files: its files, those of the sidecar among them.
+        live: the files of the newest version, which are there.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS naming one that is gone.
+    """
+    store, known = ObjectStore(table.location), {path for file in live for path in file.needs}
+    for path in dict.fromkeys(path for file in files for path in file.needs):
+        if path not in known and not store.exists(path):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.full_name}' cannot be restored to version {table.version}: '{path}' is gone, as after "
+                "a vacuum by another engine. Choose a later version.",
+            )
 
 
 def no_readable_version(table: TableHandle) -> TrinityError:

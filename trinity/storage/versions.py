@@ -38,7 +38,7 @@ from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import delete_around, delete_orphans
-from trinity.storage.readable import oldest_needed, version_at
+from trinity.storage.readable import check_still_there, oldest_needed, version_at
 from trinity.storage.repairs import newest_readable, repair_preview, repair_result
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import Entry, ObjectStore
@@ -212,6 +212,20 @@ class VersionedMetadata(RowChanges):
         if not self.keeps_deletes:
             return super().begin_resolve(table, replaced, kept)
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
+
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        def go_back(attempt: _Attempt) -> CommitResult:
+            newest, then = attempt.newest, self.load_version(replace(attempt.table, version=table.version))
+            definition = change(newest.definition, then.definition)
+            check_still_there(table, then.files, newest.files)
+            if (then.files, definition) == (newest.files, newest.definition):
+                return CommitResult(newest.number, skipped=True)
+            wanted = replace(newest, operation="restore", definition=definition, files=then.files)
+            return commit_result(attempt.put_version(wanted), then.files)
+
+        return self._commit(table, go_back)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         definition = self._newest(table).definition

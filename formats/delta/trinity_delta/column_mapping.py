@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from trinity_delta.schema import ID, MODE, PHYSICAL
 
-__all__ = ["numbered"]
+__all__ = ["HIGHEST", "numbered"]
 
-_HIGHEST: Final = "delta.columnMapping.maxColumnId"
+HIGHEST: Final = "delta.columnMapping.maxColumnId"
 """Setting: the highest number ever given."""
 
 
@@ -24,8 +24,8 @@ def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, s
     """
     if settings.get(MODE, "none") == "none":
         return schema, dict(settings)
-    fresh = count(int(settings.get(_HIGHEST, 0)) + 1)
-    return json.dumps(_with_numbers(json.loads(schema), fresh)), {**settings, _HIGHEST: str(next(fresh) - 1)}
+    fresh = count(int(settings.get(HIGHEST, 0)) + 1)
+    return json.dumps(_with_numbers(json.loads(schema), fresh)), {**settings, HIGHEST: str(next(fresh) - 1)}
 
 
 def _with_numbers(kind: Any, fresh: Iterator[int]) -> Any:

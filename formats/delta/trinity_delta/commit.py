@@ -30,6 +30,7 @@ from trinity_delta.logs import Logs
 from trinity_delta.order import order_actions
 from trinity_delta.own_log import OwnTransaction, catch_up
 from trinity_delta.restored import in_force
+from trinity_delta.restoring import restored_metadata, restoring
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
 from trinity_delta.schema import VECTORS, evolved, recorded
 from trinity_delta.settings import are_kept
@@ -147,6 +148,25 @@ class DeltaAttempt(Attempt[State]):
 
     def after(self, change: Change, version: int) -> None:
         self.catch_up()
+
+    def restore(self, then: State, definition: TableDefinition) -> int | None:
+        """Commit what makes an earlier version the newest one again, and return its number; None for no change.
+
+        Args:
+            then: the version.
+            definition: the definition that the table gets.
+        """
+        actions = restoring(self.table, self.newest, then)
+        change = restored_metadata(self.table, self.newest, then, definition)
+        if not (actions or change):
+            return None
+        started = self.start(change["configuration"] if change else {})
+        started.read_whole_table()
+        if change:
+            started.update(change)
+        version = started.restore(actions, then.version)
+        self.catch_up()
+        return version
 
     # -- changes of columns and settings ----------------------------------------------------------------
 

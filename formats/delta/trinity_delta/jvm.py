@@ -116,9 +116,17 @@ class DeltaJvm:
 
     def vacuumed(self, metadata: Any, retained_ms: int) -> Any:
         """Return the operation VacuumStart."""
-        given = self.java("java.util.OptionalLong").of(retained_ms)  # py4j would turn a boxed one into an Integer
-        retained = self.java("scala.jdk.javaapi.OptionConverters").toScala(given)
+        retained = self._some_long(retained_ms)
         return self.operation("VacuumStart", False, retained, self._logs.tombstoneRetentionMillis(metadata))
+
+    def restored(self, version: int) -> Any:
+        """Return the operation Restore."""
+        return self.operation("Restore", self._some_long(version), self.none)
+
+    def _some_long(self, number: int) -> Any:
+        """Return a number as Scala's Some[Long]; py4j would turn a boxed one into an Integer."""
+        given = self.java("java.util.OptionalLong").of(number)
+        return self.java("scala.jdk.javaapi.OptionConverters").toScala(given)
 
     def log(self, location: str) -> Any:
         """Return the DeltaLog of a table's folder."""
@@ -247,6 +255,10 @@ class DeltaTransaction:
     ) -> int:
         with delta_errors(self._name, self._location):
             return self._commit(actions, self._jvm.rows_changed(operation), tags)
+
+    def restore(self, actions: Sequence[Action], version: int) -> int:
+        with delta_errors(self._name, self._location):
+            return self._commit(actions, self._jvm.restored(version))
 
     def _commit(self, actions: Sequence[Action], operation: Any, tags: Mapping[str, str] = MappingProxyType({})) -> int:
         wanted = self._jvm.sequence([self._jvm.action(a) for a in with_memory(actions, self.memory)])

@@ -19,6 +19,7 @@ from trinity_delta.shapes import action_fault
 
 __all__ = [
     "ENGINE",
+    "RESTORE",
     "Listing",
     "checkpoint_hint",
     "commit_stamp",
@@ -42,7 +43,8 @@ ENGINE: Final = "Trinity/"
 """The beginning of the writer's name in Trinity's own commits."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
 """Distances behind the newest commit found at which others are looked for: one in between may be missing."""
-_RESTORE: Final = "RESTORE"
+RESTORE: Final = "RESTORE"
+"""Operation of a commit that brings back an older version."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
@@ -165,14 +167,14 @@ def newest_commit(store: ObjectStore, table: str) -> int:
 
 
 def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether Trinity made a commit by itself, not through Delta's classes."""
-    infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
-    return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos)
+    """Return whether Trinity made a commit by itself, not through Delta's classes, and no restore."""
+    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos) and not is_restore(actions)
 
 
 def is_restore(actions: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether a commit brought back the files of an older version."""
-    return any(action["commitInfo"].get("operation") == _RESTORE for action in actions if "commitInfo" in action)
+    return any(action["commitInfo"].get("operation") == RESTORE for action in actions if "commitInfo" in action)
 
 
 def listed(store: ObjectStore, known: int | None = None) -> Listing:

@@ -31,8 +31,10 @@ from trinity.storage import (
     Folders,
     Location,
     ObjectStore,
+    check_still_there,
     commit_change,
     commit_loop,
+    commit_result,
     delete_around,
     delete_orphans,
     oldest_needed,
@@ -168,6 +170,18 @@ class DeltaMetadata(FolderMetadata):
 
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
         return list(vectors_of_fragments(rewrite, deletes).values())
+
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        def go_back(attempt: DeltaAttempt) -> CommitResult:
+            state, then = attempt.newest, self._snapshots.load(replace(attempt.table, version=table.version))
+            wanted, live = ((*found.files.values(), *found.sidecar) for found in (then, state))
+            check_still_there(table, wanted, live)
+            version = attempt.restore(then, change(state.definition, then.definition))
+            return CommitResult(state.version, skipped=True) if version is None else commit_result(version, wanted)
+
+        return self._commit(table, go_back)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         state = self._snapshots.state(replace(table, version=None))

@@ -23,7 +23,7 @@ from trinity_delta.checksum import write_checksum
 from trinity_delta.cleanup import clean_up
 from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
-from trinity_delta.log import ENGINE, checkpoint_hint, names_and_times
+from trinity_delta.log import ENGINE, RESTORE, checkpoint_hint, names_and_times
 from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
 from trinity_delta.schema import DEFINITION, MODE, TABLE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
@@ -140,6 +140,9 @@ class OwnTransaction:
     ) -> int:
         return self._commit(actions, *_ROWS_CHANGED[operation], tags)
 
+    def restore(self, actions: Sequence[Mapping[str, Any]], version: int) -> int:
+        return self._commit(actions, RESTORE, {"version": version, "timestamp": None})
+
     def _commit(
         self,
         actions: Sequence[Mapping[str, Any]],
@@ -154,7 +157,8 @@ class OwnTransaction:
         wanted = [{"commitInfo": info}, *self._described(), *with_memory(actions, self._domains)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
-        after_commit(f"Version {number} will be read back", lambda: self._memory.keep(self._table, made, size))
+        if operation != RESTORE:  # what the files of another version were is read from that one
+            after_commit(f"Version {number} will be read back", lambda: self._memory.keep(self._table, made, size))
         if not made.definition.external:  # how many rows others deleted in their files is not known
             after_commit(
                 f"Version {number} has no checksum",

@@ -16,11 +16,20 @@ from typing import Any
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle, Tier
 from trinity.storage import ObjectStore
-from trinity_delta.actions import DOMAINS, ORDER_DOMAIN, TAG_ORDER, TAG_TIER, Action, domain, sidecar_list
+from trinity_delta.actions import (
+    DOMAINS,
+    ORDER_DOMAIN,
+    SIDECAR_DOMAIN,
+    TAG_ORDER,
+    TAG_TIER,
+    Action,
+    domain,
+    sidecar_list,
+)
 from trinity_delta.log import is_of_trinity, is_restore, read_commit
 from trinity_delta.state import Forgotten, State, keeps_memory
 
-__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "since_trinity"]
+__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "says_memory", "since_trinity"]
 
 Commit = Sequence[Mapping[str, Any]]
 """The actions of a commit."""
@@ -120,6 +129,12 @@ def _info(actions: Commit) -> Mapping[str, Any]:
 def _removes_memory(actions: Commit) -> bool:
     said = (action["domainMetadata"] for action in actions if "domainMetadata" in action)
     return any(d["domain"] in DOMAINS and d.get("removed") for d in said)
+
+
+def says_memory(actions: Commit) -> bool:
+    """Return whether a commit says itself which sidecar and which order of rows are in force, as Trinity's restore."""
+    said = {action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action}
+    return said >= {SIDECAR_DOMAIN, ORDER_DOMAIN} and not _removes_memory(actions)
 
 
 def _is_of_trinity(number: int, actions: Commit) -> bool:

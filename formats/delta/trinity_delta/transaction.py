@@ -43,6 +43,13 @@ class Transaction(Protocol):
             CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
         """
 
+    def restore(self, actions: Sequence[Action], version: int) -> int:
+        """Commit the actions that bring back the files of an earlier version, and return the new one.
+
+        Raises:
+            CommitRaced: as :meth:`commit`.
+        """
+
 
 class DeltaLog(Protocol):
     """What is done with a table's log without a transaction."""

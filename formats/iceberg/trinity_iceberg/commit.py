@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from trinity.spi import DataFile, MergeTableHandle, RowOrder
+from pyiceberg.table.update import AssertCurrentSchemaId, TableUpdate
+
+from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
 from trinity.storage import Attempt, Change, FileChange, ObjectStore
-from trinity_iceberg.carried import INDEX, carried
+from trinity_iceberg.carried import INDEX, ORDER, carried, index_of
 from trinity_iceberg.deletes import warn_of_views
 from trinity_iceberg.index import FileIndex, open_index, put_index
-from trinity_iceberg.order import folded_order
+from trinity_iceberg.order import folded_order, order_of
 from trinity_iceberg.partition import named_now
 from trinity_iceberg.producer import SnapshotChange, check_deletes, put_snapshot
+from trinity_iceberg.schema import definition_updates
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.stamping import appended_order, stamp_updates
 from trinity_iceberg.state import State, txn_summary
@@ -79,6 +82,32 @@ class IcebergAttempt(Attempt[State]):
             order=folded_order(metadata, change.table.version or 0) if change.replace_sidecar else None,
             deletes=change.deletes,
         )
+
+    def restore(self, then: State, definition: TableDefinition) -> int | None:
+        """Put a snapshot that makes an earlier one the newest again, and return its version; None for no change.
+
+        Args:
+            then: that version.
+            definition: the definition that the table gets.
+        """
+        state, store = self.newest, ObjectStore(self.table.location)
+        metadata, now = state.metadata, carried(state.metadata)
+        assert then.snapshot is not None
+        index, updates = index_of(metadata, then.snapshot), tuple[TableUpdate, ...]()
+        same = self.snapshots.files(self.table, then) == self.snapshots.files(self.table, state)
+        if same and definition == state.definition:
+            return None
+        if index is None and INDEX in now:
+            index, updates = put_index(FileIndex(), store, metadata)
+        change = SnapshotChange(
+            "restore",
+            summary={} if index is None else {INDEX: index},
+            updates=(*updates, *definition_updates(metadata, state.definition, definition)),
+            requirements=(AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),),
+            order=order_of(metadata, then.snapshot) if ORDER in now else None,
+            restored=then.snapshot,
+        )
+        return put_snapshot(self.snapshots, state, change)
 
     def after(self, change: Change, version: int) -> None:
         if change.deletes:

@@ -32,7 +32,9 @@ from trinity.storage import (
     Location,
     ObjectStore,
     RowChanges,
+    check_still_there,
     commit_change,
+    commit_result,
     delete_around,
     delete_orphans,
     held,
@@ -199,6 +201,21 @@ class IcebergMetadata(RowChanges):
         self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
     ) -> RewriteTableHandle:
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
+
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        def go_back(attempt: IcebergAttempt) -> CommitResult:
+            state, then = attempt.newest, attempt.newest.at(table)
+            definition = change(state.definition, then.definition)
+            check_names(state.definition, definition, state.loaded.spec())
+            (files, sidecar), live = self._snapshots.files(table, then), self._snapshots.files(table, state)
+            check_still_there(table, (*files, *sidecar), (*live[0], *live[1]))
+            version = attempt.restore(then, definition)
+            wanted = (*files, *sidecar)
+            return CommitResult(state.version, skipped=True) if version is None else commit_result(version, wanted)
+
+        return self._commit(table, go_back)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         definition = self._load(table).definition

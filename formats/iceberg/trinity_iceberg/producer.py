@@ -37,7 +37,7 @@ from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, RowOrder, TableHandle
-from trinity.storage import CommitRaced, DeletesFragment, local_path, next_timestamp_ms
+from trinity.storage import CommitRaced, DeletesFragment, is_sink_file, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
@@ -69,6 +69,7 @@ class SnapshotChange:
         rewrites: True for a compaction: the same rows in other files.
         order: the order of rows to remember, where the commit changes it.
         deletes: rows deleted by position, of files that stay (R1).
+        restored: the earlier snapshot whose files are the table's again (L11); None for any other change.
     """
 
     operation: str
@@ -80,6 +81,7 @@ class SnapshotChange:
     rewrites: bool = False
     order: RowOrder | None = None
     deletes: Sequence[DeletesFragment] = ()
+    restored: Snapshot | None = None
 
 
 def put_snapshot(snapshots: Snapshots, state: State, change: SnapshotChange) -> int:
@@ -140,6 +142,8 @@ class _Producer:
     def _snapshot(self, change: SnapshotChange) -> Snapshot:
         manifests = self.snapshots.manifest_list(self.table, self.parent)
         check_own_writable(self.table, manifests)
+        if change.restored is not None:
+            manifests = self._restored(manifests, change.restored)
         if change.removed or change.deletes:
             manifests = self._with_positions(manifests, change)
         if change.removed:
@@ -190,6 +194,37 @@ class _Producer:
             file_sequence_number=None,
             data_file=file,
         )
+
+    def _restored(self, manifests: list[ManifestFile], then: Snapshot) -> list[ManifestFile]:
+        """Return manifests with the files of an earlier snapshot alone, each with the sequence number that it had."""
+        back = {
+            entry.data_file.file_path: (manifest, entry)
+            for manifest in self.snapshots.manifest_list(self.table, then)
+            for entry in read_entries(self.table.io, manifest)
+        }
+        kept, wanted = [], frozenset(back)
+        for manifest in manifests:
+            entries = read_entries(self.table.io, manifest)
+            gone = {e.data_file.file_path for e in entries} - wanted
+            for entry in entries:
+                back.pop(entry.data_file.file_path, None)
+            spec, removed = self.metadata.specs()[manifest.partition_spec_id], {local_path(path) for path in gone}
+            marked = self._marked(entries, removed, spec) if gone else []
+            kept.append(self.written.manifest(marked, spec, _writer(manifest)) if gone else manifest)
+        groups: dict[str, tuple[ManifestFile, list[ManifestEntry]]] = {}
+        for manifest, entry in back.values():
+            groups.setdefault(manifest.manifest_path, (manifest, []))[1].append(self._again(entry, manifest))
+        specs = self.metadata.specs()
+        new = [self.written.manifest(e, specs[m.partition_spec_id], _writer(m)) for m, e in groups.values()]
+        return [*new, *kept]
+
+    def _again(self, entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+        """Return the entry of a file that comes back. One of another engine still names the snapshot that it is of."""
+        file, spec = entry.data_file, self.metadata.specs()[manifest.partition_spec_id]
+        file.spec_id = spec.spec_id
+        self.summary.add_file(file, self.table.schema(), spec)
+        is_own = is_sink_file(file.file_path.rpartition("/")[2])
+        return self._new_entry(file, entry.sequence_number) if is_own else existing(entry)
 
     def _without(self, manifests: list[ManifestFile], change: SnapshotChange) -> list[ManifestFile]:
         """Return the manifests, with the removed files marked as deleted in theirs."""
@@ -293,10 +328,17 @@ def _replaced(table: Table, path: str) -> TrinityError:
     )
 
 
+def _writer(manifest: ManifestFile) -> type[DeletesWriter] | None:
+    """Return the class that writes a manifest like this one; None for that of data files."""
+    return None if manifest.content == ManifestContent.DATA else DeletesWriter
+
+
 def _operation(change: SnapshotChange) -> Operation:
     """Return Iceberg's operation for a commit: readers of changes skip a replace, which changes no rows."""
     if change.rewrites:
         return Operation.REPLACE
+    if change.restored is not None:
+        return Operation.OVERWRITE
     if not change.removed:
         return Operation.APPEND
     return Operation.OVERWRITE if change.added else Operation.DELETE

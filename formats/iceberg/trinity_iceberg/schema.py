@@ -169,9 +169,9 @@ def definition_updates(
 
 def _evolved(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
     """Return the present schema changed to a definition; a field that stays keeps its id under any name."""
-    present = {f.field_id: f for f in metadata.schema().fields}
+    present = {f.field_id: f for schema in (*metadata.schemas, metadata.schema()) for f in schema.fields}
     hidden = {f.name: f for f in metadata.schema().fields if f.name.startswith(HIDDEN_PREFIX)}
-    known = {c.field_id: present[c.field_id] for c in before.visible if c.field_id is not None}
+    known = {c.field_id: present[c.field_id] for c in before.all_columns if c.field_id in present}
     required = {c.name for c in after.columns if not c.nullable or c.name in after.primary_key}
     ids = count(metadata.last_column_id + 1)
     hidden.setdefault(STAMP, it.NestedField(STAMP_ID, STAMP, it.LongType(), False))

@@ -13,6 +13,7 @@ from trinity.engine.reading.plan import Way, plan_read
 from trinity.merge.options import keeps_versions
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
+from trinity.shown import InNotebooks
 from trinity.spi import DataFile, SplitSource, Tier
 
 __all__ = ["Health", "TierSize", "due_commits", "health_of", "log_share"]
@@ -57,7 +58,7 @@ class TierSize:
 
 @public
 @dataclass(frozen=True)
-class Health:
+class Health(InNotebooks):
     """State of a table's files, returned by ``table.health()``.
 
     Attributes:

@@ -48,6 +48,12 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
     """Apply the changes of a statement to a table, whatever table the statement names."""
     alter = statement.tree
     actions = list(_flat(alter.args.get("actions") or []))
+    if actions and isinstance(actions[0], exp.AlterRename):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table.name}' keeps its name, which its files and other sessions go by. Copy it by "
+            f"CREATE TABLE ... AS SELECT, or session.table('{table.name}').copy_to(name), then drop it.",
+        )
     if len(actions) == 1 and _constraint(table, actions[0], statement):
         return nothing()
     changes = [change for action in actions for change in _changes(action, statement)]

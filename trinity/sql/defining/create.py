@@ -20,7 +20,7 @@ from trinity.sql.defining.external import register
 from trinity.sql.local.insert import as_named
 from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
-from trinity.sql.parsing.names import parts, target_name
+from trinity.sql.parsing.names import existing_table, parts, target_name
 from trinity.sql.parsing.properties import Options, read_options
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
@@ -39,7 +39,7 @@ __all__ = ["cache", "create_table", "create_view"]
 
 
 def create_table(session: Session, statement: Statement) -> Rows:
-    """Run CREATE TABLE [IF NOT EXISTS], with or without AS SELECT, in Spark's, Trino's and Flink's spelling.
+    """Run CREATE TABLE [IF NOT EXISTS], with or without AS SELECT or LIKE, in Spark's, Trino's and Flink's spelling.
 
     Returns:
         no rows; for AS SELECT the counts of inserted rows.
@@ -51,6 +51,8 @@ def create_table(session: Session, statement: Statement) -> Rows:
     assert isinstance(create, exp.Create)
     _refuse_other_tables(create)
     name = target_name(session, create.this)
+    if (like := create.find(exp.LikeProperty)) is not None:
+        return _create_like(session, create, name, like)
     nodes = list(create.this.expressions) if isinstance(create.this, exp.Schema) else []
     given = read_elements(nodes, statement.dialect)
     options = read_options(_properties(create))
@@ -82,6 +84,22 @@ def create_table(session: Session, statement: Statement) -> Rows:
         )
     _refuse_checks(name, given, "takes its columns from the query; add them with ALTER TABLE ... ADD CONSTRAINT")
     return _create_as(session, statement, name, given.names, key, options, exists)
+
+
+def _create_like(session: Session, create: exp.Create, name: TableName, like: exp.LikeProperty) -> Rows:
+    """Run CREATE TABLE a LIKE b [USING format]."""
+    elements = create.this.expressions if isinstance(create.this, exp.Schema) else []
+    options = read_options([node for node in _properties(create) if node is not like])
+    if [e for e in elements if e is not like] or options.properties or options.partition_by or options.location:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{name}': LIKE takes columns, key and options from the other table; leave yours out, and change "
+            "them afterwards with ALTER TABLE.",
+        )
+    _check_format(session, name, options)
+    definition = existing_table(session, like.this).definition
+    session.create_like(name, definition, if_not_exists=bool(create.args.get("exists")))
+    return nothing()
 
 
 def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +18,13 @@ from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.spark.frames import small_table
+from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.sql.local.insert import reader_as
 from trinity.sql.local.relations import Pages, Relation, new_field
 from trinity.sql.local.select import compile_query
+from trinity.sql.queries.instants import local_instant
 from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Reference, find_references
 from trinity.sql.queries.results import Rows
@@ -87,17 +90,17 @@ class Pinned:
     """
 
     def __init__(self) -> None:
-        self.splits: dict[tuple[str, int | None], SplitSource] = {}
+        self.splits: dict[tuple[str, int | dt.datetime | None], SplitSource] = {}
         self.newest: dict[str, Read] = {}
 
-    def of(self, reference: Reference) -> SplitSource:
-        """Return the version of a table that a query names."""
+    def of(self, reference: Reference, moment: dt.datetime | None) -> SplitSource:
+        """Return the version of a table that a query names, by its number or by the moment of its time travel."""
         table, version = reference.table, reference.travel.version
-        at = (str(table.name), version)
+        at = (str(table.name), version if moment is None else moment)
         if at not in self.splits:
-            self.splits[at] = table.splits(version)
+            self.splits[at] = splits_at(table, version, moment)
         found = self.splits[at]
-        if version is None and at[0] not in self.newest:
+        if at[1] is None and at[0] not in self.newest:
             self.newest[at[0]] = Read(table.handle.pinned(found.version, found.definition.id), found)
         return found
 
@@ -145,9 +148,9 @@ class _Tables:
             if self.session.engine == "local":
                 raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
             raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
-        if reference.travel.changes is not None or reference.travel.timestamp is not None:
-            raise Refused("only Spark reads changes, and versions by a time")
-        splits = self.pinned.of(reference)
+        if reference.travel.changes is not None:
+            raise Refused("only Spark reads changes in a query")
+        splits = self.pinned.of(reference, self._moment(reference.travel.timestamp))
         wanted = [c for c in splits.definition.visible if names is None or c.name.lower() in names]
         columns = wanted or list(splits.definition.visible)[:1]
         where = _bare(condition, node) if condition is not None else None
@@ -156,6 +159,12 @@ class _Tables:
             raise Refused(plan.not_local.reason)
         self.plans.append(plan)
         return _rows(plan, columns)
+
+    def _moment(self, text: str | None) -> dt.datetime | None:
+        found = None if text is None else local_instant(self.session, text)
+        if isinstance(found, NotLocal):
+            raise Refused(found.reason)
+        return found
 
 
 def _bare(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from trinity.calls.spark import quiet, spark_errors
-from trinity.engine.guard import guard_statement
+from trinity.calls.spark import quiet
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
+from trinity.sql.queries.instants import instant
 from trinity.sql.queries.pushdown import key_predicate
 from trinity.sql.queries.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
 from trinity.syntax.operands import compared_alone
@@ -180,7 +179,7 @@ class Reads:
         travel = reference.travel
         if travel.timestamp is None:
             return reference.table.splits(travel.version)
-        return splits_at(reference.table, None, self._instant(travel.timestamp))
+        return splits_at(reference.table, None, instant(self.session, travel.timestamp))
 
     def _changes(self, table: Table, clause: ChangesClause) -> DataFrame:
         from trinity.engine.feed.shape import Form
@@ -203,24 +202,10 @@ class Reads:
         from trinity.engine.feed.interval import Bound
 
         if edge.is_time:
-            return Bound(self._instant(edge.value), edge.inclusive)
+            return Bound(instant(self.session, edge.value), edge.inclusive)
         if not edge.value.isdigit():
             raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}': a version is a number, not '{edge.value}'.")
         return Bound(int(edge.value), edge.inclusive)
-
-    def _instant(self, text: str) -> dt.datetime:
-        """Return the value of an expression as a time."""
-        query = f"SELECT unix_micros(CAST({text} AS TIMESTAMP))"
-        guard_statement(self.session, query)
-        with spark_errors():
-            value = self.session.spark.sql(query).head()
-        if value is None or value[0] is None:
-            raise TrinityError("INVALID_ARGUMENTS", f"The time {text} is NULL; give another.")
-        try:
-            return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=value[0])
-        except OverflowError as error:
-            message = f"The time {text} is beyond the years 1 to 9999; give one within."
-            raise TrinityError("INVALID_ARGUMENTS", message) from error
 
     def drop(self) -> None:
         """Drop the views; DataFrames made from them do not need them."""

@@ -1,0 +1,256 @@
+"""A restore (L11): the table is what it was at a version, and goes on as if the commits since had never been."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import trinity
+from tests.support.refusals import refused
+from trinity import Column, Session, Table
+
+COLUMNS = [
+    Column("k", "int", nullable=False),
+    Column("ts", "bigint"),
+    Column("gone", "boolean"),
+    Column("a", "bigint"),
+    Column("b", "string"),
+]
+LATE = {"watermark-key": "ts", "tombstone-key": "gone"}
+OPTIONS: dict[str, dict[str, str]] = {
+    "late rows": LATE,
+    "arrival": {},
+    "first rows": {"merge-engine": "first-row"},
+    "partial": {"merge-engine": "partial-update", "fields.ts.sequence-group": "a,b"},
+    "sums": {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum", "fields.b.aggregate-function": "max"},
+}
+Row = dict[str, Any]
+
+
+def made(session: Session, name: str, options: dict[str, str], key: tuple[str, ...] = ("k",)) -> Table:
+    return session.create_table(name, COLUMNS, primary_key=key, properties=options)
+
+
+def shown(table: Table, version: int | None = None) -> list[Row]:
+    return sorted(table.to_arrow(version=version).to_pylist(), key=lambda row: str(sorted(row.items())))
+
+
+def step(table: Table, draw: Random) -> None:
+    """Take a step that the generator draws; equal generators draw equal steps."""
+    kinds = ["put"] * 5 + ["delete", "update", "minor", "full", "full", "resolve", "column"]
+    kind, number = draw.choice(kinds), draw.randrange(10**6)
+    if kind == "put":
+        _put(table, Random(number))
+    elif kind == "delete" and "merge-engine" not in table.properties:
+        table.delete([number % 4])
+    elif kind == "update" and "merge-engine" not in table.properties:
+        table.update(f"k % 2 = {number % 2}", {"b": f"'u{number}'"})
+    elif kind == "resolve" and table.properties.get("merge-engine") in ("partial-update", "aggregation"):
+        table.compact("full")  # a resolve of them is Spark's
+    elif kind in ("minor", "full", "resolve"):
+        table.compact(kind)
+    elif kind == "column" and "merge-engine" not in table.properties:
+        table.add_column(Column(f"c{len(table.columns)}", "int"))
+
+
+def _put(table: Table, draw: Random) -> None:
+    engine = table.properties.get("merge-engine")
+    rows = []
+    for k in draw.sample(range(4), draw.randrange(1, 4)):
+        gone = draw.random() < 0.3 and engine is None
+        row = {"k": k, "ts": draw.randrange(6), "gone": gone, "a": draw.randrange(9), "b": f"v{draw.randrange(99)}"}
+        rows.append({**row, **{name: draw.randrange(9) for name in table.columns[5:]}})
+    table.upsert(pa.Table.from_pylist(rows, table.schema))
+
+
+FORMATS = ("parquet", "delta", "iceberg")
+SHORT = [*((fmt, "late rows") for fmt in FORMATS), ("parquet", "partial"), ("delta", "sums"), ("iceberg", "first rows")]
+LONG = [(fmt, engine) for fmt in FORMATS for engine in OPTIONS]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "engine", "seeds"),
+    [*((*pair, 2) for pair in SHORT), *(pytest.param(*pair, 20, marks=pytest.mark.full) for pair in LONG)],
+)
+def test_a_restored_table_is_as_its_twin_that_never_went_on(local: Session, fmt: str, engine: str, seeds: int) -> None:
+    """Two tables take the same steps; one takes more of them, goes back, and both go on alike."""
+    for seed in range(seeds):
+        draw, names = Random(f"{engine} {seed}"), (f"{fmt}.default.t{seed}", f"{fmt}.default.u{seed}")
+        table, twin = (made(local, name, OPTIONS[engine]) for name in names)
+        first, later = draw.randrange(10**6), draw.randrange(10**6)
+        for each in (table, twin):
+            same = Random(first)
+            for _ in range(5):
+                step(each, same)
+        wanted, version = shown(twin), table.version
+        for _ in range(draw.randrange(1, 6)):
+            step(table, draw)
+        undone, at = shown(table), table.version
+        done = table.restore(version)
+        assert shown(table) == shown(table, version) == wanted, f"seed {seed}"
+        assert table.schema == twin.schema
+        assert done.version == table.version
+        assert done.skipped is (at == version)
+        if draw.random() < 0.5:  # a restore is undone by another one
+            table.restore(at)
+            assert shown(table) == undone, f"seed {seed}"
+            table.restore(version)
+        for number in range(4):
+            draws = Random(later + number), Random(later + number)
+            for each, draw_one in zip((table, twin), draws, strict=True):
+                step(each, draw_one)
+            assert shown(table) == shown(twin), f"seed {seed}, step {number} after the restore"
+        for each in (table, twin):
+            each.compact(full=True)
+        assert shown(table) == shown(twin), f"seed {seed}, after a compaction"
+
+
+@pytest.fixture
+def orders(local: Session, local_fmt: str) -> Table:
+    """Three rows, of which one is deleted by a tombstone that compaction has put aside; then an error of a user's."""
+    table = made(local, f"{local_fmt}.default.orders", LATE)
+    table.upsert([{"k": k, "ts": 1, "a": k} for k in (1, 2, 3)])
+    table.upsert({"k": 3, "ts": 5, "gone": True})
+    table.compact(full=True)
+    return table
+
+
+def test_tombstones_come_back(orders: Table) -> None:
+    version = orders.version
+    orders.truncate()
+    orders.upsert({"k": 3, "ts": 2, "a": 9})
+    assert orders.count() == 1
+    orders.restore(version)
+    orders.upsert({"k": 3, "ts": 4, "a": 9})
+    assert [row["k"] for row in shown(orders)] == [1, 2]
+
+
+def test_the_changes_of_a_restore_are_those_of_its_rows(orders: Table) -> None:
+    version = orders.version
+    orders.upsert([{"k": 1, "ts": 7, "a": 10}, {"k": 4, "ts": 7, "a": 4}])
+    orders.delete([2])
+    done = orders.restore(version)
+    told = orders.changes(done.version, start_inclusive=True).to_arrow().to_pylist()
+    assert sorted((row["k"], row["_change_type"], row["a"]) for row in told) == [
+        (1, "update_postimage", 1),
+        (1, "update_preimage", 10),
+        (2, "insert", 2),
+        (4, "delete", 4),
+    ]
+    assert orders.history().to_arrow()["operation"][0].as_py() == "restore"
+
+
+def test_another_session_sees_it(orders: Table, local_fmt: str, warehouse: Path) -> None:
+    if local_fmt == "memory":
+        pytest.skip("in-memory tables are a session's own")
+    version = orders.version
+    with trinity.connect(warehouse, engine="local") as other:
+        there = other.table(str(orders.name))
+        orders.delete([1])
+        assert there.count() == 1
+        there.restore(version)
+        assert shown(orders) == shown(there)
+        assert orders.count() == 2
+        there.upsert({"k": 3, "ts": 2, "a": 9})
+        assert orders.count() == 2
+
+
+def test_columns_and_properties_come_back(orders: Table, local_fmt: str) -> None:
+    before = orders.definition
+    version = orders.version
+    orders.add_column(Column("more", "string"))
+    orders.upsert({"k": 1, "ts": 8, "more": "x"})
+    orders.restore(version)
+    assert orders.columns == [c.name for c in before.visible]
+    assert {row["a"] for row in shown(orders)} == {1, 2}
+    orders.add_column(Column("more", "int"))
+    orders.upsert({"k": 2, "ts": 8, "more": 7})
+    assert {row["k"]: row["more"] for row in shown(orders)} == {1: None, 2: 7}
+    if local_fmt != "iceberg":  # where versions share their properties
+        orders.restore(version)
+        assert orders.properties == before.properties
+
+
+def test_a_dropped_and_a_renamed_column(orders: Table, local_fmt: str) -> None:
+    version = orders.version
+    orders.rename_column("b", "text")
+    orders.drop_column("a")
+    orders.upsert({"k": 1, "ts": 8, "text": "x"})
+    if local_fmt == "delta":  # the first of them turns on what Delta cannot turn off
+        with refused("NOT_SUPPORTED", "renamed or dropped", "upsert"):
+            orders.restore(version)
+        version = orders.version
+        orders.drop_column("text")
+        orders.restore(version)
+        assert [row.get("text") for row in shown(orders)] == ["x", None]
+        return
+    orders.restore(version)
+    assert orders.columns == ["k", "ts", "gone", "a", "b"]
+    assert [row["a"] for row in shown(orders)] == [1, 2]
+
+
+def test_a_time(orders: Table) -> None:
+    rows, when = shown(orders), orders.history().to_arrow()["timestamp"][0].as_py()
+    orders.truncate()
+    orders.restore(timestamp=when)
+    assert shown(orders) == rows
+
+
+def test_transactions_stay(orders: Table) -> None:
+    version = orders.version
+    orders.upsert({"k": 9, "ts": 1}, txn=("load", 1))
+    orders.restore(version)
+    assert orders.upsert({"k": 9, "ts": 1}, txn=("load", 1)).skipped
+
+
+def test_a_plain_table(local: Session, local_fmt: str) -> None:
+    table = made(local, f"{local_fmt}.default.plain", {}, ())
+    table.append([{"k": 1, "a": 1}, {"k": 1, "a": 1}])
+    version = table.version
+    table.append([{"k": 2}])
+    table.delete("a = 1")
+    done = table.restore(version)
+    assert Counter(row["k"] for row in shown(table)) == {1: 2}
+    told = table.changes(done.version, start_inclusive=True).to_arrow().to_pylist()
+    assert Counter((row["k"], row["_change_type"]) for row in told) == {(1, "insert"): 2, (2, "delete"): 1}
+
+
+def test_what_cannot_be_restored(orders: Table) -> None:
+    before, version = shown(orders), orders.version
+    with refused("INVALID_ARGUMENTS", "version or a timestamp", "history()"):
+        orders.restore()
+    with refused("INVALID_ARGUMENTS", "version or a timestamp"):
+        orders.restore(1, "2026-01-01")
+    with refused("INVALID_ARGUMENTS", str(version + 7), "newest"):
+        orders.restore(version + 7)
+    with refused("INVALID_ARGUMENTS", "2001", "oldest"):
+        orders.restore(timestamp="2001-01-01")
+    orders.add_column(Column("n", "int"))
+    version = orders.version
+    orders.widen_column("n", "bigint")
+    with refused("NOT_SUPPORTED", "'n'", "int", "bigint", "upsert"):
+        orders.restore(version)
+    orders.truncate()
+    orders.vacuum(dt.timedelta(0))
+    with refused("INVALID_ARGUMENTS", "oldest"):
+        orders.restore(version)
+    assert before
+    assert orders.count() == 0
+
+
+def test_a_version_of_which_a_file_is_gone(orders: Table) -> None:
+    version = orders.version
+    file = orders.splits().files[0]
+    orders.upsert({"k": 1, "ts": 9})
+    orders.compact(full=True)
+    at, rows = orders.version, shown(orders)
+    Path(file.path).unlink()
+    with refused("INVALID_ARGUMENTS", file.name, f"version {version}"):
+        orders.restore(version)
+    assert (orders.version, shown(orders)) == (at, rows)

@@ -1,0 +1,134 @@
+"""OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY and DETAIL, CREATE TABLE LIKE and TIMESTAMP AS OF, without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from tests.support.refusals import refused
+from trinity import Session, Table
+
+DEFINED = """CREATE TABLE {name} (id INT COMMENT 'its number', ts INT, state STRING DEFAULT 'new', PRIMARY KEY (id),
+    CONSTRAINT positive CHECK (id > 0)) TBLPROPERTIES ('watermark-key' = 'ts')"""
+
+
+@pytest.fixture
+def orders(local: Session, local_fmt: str) -> Table:
+    local.use(local_fmt, "default")
+    local.sql(DEFINED.format(name="orders"))
+    local.sql("INSERT INTO orders VALUES (1, 5, 'a'), (2, 5, 'b')")
+    local.sql("INSERT INTO orders VALUES (1, 6, 'c')")
+    return local.table("orders")
+
+
+def only(session: Session, text: str) -> dict[str, Any]:
+    [row] = session.sql(text).to_arrow().to_pylist()
+    return dict(row)
+
+
+def test_optimize_compacts(local: Session, orders: Table) -> None:
+    before = orders.version
+    done = only(local, "OPTIMIZE orders FULL")
+    assert (done["version"], done["rows"], done["files"] >= 1, done["bytes"] > 0) == (before + 1, 2, True, True)
+    assert {file.tier.value for file in orders.splits().files} == {"base"}
+    assert only(local, "OPTIMIZE orders")["version"] == before + 1
+    with refused("NOT_SUPPORTED", "ZORDER BY", "OPTIMIZE t FULL"):
+        local.sql("OPTIMIZE orders ZORDER BY (ts)")
+
+
+def test_vacuum_forgets(local: Session, orders: Table) -> None:
+    local.sql("OPTIMIZE orders FULL")
+    newest = orders.version
+    assert only(local, "VACUUM orders")["files"] == 0
+    done = only(local, "VACUUM orders RETAIN 0 HOURS")
+    assert (done["files"] >= 2, done["oldest_version"]) == (True, newest)
+    for text, what in (("RETAIN x HOURS", "RETAIN 168 HOURS"), ("RETAIN 5", "HOURS"), ("RETAIN 5 DAYS", "HOURS")):
+        with refused("SYNTAX_ERROR", what):
+            local.sql(f"VACUUM orders {text}")
+
+
+def test_restore(local: Session, orders: Table) -> None:
+    before = orders.version
+    local.sql("DELETE FROM orders")
+    assert orders.count() == 0
+    assert only(local, f"RESTORE TABLE orders TO VERSION AS OF {before}")["version"] == orders.version > before
+    assert orders.count() == 2
+    local.sql("DELETE FROM orders WHERE id = 1")
+    [*_, at] = [row for row in local.sql("DESCRIBE HISTORY orders").collect() if row.version == before]
+    when = at.timestamp.astimezone(dt.UTC).isoformat(" ")
+    local.sql(f"RESTORE orders TO TIMESTAMP AS OF '{when}'")
+    assert orders.count() == 2
+    with refused("SYNTAX_ERROR", "VERSION"):
+        local.sql("RESTORE orders TO VERSION 1")
+    with refused("INVALID_ARGUMENTS", "number", "'x'"):
+        local.sql("RESTORE orders TO VERSION AS OF x")
+
+
+def test_a_version_by_its_time(local: Session, orders: Table) -> None:
+    made, *_ = orders.history().to_arrow().to_pylist()[::-1]
+    first = orders.history().to_arrow()["timestamp"][-2].as_py()
+    read = "SELECT id, state FROM orders TIMESTAMP AS OF {} ORDER BY id"
+    assert local.sql(read.format(f"'{first.isoformat(' ')}'")).fetchall() == [(1, "a"), (2, "b")]
+    assert local.sql(read.format("TIMESTAMP '2100-01-01 00:00:00'")).fetchall() == [(1, "c"), (2, "b")]
+    with refused("INVALID_ARGUMENTS", "1999", "oldest"):
+        local.sql(read.format("'1999-01-01'"))
+    with refused("INVALID_ARGUMENTS", "NULL"):
+        local.sql(read.format("NULL"))
+    assert made["version"] <= 1
+
+
+def test_describe_history_and_detail(local: Session, local_fmt: str, orders: Table) -> None:
+    told = local.sql("DESCRIBE HISTORY orders")
+    assert told.columns == ["version", "timestamp", "operation", "details"]
+    assert [row.operation for row in told] == ["append", "append", "create"]
+    assert [row.version for row in local.sql("DESC HISTORY orders LIMIT 1")] == [orders.version]
+    found = only(local, f"DESCRIBE DETAIL {local_fmt}.default.orders")
+    assert (found["name"], found["format"], found["primary_key"]) == (str(orders.name), local_fmt, ["id"])
+    assert (found["version"], found["num_files"], found["num_row_versions"]) == (orders.version, 2, 3)
+    assert dict(found["properties"]) == {"watermark-key": "ts"}
+
+
+def test_a_missing_table_is_named(local: Session, orders: Table) -> None:
+    for text in ("OPTIMIZE ordres", "VACUUM ordres", "RESTORE ordres TO VERSION AS OF 1", "DESCRIBE HISTORY ordres"):
+        with refused("TABLE_NOT_FOUND", "ordres", "orders"):
+            local.sql(text)
+    with refused("TABLE_NOT_FOUND", "ordres"):
+        local.sql("DESCRIBE DETAIL `default`.ordres")
+    with refused("INVALID_ARGUMENTS", "txn"):
+        local.sql("OPTIMIZE orders", txn=("a", 1))
+
+
+def test_a_table_like_another_one(local: Session, local_fmt: str, orders: Table) -> None:
+    local.sql("CREATE TABLE copy LIKE orders")
+    local.sql("CREATE TABLE IF NOT EXISTS copy LIKE orders")
+    made, origin = (local.sql(f"SHOW CREATE TABLE {name}").first()[0] for name in ("copy", "orders"))
+    assert made == origin.replace("orders", "copy")
+    assert local.table("copy").count() == 0
+    with refused("TABLE_ALREADY_EXISTS", "copy"):
+        local.sql("CREATE TABLE copy LIKE orders")
+    with refused("NOT_SUPPORTED", "LIKE"):
+        local.sql("CREATE TABLE other LIKE orders TBLPROPERTIES ('bucket' = '4')")
+    with refused("TABLE_NOT_FOUND", "ordres"):
+        local.sql("CREATE TABLE other LIKE ordres")
+    with refused("NOT_SUPPORTED", "copy_to"):
+        local.sql("ALTER TABLE orders RENAME TO others")
+    assert local_fmt in made
+
+
+def test_a_table_is_copied_to_any_format(local: Session, orders: Table) -> None:
+    version = orders.version - 1
+    local.sql("DELETE FROM orders WHERE id = 2")
+    for catalog in ("parquet", "delta", "iceberg"):
+        copy = orders.copy_to(f"{catalog}.default.copied")
+        assert copy.to_arrow().to_pylist() == [{"id": 1, "ts": 6, "state": "c"}]
+        assert [(c.name, c.type, c.nullable, c.default, c.comment) for c in copy.definition.visible] == [
+            (c.name, c.type, c.nullable, c.default, c.comment) for c in orders.definition.visible
+        ]
+        assert copy.definition.checks == orders.definition.checks
+        assert copy.properties == orders.properties
+        local.drop_table(str(copy.name))
+    assert orders.copy_to("parquet.default.older", version=version).count() == 2
+    with refused("TABLE_ALREADY_EXISTS", "older"):
+        orders.copy_to("parquet.default.older")

@@ -1,0 +1,91 @@
+"""What a table and a session look like: as text in a console, as HTML in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+import pyarrow as pa
+
+from trinity.engine.spark.frames import small_table
+from trinity.engine.target import Target
+from trinity.merge.roles import roles_of
+from trinity.shown import as_html
+from trinity.spi import Column, SplitSource, TableDefinition, Tier
+
+__all__ = ["described", "session_html", "table_html", "table_text"]
+
+
+def _column_rows(definition: TableDefinition) -> list[tuple[str, str, bool, str, str | None]]:
+    """Return for each visible column its name, type, whether it may be NULL, its roles and its comment."""
+    roles = roles_of(definition)
+    return [
+        (c.name, c.type, _may_be_null(definition, c), ", ".join(roles[c.name]), c.comment) for c in definition.visible
+    ]
+
+
+def described(definition: TableDefinition) -> pa.Table:
+    """Return the rows of ``table.describe()``."""
+    kinds = {"column": "string", "type": "string", "nullable": "boolean", "role": "string", "comment": "string"}
+    return small_table(kinds, _column_rows(definition))
+
+
+def _may_be_null(definition: TableDefinition, column: Column) -> bool:
+    return column.nullable and column.name not in definition.primary_key
+
+
+def table_text(table: Target, splits: SplitSource) -> str:
+    """Return a table's name, columns with their roles, partitions, version, and rows by statistics."""
+    rows = [
+        (name, kind, " ".join(_words(null, roles))) for name, kind, null, roles, _ in _column_rows(splits.definition)
+    ]
+    widths = [max(len(row[n]) for row in rows) for n in range(2)]
+    lines = [f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {said}".rstrip() for name, kind, said in rows]
+    return "\n".join([f"Table({table.name})", *lines, *(f"  {fact}" for fact in _facts(splits))])
+
+
+def _words(nullable: bool, roles: str) -> Iterator[str]:
+    if roles:
+        yield roles
+    if not nullable and "key" not in roles.split(", "):
+        yield "not null"
+
+
+def table_html(table: Target, splits: SplitSource) -> str:
+    """Return the same as HTML."""
+    head = ("column", "type", "nullable", "role", "comment")
+    rows = [(name, kind, null, roles, note or "") for name, kind, null, roles, note in _column_rows(splits.definition)]
+    facts = "<br>".join(map(escape, _facts(splits)))
+    return f"<b>{escape(str(table.name))}</b>\n{as_html(head, rows, False)}{facts}"
+
+
+def _facts(splits: SplitSource) -> list[str]:
+    """Return lines about partitions, version and files."""
+    parts = splits.definition.partition_by
+    partitioned = [f"partitioned by {', '.join(parts)}"] if parts else []
+    return [*partitioned, f"version {splits.version}, {_rows(splits)} in {_number(len(splits.files), 'file')}"]
+
+
+def _rows(splits: SplitSource) -> str:
+    """Return the number of rows by statistics; row versions, where a read has yet to merge them."""
+    merged = not splits.definition.keyed or all(f.tier is Tier.BASE for f in splits.files)
+    known = all(f.rows_known for f in splits.files)
+    count = sum(f.live_rows for f in splits.files)
+    what = "row" if merged else "row version"
+    return _number(count, what) if known else f"an unknown number of {what}s"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def session_html(current: str, formats: Mapping[str, str], tables: Sequence[str]) -> str:
+    """Return a session as HTML.
+
+    Args:
+        current: its current schema.
+        formats: name of a catalog -> its format.
+        tables: the full names of the tables of the current schema.
+    """
+    catalogs = as_html(("catalog", "format"), list(formats.items()), False)
+    return f"<b>Session</b> in {escape(current)}\n{catalogs}{as_html(('table',), [(name,) for name in tables], False)}"

@@ -1,0 +1,45 @@
+"""What a table is, by its definition and the statistics of its files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from trinity.engine.spark.frames import small_table
+from trinity.engine.target import Target
+
+__all__ = ["detail"]
+
+_COLUMNS = {
+    "name": "string", "format": "string", "location": "string", "version": "bigint", "last_modified": "timestamp",
+    "primary_key": "array<string>", "partition_by": "array<string>", "num_files": "bigint", "size_in_bytes": "bigint",
+    "num_row_versions": "bigint", "properties": "map<string,string>",
+}  # fmt: skip
+
+
+def detail(table: Target, provider: str, properties: Mapping[str, str]) -> pa.Table:
+    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, which a read has yet to merge.
+
+    Args:
+        table: the table.
+        provider: its format.
+        properties: the properties to show.
+    """
+    splits = table.splits()
+    definition, files = splits.definition, (*splits.files, *splits.sidecar)
+    row = (
+        str(table.name),
+        provider,
+        table.location,
+        splits.version,
+        dt.datetime.fromtimestamp(splits.timestamp_ms / 1000, dt.UTC),
+        list(definition.primary_key),
+        list(definition.partition_by),
+        len(files),
+        sum(f.size for f in files),
+        sum(f.live_rows for f in splits.files),
+        sorted(properties.items()),
+    )
+    return small_table(_COLUMNS, [row])

@@ -1,0 +1,130 @@
+"""Statements that care for a table, or tell of it: OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY and DESCRIBE DETAIL."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import Token
+
+from trinity.engine.reading.detail import detail
+from trinity.engine.spark.frames import small_table
+from trinity.errors import TrinityError
+from trinity.spi import CommitResult
+from trinity.sql.parsing.reader import Piece, Reader
+from trinity.sql.queries.instants import instant
+from trinity.sql.queries.references import resolve
+from trinity.sql.queries.results import Rows
+from trinity.sql.show import provider, shown_properties
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["care_statement"]
+
+Care = Callable[["Session"], Rows]
+"""Runs a statement that has been read."""
+
+
+def care_statement(session: Session, text: str, dialect: str, tokens: Sequence[Token]) -> Care | None:
+    """Return what runs the statement; None for any other one, and for a table that is not of Trinity's.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for a clause that Trinity lacks; SCHEMA_NOT_FOUND, TABLE_NOT_FOUND.
+    """
+    reader = Reader(Piece(text, dialect, tuple(tokens)))
+    read = next((read for words, read in _STATEMENTS if any(reader.take(*spelling) for spelling in words)), None)
+    if read is None or reader.done:  # DESCRIBE HISTORY may be about a table of that name
+        return None
+    name = reader.name("the name of a table")
+    table = resolve(session, name)
+    if table is None:
+        if _is_of_trinity(session, name):
+            raise session.table_missing(session.table_name(name))
+        return None
+    run = read(table, reader)
+    if not reader.done:
+        raise reader.unexpected("the end of the statement")
+    return run
+
+
+def _is_of_trinity(session: Session, name: Sequence[str]) -> bool:
+    """Return whether a table that is not there would be Trinity's: not a view, and no path such as delta.`/x`."""
+    if len(name) == 1:
+        return not session.has_temp_view(name[0])
+    return len(name) == 2 and name[0].lower() in session.schemas()
+
+
+_COMMIT: Final = {"version": "bigint", "rows": "bigint", "files": "bigint", "bytes": "bigint"}
+
+
+def _committed(done: CommitResult) -> Rows:
+    return small_table(_COMMIT, [(done.version, done.rows, done.files, done.bytes)])
+
+
+def _optimize(table: Table, reader: Reader) -> Care:
+    """Read OPTIMIZE t [FULL]."""
+    reader.refuse(("WHERE", "ZORDER BY"), "Trinity sorts a table by its key: OPTIMIZE t FULL.")
+    full = reader.take("FULL")
+    return lambda _: _committed(table.compact(full=full))
+
+
+def _vacuum(table: Table, reader: Reader) -> Care:
+    """Read VACUUM t [RETAIN n HOURS]."""
+    retain = dt.timedelta(days=7)
+    if reader.take("RETAIN"):
+        number = reader.until("HOURS", "HOUR", wanted="a number of hours").text
+        if not number.replace(".", "", 1).isdigit():
+            raise TrinityError("SYNTAX_ERROR", f"VACUUM: '{number}' is no number of hours; write RETAIN 168 HOURS.")
+        if not (reader.take("HOURS") or reader.take("HOUR")):
+            raise reader.unexpected("HOURS")
+        retain = dt.timedelta(hours=float(number))
+    reader.refuse(("DRY RUN", "LITE", "FULL"), "VACUUM t RETAIN n HOURS removes what no readable version needs.")
+
+    def run(_: Session) -> Rows:
+        done = table.vacuum(retain)
+        row = (done.files, done.bytes, done.oldest_version)
+        return small_table({"files": "bigint", "bytes": "bigint", "oldest_version": "bigint"}, [row])
+
+    return run
+
+
+def _restore(table: Table, reader: Reader) -> Care:
+    """Read RESTORE [TABLE] t TO VERSION AS OF n | TO TIMESTAMP AS OF '...'."""
+    reader.expect("TO")
+    if reader.take("VERSION", "AS", "OF"):
+        number = reader.rest("a version").text
+        if not number.isdigit():
+            raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}': a version is a number, not '{number}'.")
+        return lambda _: _committed(table.restore(int(number)))
+    reader.expect("TIMESTAMP", "AS", "OF")
+    moment = reader.rest("a time").text
+    return lambda session: _committed(table.restore(timestamp=instant(session, moment)))
+
+
+def _history(table: Table, reader: Reader) -> Care:
+    """Read DESCRIBE HISTORY t [LIMIT n]."""
+    most = None
+    if reader.take("LIMIT"):
+        number = reader.rest("a number").text
+        if not number.isdigit():
+            raise TrinityError("SYNTAX_ERROR", f"DESCRIBE HISTORY: LIMIT takes a number, not '{number}'.")
+        most = int(number)
+    return lambda _: table.history().to_arrow().slice(0, most)
+
+
+def _detail(table: Table, reader: Reader) -> Care:
+    """Read DESCRIBE DETAIL t."""
+    return lambda session: detail(table, provider(session, table), shown_properties(table.definition))
+
+
+_DESCRIBE: Final = ("DESCRIBE", "DESC")
+_STATEMENTS: Final[Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Table, Reader], Care]]]] = (
+    ([("OPTIMIZE", "TABLE"), ("OPTIMIZE",)], _optimize),
+    ([("VACUUM", "TABLE"), ("VACUUM",)], _vacuum),
+    ([("RESTORE", "TABLE"), ("RESTORE",)], _restore),
+    ([(word, "HISTORY") for word in _DESCRIBE], _history),
+    ([(word, "DETAIL") for word in _DESCRIBE], _detail),
+)
