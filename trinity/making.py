@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.names import TableName
-from trinity.storage import not_ours, table_taken
+from trinity.storage import not_ours, table_taken, taking_back
 
 if TYPE_CHECKING:
     from trinity.engine.target import Target
@@ -53,11 +53,15 @@ def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
         registered: returns what is registered under the name; None for nothing.
 
     Raises:
-        TrinityError: TABLE_ALREADY_EXISTS.
+        TrinityError: TABLE_ALREADY_EXISTS; COMMIT_STATE_UNKNOWN where the new table cannot be dropped; and as
+            ``registered``.
     """
-    if registered() is not None:
-        made.connector.metadata.drop_table(made.handle)
-        raise table_taken(str(made.name))
+    try:
+        if registered() is not None:
+            raise table_taken(str(made.name))
+    except TrinityError as error:
+        _take_back(made, error)
+        raise
     return made
 
 
@@ -73,10 +77,27 @@ def filled(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """
     try:
         return fill(made)
-    except BaseException as error:
-        if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):
-            made.connector.metadata.drop_table(made.handle)
+    except TrinityError as error:
+        if error.code != "COMMIT_STATE_UNKNOWN":
+            _take_back(made, error)
         raise
+    except BaseException:
+        _drop(made)
+        raise
+
+
+def _take_back(made: Target, why: TrinityError) -> None:
+    with taking_back(f"Table '{made.name}'", why):
+        _drop(made)
+
+
+def _drop(made: Target) -> None:
+    """Drop a table, unless a concurrent call has dropped it."""
+    try:
+        made.connector.metadata.drop_table(made.handle)
+    except TrinityError as error:
+        if error.code != "TABLE_NOT_FOUND":
+            raise
 
 
 def owned(find: Callable[[], Target], what: str) -> Target:

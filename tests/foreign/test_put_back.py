@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import trinity
 from tests.support.bucket_lake import ROWS, BucketLake, objects
+from tests.support.delta_lake import restore_by_others
 from tests.support.iceberg import pyiceberg
 from tests.support.object_store import ObjectServer
 from tests.support.put_back import Backup
@@ -254,9 +255,11 @@ def test_a_folder_whose_newest_file_is_the_same(opened: Session, warehouse: Path
 # -- streams into the table -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", WAYS[:2])
-def test_a_stream_into_the_table_notices(table: Table, way: PutBack, tmp_path: Path) -> None:
-    """Rows of Arrow's stand for the micro-batches, which a query of Spark's would hand on."""
+def writing_stream(table: Table) -> Callable[[int], None]:
+    """A stream into the table that has no rows in batch 2: what commits the batch of a number.
+
+    Rows of Arrow's stand for the micro-batches, which a query of Spark's would hand on.
+    """
     rows = Mock()
     rows.sparkSession.sparkContext.getLocalProperty = lambda name: "q"
 
@@ -265,15 +268,37 @@ def test_a_stream_into_the_table_notices(table: Table, way: PutBack, tmp_path: P
         return None if txn[1] == 2 else (table.upsert(pa.table({"id": number}), txn=txn), "")
 
     batches = Batches(table, "checkpoints/q", -1, None, apply=commit)
-    write = partial(unwrap(Batches.write), batches)  # without the check of what rows are
-    write(rows, 0)
+    return partial(unwrap(Batches.write), batches, rows)  # without the check of what rows are
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_a_stream_into_the_table_notices(table: Table, way: PutBack, tmp_path: Path) -> None:
+    write = writing_stream(table)
+    write(0)
     backup = Backup.of(table, tmp_path / "copy")
-    for batch in (1, 2, 3):  # of which 2 has no rows
-        write(rows, batch)
+    for batch in (1, 2, 3):
+        write(batch)
     way(backup)
     with refused("INVALID_ARGUMENTS", f"'{table.name}' had batch 3", "put back", "'checkpoints/q'"):
-        write(rows, 4)
+        write(4)
     assert stored(table) == [0]
+
+
+def test_a_stream_into_a_table_goes_on_behind_a_restore(opened: Session) -> None:
+    """RESTORE keeps the numbers of batches: those that it undid are not written again, and later ones are."""
+    table = opened.create_table("delta.default.t", [Column("id", "int")], primary_key=["id"])
+    write = writing_stream(table)
+    for batch in (0, 1):
+        write(batch)
+    restore_by_others(table.handle, 1)
+    write(3)
+    write(4)
+    assert table.to_arrow()["id"].sort().to_pylist() == [0, 3, 4]
+    again = writing_stream(elsewhere(table))
+    with refused("INVALID_ARGUMENTS", "has batch 4"):
+        again(1)
+    again(5)
+    assert table.to_arrow()["id"].sort().to_pylist() == [0, 3, 4, 5]
 
 
 # -- tables that follow -----------------------------------------------------------------------------------

@@ -78,8 +78,9 @@ class _Player:
         if step is None:
             return
         with hurried(), playing(self.lake.server.proxy, statement.faults):
-            told = _code(step.act)
-        assert told in (None, *_TOLD), (statement, told)
+            error = _refusal(step.act)
+        told = error and error.code
+        assert told in (None, *_TOLD), (statement, error)
         with self.lake.connect() as fresh:
             stands = step.stands(fresh) if step.stands is not None else told is None
             assert told == _UNKNOWN or stands == (told is None), (statement, told, stands)
@@ -221,11 +222,11 @@ class _Step:
     settle: Callable[[Session, bool], None] = lambda fresh, stands: None
 
 
-def _code(act: Callable[[], object]) -> str | None:
+def _refusal(act: Callable[[], object]) -> TrinityError | None:
     try:
         act()
     except TrinityError as error:
-        return error.code
+        return error
     return None
 
 

@@ -18,6 +18,9 @@ import pytest
 
 import trinity
 from tests.support.bucket_lake import BucketLake
+from tests.support.fault_proxy import Answer, Request
+from tests.support.fault_sequences import hurried
+from tests.support.object_store import ObjectServer
 from trinity import Column, Session
 from trinity.errors import TrinityError
 
@@ -252,3 +255,35 @@ def test_names_at_once_by_processes(settings: dict[str, Any], tmp_path: Path) ->
             )
     for process in running:
         process.join()
+
+
+def test_what_a_failed_call_cannot_remove_is_named(object_server: ObjectServer, place: str, tmp_path: Path) -> None:
+    """The store fails once the table or the registration is there, and before it was compared with the other."""
+    folder = others_folder(tmp_path)
+    steps = [
+        (TABLES["create"], "/_trinity/tables/", "external"),
+        (registering(folder), "/_trinity/external/", "tables"),
+    ]
+    for act, made, looked_for in steps:
+        seen: list[str] = []
+
+        def down(
+            request: Request,
+            ask: Callable[[], Answer],
+            made: str = made,
+            looked_for: str = looked_for,
+            seen: list[str] = seen,
+        ) -> Answer | None:
+            """Answer nothing any more from the look for the other on."""
+            if (request.method == "PUT" and made in request.path) or (seen and looked_for in request.path):
+                seen.append(request.path)
+            return Answer(503) if len(seen) > 1 else None
+
+        session = trinity.connect(place, storage_options=object_server.options)
+        with session, hurried(), object_server.proxy.faulty(down), pytest.raises(TrinityError) as refused:
+            act(session, "parquet.default.t")
+        assert len(seen) > 1
+        assert refused.value.code == "COMMIT_STATE_UNKNOWN"
+        with trinity.connect(place, storage_options=object_server.options) as session:
+            session.drop_table("parquet.default.t")
+            assert session.list_tables("parquet", "default") == []

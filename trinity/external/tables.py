@@ -13,7 +13,7 @@ from trinity.external.registry import Registration, Registry
 from trinity.merge.options import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import Connector, TableDefinition, TableHandle
-from trinity.storage import Location, not_ours, split_key, table_taken
+from trinity.storage import Location, not_ours, split_key, table_taken, taking_back
 
 __all__ = ["ExternalTables"]
 
@@ -79,8 +79,9 @@ class ExternalTables:
         try:  # the name may have been created meanwhile: each side checks for the other after its own step
             if location is not None and self._catalogs[name.catalog].metadata.get_table(name.schema, name.table):
                 raise table_taken(str(name))
-        except TrinityError:
-            registry.remove(name)
+        except TrinityError as error:
+            with taking_back(f"The registration of '{name}'", error):
+                registry.remove(name)
             raise
         return opened
 

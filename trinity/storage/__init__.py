@@ -22,6 +22,7 @@ from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
+from trinity.storage.errors import taking_back as taking_back
 from trinity.storage.folder_names import escaped as escaped
 from trinity.storage.folder_names import folder_name as folder_name
 from trinity.storage.folder_names import own_folder as own_folder

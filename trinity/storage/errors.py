@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from trinity.errors import TrinityError, system_code
@@ -19,6 +20,7 @@ __all__ = [
     "storage_errors",
     "store_trouble",
     "system_trouble",
+    "taking_back",
 ]
 
 _log = logger(__name__)
@@ -70,6 +72,20 @@ def commit_unknown(what: str, said: object) -> TrinityError:
         "are answers again, or repeat the statement with the same txn, which never writes rows twice. What it has "
         "written stays.",
     )
+
+
+@contextmanager
+def taking_back(what: str, why: TrinityError) -> Iterator[None]:
+    """Raise COMMIT_STATE_UNKNOWN when the block fails to take back a step of a statement that failed.
+
+    Args:
+        what: the step, as the beginning of a sentence.
+        why: the statement's error.
+    """
+    try:
+        yield
+    except TrinityError as error:
+        raise commit_unknown(what, f"{why.message} It cannot be taken back: {error.message}") from why
 
 
 def system_trouble(error: BaseException, path: str) -> TrinityError | None:

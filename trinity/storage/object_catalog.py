@@ -6,13 +6,12 @@ never reach another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage.errors import AlreadyExists, commit_unknown
+from trinity.storage.errors import AlreadyExists, taking_back
 from trinity.storage.folder_names import folder_name, own_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
@@ -62,7 +61,7 @@ class ObjectCatalog:
         try:
             self._check_empty(schema)  # someone may have made a table in it meanwhile
         except TrinityError as error:
-            with _taking_back(f"The removal of schema '{self.catalog}.{schema}'", error), suppress(AlreadyExists):
+            with taking_back(f"The removal of schema '{self.catalog}.{schema}'", error), suppress(AlreadyExists):
                 self._schemas.take(schema)
             raise
 
@@ -92,7 +91,7 @@ class ObjectCatalog:
             self._check_schema(table.schema)  # it may have been dropped meanwhile
             check_unswept(table)
         except TrinityError as error:
-            with _taking_back(f"Table '{table.full_name}'", error):
+            with taking_back(f"Table '{table.full_name}'", error):
                 self._tables.free(table.schema, table.table, location=where)
             ObjectStore(table.location).delete_below("")
             raise
@@ -118,12 +117,3 @@ class ObjectCatalog:
     def _check_empty(self, schema: str) -> None:
         if tables := self._tables.taken(schema):
             raise schema_in_use(self.catalog, schema, tables)
-
-
-@contextmanager
-def _taking_back(what: str, why: TrinityError) -> Iterator[None]:
-    """Raise COMMIT_STATE_UNKNOWN when the block fails to take back a change of a name."""
-    try:
-        yield
-    except TrinityError as error:
-        raise commit_unknown(what, f"{why.message} It cannot be taken back: {error.message}") from why
