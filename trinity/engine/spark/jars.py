@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trinity.engine.spark.classified import fetch_classified
+from trinity.engine.spark.quiet import without_start_lines
 from trinity.errors import TrinityError
 
 __all__ = ["add_jars", "find_jars"]
@@ -51,7 +52,8 @@ def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[st
     conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
     for attempt in (1, 2, 3):
         try:
-            gateway = launch(conf)
+            with without_start_lines():
+                gateway = launch(conf)
             break
         except Exception as error:  # a bare RuntimeError: the launcher's gateway dies with a failed resolution
             if attempt == 3:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
 from trinity.engine.spark.jars import add_jars, find_jars
+from trinity.engine.spark.quiet import LOGGING, without_start_lines
 from trinity.engine.spark.remote import is_remote, runs_in_process
 from trinity.engine.spark.workers import check_workers
 from trinity.errors import TrinityError
@@ -35,7 +36,6 @@ _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
-    "spark.log.level": "ERROR",
     # makes tasks begin sooner; the module's pyspark is that of this machine's Spark
     "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
 }
@@ -125,7 +125,7 @@ def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str,
 
     _check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    wanted = _with_stack(_wanted(requirements, {"spark.master": "local[*]", **settings}))
+    wanted = _with_java_options(_wanted(requirements, {"spark.master": "local[*]", **settings}))
     jars = _jars_of(requirements, settings)
     if SparkContext._jvm is not None:
         add_jars(SparkContext._jvm, jars)
@@ -270,10 +270,13 @@ def _joined(requirements: Iterable[SparkRequirements]) -> dict[str, str]:
     return settings
 
 
-def _with_stack(settings: dict[str, str]) -> dict[str, str]:
-    """Return settings with room on Java's stacks, unless the caller's own options set their size."""
-    options = settings.get(_JAVA_OPTIONS, "")
-    return settings if "-Xss" in options else {**settings, _JAVA_OPTIONS: f"{_STACK} {options}".strip()}
+def _with_java_options(settings: dict[str, str]) -> dict[str, str]:
+    """Return settings with room on Java's stacks and a quiet log, unless the caller's own options say otherwise."""
+    given = settings.get(_JAVA_OPTIONS, "")
+    ours = [_STACK] if "-Xss" not in given else []
+    if "log4j" not in given and "SPARK_CONF_DIR" not in os.environ:
+        ours.append(LOGGING)
+    return {**settings, _JAVA_OPTIONS: " ".join([*ours, given]).strip()}
 
 
 def _check_java() -> None:
@@ -292,6 +295,7 @@ def _check_java() -> None:
 def _start(settings: Mapping[str, str]) -> SparkSession:
     from trinity.spark_names import SparkSession
 
-    spark = SparkSession.builder.config(map={"spark.app.name": "trinity", **settings}).getOrCreate()
+    with without_start_lines():
+        spark = SparkSession.builder.config(map={"spark.app.name": "trinity", **settings}).getOrCreate()
     remember_classes(spark)
     return spark

@@ -1,0 +1,45 @@
+"""What Spark's JVM writes on standard error when it starts, and what of it is worth a user's eyes."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+__all__ = ["LOGGING", "without_start_lines"]
+
+LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+"""Java option for a log of errors alone, from the first line on."""
+_START: Final = re.compile(rb"WARNING: Using incubator modules: jdk\.incubator\.vector\s*")
+"""The lines of every start, which no option of Java's keeps back."""
+
+
+@contextmanager
+def without_start_lines() -> Iterator[None]:
+    """Keep the lines of every start back; all others of a JVM that is started within go to standard error, for good."""
+    try:
+        screen = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    reading, writing = os.pipe()
+    threading.Thread(target=_pass_on, args=(reading, screen), name="trinity-jvm-stderr", daemon=True).start()
+    os.dup2(writing, 2)
+    os.close(writing)
+    try:
+        yield
+    finally:
+        os.dup2(screen, 2)
+
+
+def _pass_on(reading: int, screen: int) -> None:
+    """Copy lines from one file to another, until the last process that writes them ends."""
+    with os.fdopen(reading, "rb") as lines:
+        for line in lines:
+            if not _START.fullmatch(line):
+                os.write(screen, line)
+    os.close(screen)
