@@ -125,6 +125,11 @@ class Table:
         return self.splits().version
 
     @property
+    def format(self) -> str:
+        """Name of the table's format: ``delta``."""
+        return self.session.external.format_name(self.name) or self.session.format_name(self.name.catalog)
+
+    @property
     def exists(self) -> bool:
         """Whether there is a table of this name."""
         return self.session.find_table(self.name) is not None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
 from tests.support.paths import ROOT
+from trinity.cli.main import app
 from trinity.errors import CODES
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -71,6 +74,23 @@ def test_the_first_example_runs_as_it_is_pasted(
     assert found is not None
     exec(found[1], {})
     assert capsys.readouterr().out.strip() == found[2].strip()
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of a page print what it says, and its files have what ``cat`` shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    text = (ROOT / "docs/command-line.md").read_text()
+    steps = [step for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for step in block.split("$ ")[1:]]
+    assert len(steps) > 10
+    for step in steps:
+        line, _, printed = step.partition("\n")
+        command, *given = shlex.split(line)
+        if command == "cat":
+            Path(*given).write_text(printed)
+            continue
+        done = CliRunner().invoke(app, given)
+        assert doctest.OutputChecker().check_output(printed, done.output, FLAGS), (line, done.output, done.stderr)
 
 
 def test_the_glossary_has_each_term_once_in_order() -> None:

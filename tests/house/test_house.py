@@ -226,8 +226,10 @@ def test_hidden_columns_of_the_engine_are_named_once() -> None:
 
 LOCAL_DISK: Final = {
     "trinity/catalogs.py": "asks when folders of the Python path have changed",
+    "trinity/cli/files.py": "files that are loaded and exported are the user's",
     "trinity/cli/main.py": "reads the SQL of the file that it is given",
     "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
+    "trinity/cli/tables.py": "makes the folder of a warehouse that it is asked for",
     "trinity/datasource/rendezvous.py": "processes of one machine meet over a socket, which a folder of Spark's names",
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
     "trinity/engine/compacting/local/parts.py": "rows that wait for their bucket are in a temporary folder meanwhile",
@@ -235,6 +237,7 @@ LOCAL_DISK: Final = {
     "trinity/engine/spark/classified.py": "the same as jars.py, for JARs that Spark cannot fetch",
     "trinity/engine/spark/jars.py": "Spark's JARs are in a cache of the user's",
     "trinity/engine/spark/local.py": "Java is one of this machine's",
+    "trinity/engine/spark/quiet.py": "the lines of a JVM come through a pipe",
     "trinity/engine/spark/workers.py": "a local Spark's Python is one of this machine's",
     "trinity/journal/model.py": "reads the model's file",
     "trinity/memory.py": "its files are in a temporary folder for as long as it is open",

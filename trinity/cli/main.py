@@ -4,45 +4,43 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from trinity.calls import as_trinity
-from trinity.engine.target import Engine
-from trinity.errors import TrinityError
-
-if TYPE_CHECKING:
-    from trinity.result import Result
-    from trinity.session import Session
+from trinity.cli import care, files, tables
+from trinity.cli.options import Executor, Warehouse, engine_of, opened, reporting_errors
 
 __all__ = ["app"]
 
 app = typer.Typer(
     help="One merge semantics over Parquet, Delta and Iceberg tables.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,  # they include options (N4)
 )
 
-Warehouse = Annotated[
-    str,
-    typer.Option("--warehouse", "-w", help="Folder with the three catalogs, or a bucket's place: s3://bucket/path."),
-]
 
-Executor = Annotated[str, typer.Option("--engine", help="auto, local (never Spark) or spark.")]
+def _print_version(asked: bool) -> None:
+    if asked:
+        from trinity import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
 
 
-def _engine(name: str) -> Engine:
-    found = next((known for known in get_args(Engine) if known == name), None)
-    if found is None:
-        raise typer.BadParameter(f"'{name}' is not one of {', '.join(get_args(Engine))}", param_hint="--engine")
-    engine: Engine = found
-    return engine
+@app.callback()
+def trinity(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """One merge semantics over Parquet, Delta and Iceberg tables.
+
+    Exits with 0 when all is done, with 1 when what was asked for failed in part or differs, with 2 on an error.
+    """
 
 
 @app.command()
@@ -60,29 +58,13 @@ def demo(
     May be interrupted at any moment and run again. Exits with 1 when an answer differs.
     """
     console = Console()
-    with _reporting_errors():
+    with reporting_errors():
         from trinity.demo.run import run_demo
 
-        wrong = run_demo(output, batches, console, warehouse, _engine(engine)).differences()
+        wrong = run_demo(output, batches, console, warehouse, engine_of(engine)).differences()
     for line in wrong:
         console.print(line, style="bold red")
     raise typer.Exit(1 if wrong else 0)
-
-
-@app.command()
-def sql(
-    statement: Annotated[str, typer.Argument(help="One SQL statement.")],
-    warehouse: Warehouse = "warehouse",
-    dialect: Annotated[str, typer.Option(help="spark, trino, postgres or duckdb.")] = "spark",
-    limit: Annotated[int, typer.Option(min=1, help="Most rows to show.")] = 100,
-    engine: Executor = "auto",
-) -> None:
-    """Run a statement, and print its result as a table."""
-    with _reporting_errors():
-        from trinity.connecting import connect
-
-        with connect(warehouse, engine=_engine(engine)) as session:
-            _print(session.sql(statement, dialect=dialect), limit)
 
 
 @app.command()
@@ -103,65 +85,14 @@ def tail(
             time.sleep(interval)
         return not once
 
-    with _reporting_errors(), suppress(KeyboardInterrupt):
+    with reporting_errors(), suppress(KeyboardInterrupt):
         from trinity.cli.tail import followed, print_changes
 
-        with _opened(warehouse) as session:
+        with opened(warehouse) as session:
             found = session.table(table)
             start = found.splits().version if after is None else after
             for changes in followed(found, start, wait):
                 print_changes(changes, sys.stdout, lines=output == "json")
-
-
-@app.command()
-def health(
-    table: Annotated[str, typer.Argument(help="catalog.schema.table.")],
-    warehouse: Warehouse = "warehouse",
-) -> None:
-    """Print what a table's files are like, what a read costs, and which compaction helps."""
-    with _reporting_errors():
-        from trinity.cli.upkeep import print_health
-
-        with _opened(warehouse) as session:
-            found = session.table(table)
-            print_health(str(found.name), found.health(), Console())
-
-
-@app.command()
-def maintain(
-    schema: Annotated[str | None, typer.Argument(help="catalog.schema; all of them without it.")] = None,
-    warehouse: Warehouse = "warehouse",
-    vacuum: Annotated[str | None, typer.Option(help="Vacuum too: how long versions stay, as '7 days'.")] = None,
-) -> None:
-    """Compact the tables that need it, for a scheduler.
-
-    Exits with 1 when one of them failed.
-    """
-    with _reporting_errors():
-        from trinity.cli.upkeep import print_upkeep
-
-        with _opened(warehouse) as session:
-            done = session.maintain(schema, vacuum=vacuum)
-        print_upkeep(done, Console())
-    raise typer.Exit(1 if any(kept.error for kept in done) else 0)
-
-
-@app.command()
-def repair(
-    table: Annotated[str, typer.Argument(help="catalog.schema.table, whose newest metadata is damaged.")],
-    warehouse: Warehouse = "warehouse",
-    version: Annotated[int | None, typer.Option(help="Confirm the version to go back to.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and tell what would be lost.")] = False,
-) -> None:
-    """Go back to the newest version of a table that can be read; what was committed after it is lost."""
-    with _reporting_errors(), _opened(warehouse) as session:
-        done = session.repair(table, version=version, dry_run=dry_run)
-    for commit in done.lost:
-        typer.echo(f"lost: {commit.what}" if commit.damaged else f"lost, and may be whole: {commit.what}")
-    says = "would be" if dry_run else "is"
-    typer.echo(
-        f"{table}: nothing is damaged." if done.skipped else f"{table}: version {done.back_to} {says} current now."
-    )
 
 
 @app.command()
@@ -186,7 +117,7 @@ def shell(
     if kind is None:
         raise typer.BadParameter(f"'{output}' is not one of {', '.join(FORMATS)}", param_hint="--output")
     runner = Shell(sys.stdout, kind, Console(stderr=True))
-    with _reporting_errors():
+    with reporting_errors():
         if model is not None or warehouse is not None:
             runner.connect(model, warehouse)
     try:
@@ -200,55 +131,19 @@ def shell(
     raise typer.Exit(1 if runner.failed else 0)
 
 
-@app.command()
-def version() -> None:
-    """Print the version."""
-    from trinity import __version__
-
-    typer.echo(__version__)
-
-
-def _print(rows: Result, limit: int) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    found = rows.take(limit + 1)
-    table = Table(*rows.columns)
-    for row in found[:limit]:
-        table.add_row(*[Text("NULL", style="dim") if v is None else Text(str(v)) for v in row])
-    console.print(table)
-    if len(found) > limit:
-        console.print(f"(the first {limit} rows; --limit shows more)")
-
-
-@contextmanager
-def _opened(warehouse: str) -> Iterator[Session]:
-    """Open a session on a warehouse that must exist: to a read, a mistyped one would look empty.
-
-    Raises:
-        TrinityError: CONFIGURATION_INVALID naming it; and as ``trinity.connect``.
-    """
-    from trinity.connecting import connect
-    from trinity.storage import ObjectStore
-
-    with connect(warehouse) as session:
-        found = ObjectStore(warehouse)
-        if not found.is_folder():
-            raise TrinityError(
-                "CONFIGURATION_INVALID", f"There is no warehouse '{found.root}'; give the folder of one by --warehouse."
-            )
-        yield session
-
-
-@contextmanager
-def _reporting_errors() -> Iterator[None]:
-    """Print an error in one line, and exit with 2."""
-    try:
-        yield
-    except (typer.Exit, BrokenPipeError):
-        raise
-    except Exception as error:
-        known = as_trinity(error)
-        Console(stderr=True).print(f"{known.code}: {known.message}", style="red", markup=False, highlight=False)
-        raise typer.Exit(2) from error
+for _command in (
+    tables.init,
+    tables.tables,
+    tables.describe,
+    tables.history,
+    tables.changes,
+    tables.sql,
+    files.load,
+    files.export,
+    care.health,
+    care.compact,
+    care.vacuum,
+    care.maintain,
+    care.repair,
+):
+    app.command()(_command)

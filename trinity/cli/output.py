@@ -1,17 +1,80 @@
-"""Results on the terminal: a table as in sqlline, CSV, JSON."""
+"""Results on the terminal: a table, CSV, JSON."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TextIO
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
-__all__ = ["FORMATS", "Format", "write_rows"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from trinity.result import Result
+
+__all__ = ["FORMATS", "Format", "json_lines", "print_line", "print_result", "print_values", "write_rows"]
 
 Format = Literal["table", "csv", "json"]
 
 _Rows = Sequence[Sequence[Any]]
+
+
+def print_result(rows: Result, limit: int, *, as_json: bool) -> None:
+    """Print a result on standard output.
+
+    Args:
+        rows: the result.
+        limit: most rows of a table.
+        as_json: True for a JSON object in each line, of all rows.
+    """
+    if as_json:
+        for batch in rows.to_reader():
+            sys.stdout.writelines(json_lines(batch))
+        return
+    found = rows.take(limit + 1)
+    print_values(rows.columns, found[:limit])
+    if len(found) > limit:
+        sys.stdout.write(f"(the first {limit} rows; --limit shows more)\n")
+
+
+def print_values(columns: Sequence[str], rows: _Rows, *, as_json: bool = False) -> None:
+    """Print rows on standard output, as a table or as JSON objects."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if as_json:
+        sys.stdout.writelines(_line(dict(zip(columns, row, strict=True))) for row in rows)
+        return
+    shown = Table(*columns)
+    for row in rows:
+        shown.add_row(*[Text("NULL", style="dim") if value is None else Text(str(value)) for value in row])
+    Console().print(shown)
+
+
+def print_line(values: Mapping[str, object]) -> None:
+    """Print a JSON object on standard output."""
+    sys.stdout.write(_line(values))
+
+
+def json_lines(rows: pa.RecordBatch) -> Iterator[str]:
+    """Yield the rows as JSON objects, a line each. Bytes are hexadecimal; dates, times and decimals are texts."""
+    return map(_line, rows.to_pylist(maps_as_pydicts="strict"))
+
+
+def _line(values: object) -> str:
+    try:
+        text = json.dumps(values, default=_text, ensure_ascii=False)
+    except TypeError:  # a key of a map that is no text, number or boolean
+        text = json.dumps(_with_text_keys(values), default=_text, ensure_ascii=False)
+    return text + "\n"
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_text(key): _with_text_keys(each) for key, each in value.items()}
+    return [_with_text_keys(each) for each in value] if isinstance(value, list) else value
 
 
 def write_rows(to: TextIO, kind: Format, columns: Sequence[str], rows: _Rows) -> None:

@@ -16,7 +16,7 @@ from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.queries.instants import instant
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
-from trinity.sql.show import provider, shown_properties
+from trinity.sql.show import shown_properties
 
 if TYPE_CHECKING:
     from trinity.session import Session
@@ -117,7 +117,7 @@ def _history(table: Table, reader: Reader) -> Care:
 
 def _detail(table: Table, reader: Reader) -> Care:
     """Read DESCRIBE DETAIL t."""
-    return lambda session: detail(table, provider(session, table), shown_properties(table.definition))
+    return lambda _: detail(table, table.format, shown_properties(table.definition))
 
 
 _DESCRIBE: Final = ("DESCRIBE", "DESC")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["create_statement", "describe", "provider", "show", "shown_properties"]
+__all__ = ["create_statement", "describe", "show", "shown_properties"]
 
 
 def show(session: Session, statement: Statement) -> Rows:
@@ -147,7 +147,7 @@ def create_statement(session: Session, table: Table) -> str:
         lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({_written(c.expression)})" for c in definition.checks]
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
-    text += f"\nUSING {provider(session, table)}"
+    text += f"\nUSING {table.format}"
     if definition.partition_by:
         text += f"\nPARTITIONED BY ({', '.join(map(_partition_text, definition.partition_fields))})"
     properties = shown_properties(definition)
@@ -160,11 +160,6 @@ def create_statement(session: Session, table: Table) -> str:
         listed = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in sorted(properties.items()))
         text += f"\nTBLPROPERTIES (\n  {listed})"
     return text
-
-
-def provider(session: Session, table: Table) -> str:
-    """Return the name of a table's format."""
-    return session.external.format_name(table.name) or session.format_name(table.name.catalog)
 
 
 def _partition_text(field: PartitionField) -> str:
@@ -234,7 +229,7 @@ def _detail_rows(session: Session, table: Table, definition: TableDefinition) ->
         ("# Detailed Table Information", "", ""),
         ("Name", str(table.name), ""),
         ("Type", "EXTERNAL" if definition.external else "MANAGED", ""),
-        ("Provider", provider(session, table), ""),
+        ("Provider", table.format, ""),
         ("Location", table.handle.location, ""),
         ("Primary Key", ", ".join(definition.primary_key), ""),
         ("Table Properties", f"[{properties}]", ""),

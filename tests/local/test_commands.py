@@ -1,0 +1,175 @@
+"""The commands that load, show and take care of tables, from files to files, on all formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import trinity
+from trinity.cli.main import app
+
+Run = Callable[..., str]
+Rows = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture
+def run(warehouse: Path) -> Run:
+    """Runs a command that succeeds, and returns what it prints."""
+
+    def ran(*command: str) -> str:
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, (command, done.output, done.stderr)
+        return done.stdout
+
+    return ran
+
+
+@pytest.fixture
+def rows(run: Run) -> Rows:
+    """Runs a command that prints JSON, and returns its objects."""
+    return lambda *command: [json.loads(line) for line in run(*command, "--json").splitlines()]
+
+
+def refused(*command: str) -> str:
+    """Run a command that fails with 2, and return what it says."""
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 2, (command, done.output)
+    return " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_files_become_a_table(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
+    name = f"{fmt}.default.people"
+    (tmp_path / "a.csv").write_text("id,ts,name,gone\n007,1,Anna,false\n008,1,,false\n")
+    with trinity.connect(tmp_path / "warehouse") as session:
+        session.sql(
+            f"CREATE TABLE {name} (id STRING PRIMARY KEY, ts BIGINT, name STRING, gone BOOLEAN) "
+            "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
+        )
+    assert [(done["table"], done["rows"]) for done in rows("load", name, "a.csv")] == [(name, 2)]
+    (tmp_path / "b.jsonl").write_text('{"id": "007", "ts": 2, "name": "Änne"}\n{"id": "008", "ts": 2, "gone": true}\n')
+    assert rows("load", name, "b.jsonl", "--txn", "night:1")[0]["rows"] == 2
+    assert "loaded before" in run("load", name, "b.jsonl", "--txn", "night:1")
+    (tmp_path / "more").mkdir()
+    for number in range(3):
+        more = {"id": [f"{number}"], "ts": [5], "name": ["n"], "age": [number]}
+        pq.write_table(pa.table(more), tmp_path / f"more/{number}.parquet")
+    assert "has a column 'age'" in refused("load", name, "more")
+    run("load", name, "more", "--evolve")
+    assert rows("sql", f"SELECT id, name, age FROM {name} ORDER BY id") == [
+        {"id": "0", "name": "n", "age": 0},
+        {"id": "007", "name": "Änne", "age": None},
+        {"id": "1", "name": "n", "age": 1},
+        {"id": "2", "name": "n", "age": 2},
+    ]
+
+
+def test_a_new_table_has_the_keys_that_are_named(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
+    name = f"{fmt}.default.t"
+    (tmp_path / "a.csv").write_text("id,day,ts,gone\n1,2026-01-01,1,false\n")
+    options = ["--key", "id, day", "--watermark", "ts", "--tombstone", "gone", "--partition-by", "day"]
+    [done] = rows("load", name, "a.csv", *options)
+    with trinity.connect(tmp_path / "warehouse") as session:
+        made = session.table(name).definition
+    assert (made.primary_key, [str(field) for field in made.partition_by]) == (("id", "day"), ["day"])
+    assert made.properties == {"watermark-key": "ts", "tombstone-key": "gone"}
+    [listed] = rows("tables", f"{fmt}.default", "--like", "T*")
+    assert (listed["table"], listed["format"], listed["version"]) == (name, fmt, done["version"])
+    assert [row["table"] for row in rows("tables")] == [name]
+    described = rows("describe", name)
+    assert [row["data_type"] for row in described[:4]] == ["bigint", "date", "bigint", "boolean"]
+
+
+def test_care(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
+    name = f"{fmt}.default.t"
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text(f"id,n\n1,{number}\n{number + 5},0\n")
+        [done] = rows("load", name, f"{number}.csv", "--key", "id")
+    assert [row["operation"] for row in rows("history", name)][-1] == "create"
+    [health] = rows("health", name)
+    assert (health["log"]["rows"], health["strength"]) == (6, "full")
+    changed = rows("changes", name, "--after", str(done["version"] - 2), "--net")
+    assert sorted((row["id"], row["n"]) for row in changed if row["_change_type"] != "update_preimage") == [
+        (1, 2), (6, 0), (7, 0),
+    ]  # fmt: skip
+    [done] = rows("compact", name, "--strength", "full")
+    assert done["rows"] == 4
+    assert "nothing to compact" in run("compact", name, "--strength", "full")
+    [removed] = rows("vacuum", name, "--retain", "0 seconds")
+    assert removed["files"] > 0
+    assert rows("maintain")[0]["strength"] is None
+    assert refused("vacuum", name, "--retain", "soon").startswith("INVALID_ARGUMENTS")
+
+
+def test_rows_become_a_file(run: Run, fmt: str, tmp_path: Path) -> None:
+    name = f"{fmt}.default.t"
+    (tmp_path / "a.csv").write_text("id,v\n1,a\n2,b\n3,c\n")
+    run("load", name, "a.csv", "--key", "id")
+    for ending in ("parquet", "csv", "jsonl"):
+        said = run("export", name, f"out.{ending}", "--where", "id > 1", "--columns", "v,id")
+        assert said == f"out.{ending}: 2 rows.\n"
+        with duckdb.connect() as db:
+            found = db.sql(f"FROM '{tmp_path}/out.{ending}' ORDER BY id")
+            assert (found.columns, found.fetchall()) == (["v", "id"], [("b", 2), ("c", 3)])
+    assert "exists already" in refused("export", name, "out.csv")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_nested_values(run: Run, tmp_path: Path) -> None:
+    kinds = pa.map_(pa.date32(), pa.int32())
+    given = pa.table({"id": [1], "tags": [[1, 2]], "days": pa.array([[(0, 1)]], kinds), "raw": [b"\x00\xff"]})
+    pq.write_table(given, tmp_path / "a.parquet")
+    run("load", "parquet.default.t", "a.parquet")
+    run("export", "t", "a.jsonl")
+    assert json.loads((tmp_path / "a.jsonl").read_text()) == {
+        "id": 1, "tags": [1, 2], "days": {"1970-01-01": 1}, "raw": "00ff",
+    }  # fmt: skip
+    assert "Column 'tags' is list" in refused("export", "t", "a2.csv")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_files_that_cannot_be_loaded(run: Run, rows: Rows, tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("id,n\n1,1\n")
+    run("load", "parquet.default.t", "good.csv", "--key", "id")
+    (tmp_path / "value.csv").write_text("id,n\n2,x\n")
+    (tmp_path / "ragged.csv").write_text("id,n\n2,1\n3\n")
+    (tmp_path / "bad.jsonl").write_text('{"id": 1}\n{"id":\n')
+    (tmp_path / "bad.parquet").write_text("text")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a.xlsx").write_text("")
+    for table in ("parquet.default.t", "parquet.default.new"):
+        assert "invalid value 'x'" in refused("load", "parquet.default.t", "value.csv")
+        for file in ("ragged.csv", "bad.jsonl", "bad.parquet", "empty.csv"):
+            assert refused("load", table, file).startswith(f"INVALID_ARGUMENTS: No rows can be read from '{file}'")
+        assert "there are no file" in refused("load", table, "folder")
+        assert "more than one kind: csv, json" in refused("load", table, "good.csv", "bad.jsonl")
+        assert "ends in none of" in refused("load", table, "a.xlsx")
+        assert "APPLICATION:NUMBER" in refused("load", table, "good.csv", "--txn", "7")
+    late = "id,n\n" + "1,1\n" * 5_000_000 + "2,x\n"  # behind the part that decides the types
+    (tmp_path / "late.csv").write_text(late)
+    assert "invalid value 'x'" in refused("load", "parquet.default.new", "late.csv")
+    assert [(row["table"], row["version"]) for row in rows("tables")] == [("parquet.default.t", 1)]
+
+
+def test_a_warehouse_is_made(run: Run, tmp_path: Path) -> None:
+    assert "There is no warehouse" in refused("tables", "-w", "deep/new")
+    assert run("init", "deep/new") == "deep/new: catalogs parquet, delta, iceberg\n"
+    assert run("tables", "-w", "deep/new", "--json") == ""
+    (tmp_path / "file").write_text("")
+    assert refused("init", "file").startswith(("FILESYSTEM_ERROR", "CONFIGURATION_INVALID"))
+    assert run("--version") == f"{trinity.__version__}\n"

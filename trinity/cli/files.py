@@ -1,0 +1,210 @@
+"""The subcommands that bring files into a table, and a table's rows into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from trinity.cli.options import AsJson, Executor, Named, Warehouse, opened, reporting_errors
+from trinity.cli.output import json_lines, print_line
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from trinity.spi import CommitResult
+    from trinity.table import Table
+
+__all__ = ["export", "load"]
+
+_KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+"""Ending of a file's name -> what is in it; JSON is an object in each line."""
+_BLOCK: Final = 16 * 1024 * 1024
+"""Bytes of a text file that are read at once. The first of them decide the types of a new table's columns."""
+
+
+def load(
+    table: Named,
+    files: Annotated[list[Path], typer.Argument(exists=True, help="Parquet, CSV or JSON lines, all alike.")],
+    key: Annotated[str, typer.Option(help="Key columns of a new table: 'id' or 'a,b'; a plain one without.")] = "",
+    watermark: Annotated[str | None, typer.Option(help="Watermark column of a new table.")] = None,
+    tombstone: Annotated[str | None, typer.Option(help="Tombstone column of a new table.")] = None,
+    partition: Annotated[str, typer.Option("--partition-by", help="Partition columns of a new table.")] = "",
+    txn: Annotated[str | None, typer.Option(help="APPLICATION:NUMBER: a load that is repeated does nothing.")] = None,
+    evolve: Annotated[bool, typer.Option("--evolve", help="Add the files' new columns to the table.")] = False,
+    warehouse: Warehouse = "warehouse",
+    as_json: AsJson = False,
+) -> None:
+    """Load files into a table in one commit: upserts into a keyed table, appends to a plain one.
+
+    A table that does not exist is made, with the files' columns. So is the warehouse. Where the load fails there is no
+    new table.
+    """
+    application = _txn(txn)
+    with reporting_errors():
+        from trinity.connecting import connect
+        from trinity.making import filled
+
+        with connect(warehouse) as session:
+            options = {"watermark-key": watermark, "tombstone-key": tombstone}
+            made: dict[str, Any] = {
+                "primary_key": _names(key),
+                "partition_by": _names(partition),
+                "properties": {name: value for name, value in options.items() if value is not None},
+            }
+
+            def write(into: Table) -> CommitResult:
+                with _counting(_reader(files, into)) as (rows, _):
+                    add = into.upsert if into.definition.keyed else into.append
+                    return add(rows, txn=application, evolve=evolve)
+
+            if session.table_exists(table):
+                found = session.table(table)
+                done = write(found)
+            else:
+                found = session.create_table(table, _reader(files).schema, **made)
+                done = filled(found, write)
+            if as_json:
+                print_line({"table": str(found.name), "version": done.version, "rows": done.rows})
+            elif done.skipped:
+                typer.echo(f"{found.name}: loaded before, by {txn}.")
+            else:
+                typer.echo(f"{found.name}: version {done.version}, {done.rows:,} rows.")
+
+
+def export(
+    table: Named,
+    file: Annotated[Path, typer.Argument(help="New file; its name ends in .parquet, .csv or .jsonl.")],
+    columns: Annotated[str, typer.Option(help="Some columns: 'id,name'.")] = "",
+    where: Annotated[str | None, typer.Option(help="A condition, as in SQL.")] = None,
+    version: Annotated[int | None, typer.Option(help="An older version.")] = None,
+    warehouse: Warehouse = "warehouse",
+    engine: Executor = "auto",
+) -> None:
+    """Write the merged rows of a table into a file, which appears when it is whole."""
+    kind = _kind_of(file)
+    with reporting_errors(), opened(warehouse, engine) as session:
+        if file.exists():
+            raise TrinityError("INVALID_ARGUMENTS", f"'{file}' exists already; give the name of a new file.")
+        rows = session.table(table).to_reader(columns=_names(columns) or None, where=where, version=version)
+        unfinished = file.with_name(f".{file.name}.part")
+        try:
+            with _counting(rows) as (counted, count):
+                _WRITERS[kind](unfinished, counted)
+            unfinished.rename(file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        typer.echo(f"{file}: {count():,} rows.")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _txn(text: str | None) -> tuple[str, int] | None:
+    """Parse APPLICATION:NUMBER. Raise BadParameter."""
+    if text is None:
+        return None
+    application, _, number = text.rpartition(":")
+    if not application or not number.isdecimal():
+        raise typer.BadParameter(f"'{text}' is not of the form APPLICATION:NUMBER", param_hint="--txn")
+    return application, int(number)
+
+
+def _kind_of(file: Path) -> str:
+    """Return what the ending of a name says is in a file. Raise BadParameter."""
+    if (kind := _KINDS.get(file.suffix.lower())) is None:
+        raise typer.BadParameter(f"'{file}' ends in none of {', '.join(_KINDS)}")
+    return kind
+
+
+def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReader:
+    """Read files of one kind.
+
+    Args:
+        files: the files, or folders of them.
+        into: the table whose columns' types a text's values are read as; None to find the types in the text.
+    """
+    from pyarrow import csv, dataset, json
+
+    every = [file for given in files for file in _files_in(given)]
+    kinds = {_kind_of(file) for file in every}
+    if len(kinds) != 1:
+        what = f"files of more than one kind: {', '.join(sorted(kinds))}" if kinds else "no file"
+        raise typer.BadParameter(f"there are {what}", param_hint="FILES")
+    types = None if into is None else into.schema
+    forms = {
+        "parquet": lambda: dataset.ParquetFileFormat(),
+        "csv": lambda: dataset.CsvFileFormat(
+            read_options=csv.ReadOptions(block_size=_BLOCK),
+            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+        ),
+        "json": lambda: dataset.JsonFileFormat(
+            read_options=json.ReadOptions(block_size=_BLOCK), parse_options=json.ParseOptions(explicit_schema=types)
+        ),
+    }
+    (kind,) = kinds
+    try:
+        return dataset.dataset([str(file) for file in every], format=forms[kind]()).scanner().to_reader()
+    except pa.ArrowInvalid as error:
+        text = str(error).rpartition("input source ")[2]  # Arrow says twice before it that it cannot be read
+        raise TrinityError("INVALID_ARGUMENTS", f"No rows can be read from {text}") from error
+
+
+def _files_in(given: Path) -> list[Path]:
+    if not given.is_dir():
+        return [given]
+    return sorted(file for file in given.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
+
+
+@contextmanager
+def _counting(rows: pa.RecordBatchReader) -> Iterator[tuple[pa.RecordBatchReader, Callable[[], int]]]:
+    """Yield the rows, and what counts those that have been read; show the count on a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        task = shown.add_task("", total=None)
+
+        def each() -> Iterator[pa.RecordBatch]:
+            for batch in rows:
+                shown.advance(task, batch.num_rows)
+                yield batch
+
+        yield pa.RecordBatchReader.from_batches(rows.schema, each()), lambda: int(shown.tasks[0].completed)
+
+
+def _write_parquet(file: Path, rows: pa.RecordBatchReader) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(file, rows.schema) as to:
+        for batch in rows:
+            to.write_batch(batch)
+
+
+def _write_csv(file: Path, rows: pa.RecordBatchReader) -> None:
+    from pyarrow import csv
+
+    for field in rows.schema:
+        if pa.types.is_nested(field.type):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Column '{field.name}' is {field.type}, and CSV holds single values alone; leave it out by --columns, "
+                "or export to .parquet or .jsonl.",
+            )
+    with csv.CSVWriter(file, rows.schema) as to:
+        for batch in rows:
+            to.write_batch(batch)
+
+
+def _write_json(file: Path, rows: pa.RecordBatchReader) -> None:
+    with file.open("w", encoding="utf-8") as to:
+        for batch in rows:
+            to.writelines(json_lines(batch))
+
+
+_WRITERS: Final = {"parquet": _write_parquet, "csv": _write_csv, "json": _write_json}

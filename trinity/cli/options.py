@@ -1,0 +1,71 @@
+"""What the subcommands share: their options, how they open a session, and how they report errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+from rich.console import Console
+
+from trinity.calls import as_trinity
+from trinity.engine.target import Engine
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+
+__all__ = ["AsJson", "Executor", "Limit", "Named", "Warehouse", "engine_of", "opened", "reporting_errors"]
+
+Warehouse = Annotated[
+    str,
+    typer.Option("--warehouse", "-w", help="Folder with the three catalogs, or a bucket's place: s3://bucket/path."),
+]
+Named = Annotated[str, typer.Argument(metavar="TABLE", help="catalog.schema.table, or a part of it from the end.")]
+Executor = Annotated[str, typer.Option("--engine", help="auto, local (never Spark) or spark.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object for each row, on a line of its own.")]
+Limit = Annotated[int, typer.Option(min=1, help="Most rows to show in a table.")]
+
+
+def engine_of(name: str) -> Engine:
+    """Return the executor of a name. Raise BadParameter."""
+    found = next((known for known in get_args(Engine) if known == name), None)
+    if found is None:
+        raise typer.BadParameter(f"'{name}' is not one of {', '.join(get_args(Engine))}", param_hint="--engine")
+    engine: Engine = found
+    return engine
+
+
+@contextmanager
+def opened(warehouse: str, engine: str = "auto") -> Iterator[Session]:
+    """Open a session on a warehouse that must exist: to a read, a mistyped one would look empty.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming it; and as ``trinity.connect``.
+    """
+    from trinity.connecting import connect
+    from trinity.storage import ObjectStore
+
+    with connect(warehouse, engine=engine_of(engine)) as session:
+        found = ObjectStore(warehouse)
+        if not found.is_folder():
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"There is no warehouse '{found.root}'; give the folder of one by --warehouse, or make it by "
+                "trinity init.",
+            )
+        yield session
+
+
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """Print an error in one line, and exit with 2."""
+    try:
+        yield
+    except (typer.Exit, typer.BadParameter, BrokenPipeError):
+        raise
+    except Exception as error:
+        known = as_trinity(error)
+        Console(stderr=True).print(f"{known.code}: {known.message}", style="red", markup=False, highlight=False)
+        raise typer.Exit(2) from error

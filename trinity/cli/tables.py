@@ -1,0 +1,112 @@
+"""The subcommands that make a warehouse, and show what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engine_of, opened, reporting_errors
+from trinity.cli.output import print_result, print_values
+from trinity.syntax.quoting import quoted
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+
+__all__ = ["changes", "describe", "history", "init", "sql", "tables"]
+
+_ALL: Final = 100_000
+"""Rows that describe a table, at most."""
+
+
+def init(
+    warehouse: Annotated[str, typer.Argument(help="A folder that need not exist.")] = "warehouse",
+) -> None:
+    """Make the folder of a warehouse, and name its catalogs.
+
+    A place in a bucket needs no folder: its first table or schema makes it.
+    """
+    with reporting_errors():
+        from trinity.connecting import connect
+        from trinity.storage import Location, check_warehouse, in_bucket
+
+        with connect(warehouse) as session:
+            if not in_bucket(warehouse):
+                folder = Path(str(Location.of(warehouse)))
+                check_warehouse(folder)
+                folder.mkdir(parents=True, exist_ok=True)
+            typer.echo(f"{warehouse}: catalogs {', '.join(session.catalogs)}")
+
+
+def tables(
+    schema: Annotated[str | None, typer.Argument(help="catalog.schema; all of them without it.")] = None,
+    warehouse: Warehouse = "warehouse",
+    pattern: Annotated[str, typer.Option("--like", help="Names with * for any letters: 'order*'.")] = "*",
+    as_json: AsJson = False,
+) -> None:
+    """List the tables, with their formats and versions."""
+    with reporting_errors(), opened(warehouse, "local") as session:
+        every = (
+            f"{quoted(catalog)}.{quoted(name)}" for catalog in session.catalogs for name in session.schemas(catalog)
+        )
+        places = [schema] if schema else every
+        found = [session.table(name) for place in places for name in session.tables(pattern, schema=place)]
+        shown = [(str(table.name), table.format, table.version, table.location) for table in found]
+    print_values(["table", "format", "version", "location"], shown, as_json=as_json)
+
+
+def _schemas(session: Session) -> Iterator[str]:
+    for catalog in session.catalogs:
+        yield from (f"{quoted(catalog)}.{quoted(name)}" for name in session.schemas(catalog))
+
+
+def describe(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:
+    """Print the columns of a table, its keys and its properties."""
+    with reporting_errors(), opened(warehouse) as session:
+        name = ".".join(map(quoted, session.table(table).name.parts))
+        print_result(session.sql(f"DESCRIBE EXTENDED {name}"), _ALL, as_json=as_json)
+
+
+def history(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False, limit: Limit = 100) -> None:
+    """Print the commits of a table that can be read, the newest first."""
+    with reporting_errors(), opened(warehouse) as session:
+        print_result(session.table(table).history(), limit, as_json=as_json)
+
+
+def changes(
+    table: Named,
+    after: Annotated[str, typer.Option("--after", help="A version or an ISO time: changes behind it.")],
+    until: Annotated[str | None, typer.Option("--until", help="The last version or time; the newest if none.")] = None,
+    warehouse: Warehouse = "warehouse",
+    net: Annotated[bool, typer.Option("--net", help="One change per key over all the versions.")] = False,
+    as_json: AsJson = False,
+    limit: Limit = 100,
+    engine: Executor = "auto",
+) -> None:
+    """Print what changed in the merged rows between two versions; trinity tail prints it as it comes."""
+    mode = "netChanges" if net else "dropCarryovers"
+    with reporting_errors(), opened(warehouse, engine) as session:
+        found = session.table(table).changes(_place(after), until and _place(until), deduplication_mode=mode)
+        print_result(found, limit, as_json=as_json)
+
+
+def _place(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(help="One SQL statement.")],
+    warehouse: Warehouse = "warehouse",
+    dialect: Annotated[str, typer.Option(help="spark, trino, postgres or duckdb.")] = "spark",
+    limit: Limit = 100,
+    as_json: AsJson = False,
+    engine: Executor = "auto",
+) -> None:
+    """Run a statement, and print its result as a table."""
+    with reporting_errors():
+        from trinity.connecting import connect
+
+        with connect(warehouse, engine=engine_of(engine)) as session:
+            print_result(session.sql(statement, dialect=dialect), limit, as_json=as_json)
