@@ -30,6 +30,7 @@ IDEMPOTENCE, ROW_CHANGE = check_of("idempotence"), check_of("row-change")
 PASSED = CheckResult(IDEMPOTENCE, 5)
 FAILED = CheckResult(IDEMPOTENCE, 5, failures=[NonConformance("idempotence", "row 1 is there twice")])
 INCONCLUSIVE = CheckResult(IDEMPOTENCE, 1, {"retry": (1, 2)})
+LEFT_OUT = CheckResult(IDEMPOTENCE, 1, {"retry": (1, 2)}, alone=True)
 NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
 
 
@@ -38,6 +39,7 @@ NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
     [
         ([PASSED], 0, "passed"),
         ([PASSED, NOT_SUPPORTED], 0, "not supported"),
+        ([PASSED, LEFT_OUT], 0, "left out without Spark: idempotence"),
         ([INCONCLUSIVE], 3, "inconclusive: idempotence;"),
         ([INCONCLUSIVE, FAILED], 1, "row 1 is there twice"),
     ],

@@ -191,7 +191,9 @@ def test_quotas_name_situations_and_checks_cite_rules() -> None:
     assert all(set(check.quotas) <= set(SITUATIONS) for check in CHECKS)
     assert all(check.rules for check in CHECKS)
     assert len({check.id for check in CHECKS}) == len(CHECKS)
-    assert check_of("bad-input").quotas == {"refusal": len(REFUSALS)}
+    frames = sum(case.of_spark for case in REFUSALS)
+    wanted = {"refusal": len(REFUSALS) - frames, "refusal of a DataFrame": frames}
+    assert check_of("bad-input").quotas == wanted
 
 
 # -- the suite bites ------------------------------------------------------------------------------------

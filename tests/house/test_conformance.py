@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.bucket_lake import BucketLake
 from tests.support.budgets import BUDGET, QUICK
+from tests.support.without_spark import run_without_spark
 from trinity_conformance import connectors, run_check
 from trinity_conformance.play.meanwhile import MEANWHILE
 from trinity_conformance.play.sink_checks import SINK_CHECKS
@@ -27,12 +28,36 @@ def test_adapter_conforms(connector: str, spark: SparkSession, tmp_path: Path) -
     assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)
 
 
+ALONE = """
+import sys
+from pathlib import Path
+from tests.support.budgets import QUICK
+from trinity_conformance import BUDGETS, run_check
+budget = {"quick": QUICK, "smoke": BUDGETS["smoke"]}[sys.argv[3]]
+report = run_check(sys.argv[1], None, budget=budget, seed=1, folder=Path(sys.argv[2]))
+assert report.conforms, report.text()
+seen = report.tally.coverage.counts
+assert seen["local"] and seen["local change"] and not seen["spark after local"], seen
+print(*(result.check.id for result in report.results if result.observations))
+"""
+
+
+@pytest.mark.parametrize(
+    ("connector", "budget"),
+    [("memory", "quick"), *(pytest.param(c, "smoke", marks=pytest.mark.full) for c in connectors())],
+)
+def test_adapter_conforms_without_spark(connector: str, budget: str, tmp_path: Path) -> None:
+    compared = set(run_without_spark(ALONE, connector, str(tmp_path), budget).splitlines()[-1].split())
+    assert {"read-equality", "row-change", "merge-engines", "merge-sinks"} <= compared
+    assert "executors" not in compared
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("connector", connectors())
 def test_commits_within_commits(connector: str, spark: SparkSession, tmp_path: Path) -> None:
     report = run_check(connector, spark, "concurrency", BUDGET, folder=tmp_path)
     assert report.conforms, report.text()
-    assert report.tally.observations["concurrency"] == len(MEANWHILE)
+    assert report.tally.observations["concurrency"] == 2 * len(MEANWHILE)
 
 
 @pytest.mark.full

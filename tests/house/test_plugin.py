@@ -93,6 +93,12 @@ def test_it_conforms(site: Path, spark: SparkSession, tmp_path: Path) -> None:
     assert report.tally.observations["concurrency"]
 
 
+def test_it_conforms_without_spark(site: Path, tmp_path: Path) -> None:
+    report = run_check("acme", None, budget=QUICK, seed=1, folder=tmp_path)
+    assert report.conforms, report.text()
+    assert all(report.tally.observations[c] for c in ("read-equality", "merge-engines", "row-change"))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("budget", ["smoke", "standard"])
 def test_the_command_finds_that_it_conforms(site: Path, tmp_path: Path, budget: str) -> None:

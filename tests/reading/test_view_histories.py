@@ -44,6 +44,7 @@ class Viewed(TrinitySubject):
 
     def __init__(self, connector: str, spark: SparkSession, folder: Path, dialect: str) -> None:
         self.dialect = dialect
+        self.reader = spark
         self.seen: Counter[str] = Counter()
         super().__init__(connector, spark, folder)
 
@@ -69,7 +70,7 @@ class Viewed(TrinitySubject):
     def answer(self, view: str, columns: Sequence[str]) -> list[Row]:
         if self.dialect == "spark":
             with spark_errors():
-                rows: list[Row] = self._spark.sql(view).select(*columns).toArrow().to_pylist()
+                rows: list[Row] = self.reader.sql(view).select(*columns).toArrow().to_pylist()
             return rows
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -25,7 +26,7 @@ from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json
 from trinity_conformance.play.subject import LogRow, Outcome, Unsupported, Writer
-from trinity_conformance.play.traces import Upsert
+from trinity_conformance.play.traces import Executor, Upsert
 
 __all__ = [
     "DuckDb",
@@ -47,9 +48,13 @@ class Oracle(ABC):
     dialect: ClassVar[str]
 
     def __init__(self) -> None:
+        self.left = Counter[str]()
         self.shape = Shape((), ())
         self.commits = 0
         self.table = "t"
+
+    def executed_by(self, executor: Executor) -> None:
+        """Nothing: the engine is another one."""
 
     @abstractmethod
     def run(self, text: str) -> int | None:

@@ -47,6 +47,7 @@ class Shared(TrinitySubject):
         self.external = external
         self.stamped = stamped
         self.others = folder / "others"
+        self.others_spark = spark
         super().__init__(connector, spark, folder)
 
     def create(self, shape: Shape) -> None:
@@ -102,7 +103,7 @@ class Shared(TrinitySubject):
 
     def spark_session(self) -> SparkSession:
         """Spark, with the format's own catalog ``c`` where it has one."""
-        spark = self._spark.newSession()
+        spark = self.others_spark.newSession()
         if self._connector == "iceberg":
             for key, value in self.session.catalogs["c"].spark_catalog_settings("c").items():  # type: ignore[attr-defined]
                 spark.conf.set(key, value)

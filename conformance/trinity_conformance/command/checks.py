@@ -112,10 +112,18 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"upsert": 4, "alter": 5, "compact": 1, "query": 1, "read-past": 2, "read": 2},
     ),
     Check(
+        "executors",
+        ("L1",),
+        "this process and Spark take turns within a history, and read and write the same rows",
+        {"local": 20, "local change": 5, "local compact": 2, "local after spark": 10, "spark after local": 10},
+        {"upsert": 4, "delete": 3, "compact": 2, "resolve": 1, "alter": 1, "query": 1, "read": 2},
+        programs=True,
+    ),
+    Check(
         "bad-input",
         ("L8",),
         "bad input is refused by name, and the table reads as before",
-        {"refusal": 35},
+        {"refusal": 31, "refusal of a DataFrame": 4},
         {},
     ),
     Check(
@@ -172,7 +180,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         ("M1", "M3", "M5", "M6", "M7", "L5"),
         "MERGE, UPDATE and DELETE leave the rows that the model has, and report its counts",
         {"merge-statement": 4, "update-statement": 1, "delete-statement": 1, "several-cases": 2, "by-source": 1,
-         "nothing-selected": 1},
+         "nothing-selected": 1, "late-under-vacated": 1},
         {},
         programs=True,
         needs="row changes",

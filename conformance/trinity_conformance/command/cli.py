@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,12 +24,13 @@ from trinity.spi import ENTRY_POINT_GROUP
 from trinity_conformance.command.checks import CHECKS
 from trinity_conformance.command.scaffold import scaffold
 from trinity_conformance.command.suite import BUDGETS, Report, connectors, run_check
+from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.mutants.selftest import self_test as run_self_test
 from trinity_conformance.play import traces
 from trinity_conformance.play.coverage import SITUATIONS
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.subject import TrinitySubject, Unsupported
+from trinity_conformance.play.subject import LeftToSpark, TrinitySubject, Unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,7 @@ _Warehouse = Annotated[
 _Options = Annotated[
     list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="A setting of the adapter's catalog.")
 ]
+_NoSpark = Annotated[bool, typer.Option("--no-spark", help="Without Spark and Java: what this process plays alone.")]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text; NO_COLOR does the same.")]
 
 
@@ -127,6 +129,7 @@ def run(
     check: Annotated[str | None, typer.Option(help="Only this check.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Number of the first history.")] = 0,
     json: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON to this file.")] = None,
+    no_spark: _NoSpark = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
     folder: _Traces = _TRACES,
@@ -146,7 +149,8 @@ def run(
     chosen = BUDGETS[budget]
     most = chosen.histories + chosen.programs + chosen.engine_histories
     console.print(f"{connector} ({_origin(connector)}): {check or f'{len(CHECKS)} checks'}, {budget}, seed {seed}")
-    with _spark(connector, options) as spark, _progress(console, connector, most) as shown:
+    opened = nullcontext(None) if no_spark else _spark(connector, options)
+    with opened as spark, _progress(console, connector, most) as shown:
         try:
             report = run_check(connector, spark, check, budget, seed, progress=shown, options=options)
         except TrinityError as error:
@@ -205,8 +209,12 @@ def _show(console: Console, report: Report, folder: Path) -> None:
     console.print(
         f"{tally.histories} histories, {tally.rows} row versions, {tally.keys} keys compared, {report.seconds:.1f} s"
     )
+    for reason, count in tally.left.items():
+        console.print(f"left to Spark ({count} times): {reason}", markup=False)
     for reason, count in tally.unsupported.items():
         console.print(f"not supported ({count} histories left out): {reason}", markup=False)
+    if report.left_out:
+        console.print(f"left out without Spark: {', '.join(report.left_out)}")
     if report.conforms and report.inconclusive:
         console.print(
             f"inconclusive: {', '.join(report.inconclusive)}; give a larger --budget, or one --check at a time"
@@ -234,6 +242,7 @@ def list_all(no_color: _NoColor = False) -> None:
 def replay(
     trace: Annotated[str, typer.Argument(metavar="FILE_OR_ID", help="A trace file, or the id of a saved one.")],
     connector: Annotated[str | None, typer.Option("--format", help="Adapter; all of them by default.")] = None,
+    no_spark: _NoSpark = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
     folder: _Traces = _TRACES,
@@ -250,13 +259,17 @@ def replay(
         raise _fail("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
     console.print(history.table(), markup=False)
-    outcomes = [_replayed(console, name, history, options) for name in names]
+    played = without_spark(history) if no_spark else history
+    outcomes = [_replayed(console, name, played, options, spark=not no_spark) for name in names]
     raise typer.Exit(0 if all(outcomes) else 1)
 
 
-def _replayed(console: Console, connector: str, history: traces.History, options: Mapping[str, str]) -> bool:
-    with _spark(connector, options) as spark, TemporaryDirectory(prefix="trinity-conformance-") as tables:
-        subject = TrinitySubject(connector, spark, Path(tables), options)
+def _replayed(
+    console: Console, connector: str, history: traces.History, options: Mapping[str, str], *, spark: bool
+) -> bool:
+    opened = _spark(connector, options) if spark else nullcontext(None)
+    with opened as found, TemporaryDirectory(prefix="trinity-conformance-") as tables:
+        subject = TrinitySubject(connector, found, Path(tables), options)
         try:
             play(subject, history, every_step=True)
         except NonConformance as failure:
@@ -264,6 +277,9 @@ def _replayed(console: Console, connector: str, history: traces.History, options
             return False
         except Unsupported as reason:
             console.print(f"{connector}: not supported: {reason}", markup=False)
+            return True
+        except LeftToSpark as reason:
+            console.print(f"{connector}: left to Spark: {reason}", markup=False)
             return True
         finally:
             subject.close()

@@ -17,6 +17,7 @@ from trinity.spi import ENTRY_POINT_GROUP
 from trinity_conformance.command.checks import CHECKS, Check, check_of
 from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories, resplit
 from trinity_conformance.generate.engine_profiles import engine_rota
+from trinity_conformance.generate.executors import by_turns, without_spark
 from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
@@ -27,7 +28,7 @@ from trinity_conformance.play.refusals import refuse_all
 from trinity_conformance.play.runner import Tally, play
 from trinity_conformance.play.sink_bench import SinkBench
 from trinity_conformance.play.sink_checks import try_sinks
-from trinity_conformance.play.subject import Subject, TrinitySubject, Unsupported
+from trinity_conformance.play.subject import LeftToSpark, Subject, TrinitySubject, Unsupported
 from trinity_conformance.play.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
@@ -85,6 +86,8 @@ class Budget:
         return self.seconds + self.program_seconds + self.engine_seconds
 
 
+OF_SPARK: Final = frozenset({"spark", "refusal of a DataFrame"})
+"""Situations that only Spark has."""
 _RESPLIT: Final = 3
 """One of this many histories of merge engines is played a second time."""
 BUDGETS: Final[Mapping[str, Budget]] = {
@@ -112,6 +115,7 @@ class CheckResult:
         missing: situations below their quota: name -> (seen, wanted).
         failures: the failures found.
         lacking: True when the adapter refused, with NOT_SUPPORTED, everything that the check needs.
+        alone: True without Spark.
     """
 
     check: Check
@@ -119,15 +123,21 @@ class CheckResult:
     missing: dict[str, tuple[int, int]] = field(default_factory=dict)
     failures: list[NonConformance] = field(default_factory=list)
     lacking: bool = False
+    alone: bool = False
 
     @property
     def status(self) -> str:
-        """``failed``, ``not supported``, ``inconclusive`` (it saw too little of what it is about) or ``passed``."""
+        """``failed``, ``not supported``, ``inconclusive`` (it saw too little of what it is about) or ``passed``.
+
+        Without Spark, a check that saw too little is ``left out``: the rest of it was left to Spark.
+        """
         if self.failures:
             return "failed"
         if self.lacking:
             return "not supported"
-        return "inconclusive" if self.missing or not self.observations else "passed"
+        if self.missing or not self.observations:
+            return "left out" if self.alone else "inconclusive"
+        return "passed"
 
 
 @dataclass
@@ -165,6 +175,11 @@ class Report:
         """Ids of the checks that saw too little to prove anything."""
         return [r.check.id for r in self.results if r.status == "inconclusive"]
 
+    @property
+    def left_out(self) -> list[str]:
+        """Ids of the checks that need Spark, in a run without it."""
+        return [r.check.id for r in self.results if r.status == "left out"]
+
     def text(self) -> str:
         """Return all failures as text; for an assertion's message."""
         return "\n\n".join(f.report() for f in self.failures) or f"{self.connector}: no finding"
@@ -183,6 +198,7 @@ class Report:
             "checks": [_check_json(r) for r in self.results],
             "situations": dict(sorted(self.tally.coverage.counts.items())),
             "unsupported": dict(self.tally.unsupported),
+            "left_to_spark": dict(self.tally.left),
             "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
         }
         return json.dumps(data, indent=2)
@@ -209,7 +225,7 @@ def connectors() -> list[str]:
 
 def run_check(
     connector: str,
-    spark: SparkSession,
+    spark: SparkSession | None,
     check: str | None = None,
     budget: Budget | str = "smoke",
     seed: int = 0,
@@ -221,7 +237,7 @@ def run_check(
 
     Args:
         connector: name of the adapter's entry point.
-        spark: the session to run on.
+        spark: the session to run on, in turns with this process; None for this process alone.
         check: id of a check; all by default.
         budget: one of :data:`BUDGETS`, or its name.
         seed: number of the first history; the same seed gives the same histories.
@@ -245,25 +261,26 @@ def run_check(
         found = []
         changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)
         lacks = set() if changes else {"row changes"}
-        for needed, generated, seconds in generated_of(checks, chosen, seed, changes):
+        for needed, generated, seconds in generated_of(checks, chosen, seed, changes, spark is not None):
             played, refused = tally.histories, tally.unsupported.total()
             found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
             if tally.histories == played and tally.unsupported.total() > refused:
                 lacks.add(needed)
         if check in (None, "bad-input"):
             seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
-            found += refuse_all(subject, spark, tally, seconds, chosen.refusals)
+            found += refuse_all(subject, tally, seconds, chosen.refusals)
         if check in (None, "engine-options"):
             seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
             found += refuse_engines(subject, tally, seconds, chosen.refusals)
         if check in (None, "merge-sinks"):
             found += try_sinks(SinkBench(subject.session, "c"), tally)
         if check == "concurrency" or (check is None and chosen.concurrency):
-            found += try_meanwhile(subject.session, tally)
+            found += try_meanwhile(subject, tally)
     finally:
+        tally.left.update(subject.left)
         subject.close()
-    excused = frozenset() if subject.durable else frozenset({"reopen"})
-    results = results_of(checks, tally, found, excused, lacks)
+    excused = {*([] if subject.durable else ["reopen"]), *(OF_SPARK if spark is None else [])}
+    results = results_of(checks, tally, found, excused, lacks, alone=spark is None)
     return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
 
 
@@ -275,12 +292,20 @@ def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
 
 
 def generated_of(
-    checks: list[Check], budget: Budget, seed: int, changes: bool
+    checks: list[Check], budget: Budget, seed: int, changes: bool, spark: bool = True
 ) -> Iterator[tuple[str, Iterator[History], float]]:
     """Yield the capability that a kind of histories needs of the adapter, these histories, and their seconds.
 
-    A single check gets all of the seconds.
+    Their steps are executed by turns, or by this process alone where there is no Spark. A single check gets all of the
+    seconds.
     """
+    for needed, drawn, seconds in _drawn(checks, budget, seed, changes):
+        yield needed, (by_turns(h, n) if spark else without_spark(h) for n, h in enumerate(drawn, seed)), seconds
+
+
+def _drawn(
+    checks: list[Check], budget: Budget, seed: int, changes: bool
+) -> Iterator[tuple[str, Iterator[History], float]]:
     alone = checks[0] if len(checks) == 1 else None
     if any(c.emphasis and not c.engines for c in checks):
         yield "", _histories(seed, budget.histories, alone.emphasis if alone else GENERAL), budget.seconds
@@ -332,6 +357,8 @@ def run_histories(
             play(subject, history, tally)
         except Unsupported as reason:
             tally.unsupported[str(reason)] += 1
+        except LeftToSpark:
+            pass
         except NonConformance as failure:
             found.append(shrink(failure, lambda smaller: _trial(subject, smaller), budget.shrink))
         if progress is not None:
@@ -344,7 +371,7 @@ def _trial(subject: Subject, history: History) -> NonConformance | None:
         play(subject, history, every_step=True)
     except NonConformance as failure:
         return failure
-    except Unsupported:
+    except (Unsupported, LeftToSpark):
         return None
     return None
 
@@ -355,6 +382,8 @@ def results_of(
     found: Iterable[NonConformance],
     excused: Collection[str] = (),
     lacks: Collection[str] = (),
+    *,
+    alone: bool = False,
 ) -> list[CheckResult]:
     """Return the results of the checks asked for, and of any other check that failed.
 
@@ -364,6 +393,7 @@ def results_of(
         found: the failures.
         excused: situations that cannot occur.
         lacks: what the adapter refused to support, as in :attr:`Check.needs`.
+        alone: whether there was no Spark.
     """
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []
@@ -376,5 +406,5 @@ def results_of(
         }
         failures = [f for f in found if f.check == check.id]
         lacking = check.needs != "" and check.needs in lacks
-        results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking))
+        results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking, alone))
     return results

@@ -195,8 +195,11 @@ class _Author:
     # -- statements -------------------------------------------------------------------------------------
 
     def merge(self) -> Statement:
-        if self.draw(st.integers(0, 4)) == 0:
+        kind = self.draw(st.integers(0, 4))
+        if kind == 0:
             return self.upserting()
+        if kind <= 2 and self.shape.watermark and self.model.merged():
+            return self.refilling()
         whens = self.draw(st.lists(st.sampled_from(_WHENS), min_size=1, max_size=5))
         cases = tuple(_reached(list(map(self.case, whens))))
         return Statement("MERGE", cases, self.source(), self.predicates("t", "s").on(), self.pick("spark", "trino"))
@@ -213,6 +216,24 @@ class _Author:
         return Statement(
             "MERGE", cases[start:], self.source(), self.predicates("t", "s").keys(), self.pick("spark", "trino")
         )
+
+    def refilling(self) -> Statement:
+        """Draw a MERGE that deletes rows or moves them away, and inserts rows under their keys, late ones too."""
+        live = list(self.model.merged().values())
+        leaving = self.draw(st.lists(st.sampled_from(range(len(live))), min_size=1, max_size=3, unique=True))
+        old = [{c.name: encode(c.type, live[at][c.name]) for c in self.shape.columns} for at in leaving]
+        drawn = [dict(zip(self.shape.names, row, strict=True)) for row in self.rows(len(old), len(old))]
+        new = [{**row, **{k: was[k] for k in self.shape.key}} for row, was in zip(drawn, old, strict=True)]
+        if self.draw(st.booleans()):
+            new = [{**row, self.shape.watermark[0]: None} for row in new]  # late, but for rows that have none either
+        rows = [{**row, "n": 1} for row in old] + [{**row, "n": 2} for row in new]
+        if self.shape.tombstone:
+            rows = [{**row, self.shape.tombstone: None} for row in rows]
+        source = Source(self.shape.columns, tuple(tuple(row[n] for n in self.shape.names) for row in rows))
+        away = ("k0", call("+", column("t", "k0"), literal("int", 20)))
+        leave = self.pick(Case(MATCHED, "DELETE"), Case(MATCHED, "UPDATE", None, (away,)))
+        on = call("and", self.predicates("t", "s").keys(), call("=", column("s", "n"), literal("int", 1)))
+        return Statement("MERGE", (leave, Case(NOT_MATCHED, "INSERT", None, None)), source, on)
 
     def update(self) -> Statement:
         if self.draw(st.integers(0, 2)) == 0:

@@ -345,6 +345,7 @@ class DmlModel(Model):
         return {
             *(["key-move"] if moved else []),
             *(["vacated-and-filled"] if left & {self.key_of(s.new) for s in coming if s.new} else []),
+            *(["late-under-vacated"] if left & {self.key_of(s.new) for s in late if s.new and s in coming} else []),
             *(["late-by-merge"] if any(s.action == "INSERT" or (s.upsert and not self.moves(s)) for s in late) else []),
         }
 

@@ -156,6 +156,15 @@ class DeleteHalfLost(DmlModel):
         return [v for v in found if not (v.deleted and self.key_of(v.row) in lost)], faults
 
 
+class LateRowsFill(DmlModel):
+    """A late row that comes under a key that the statement vacates keeps the old row there (against M7, M9)."""
+
+    def versions(self, statement: Statement, selected: list[Selected]) -> tuple[list[Version], list[Fault]]:
+        found, faults = super().versions(statement, selected)
+        coming = {self.key_of(s.new) for s in selected if s.new}
+        return [v for v in found if not (v.deleted and self.key_of(v.row) in coming)], faults
+
+
 class FilledKeysDeleted(DmlModel):
     """The deletes of a statement come after its insertions (against M7)."""
 
@@ -191,7 +200,7 @@ class DeletesWithoutOrdering(DmlModel):
 DML_MUTANTS: Final[Mapping[str, type[DmlModel]]] = {c.__name__: c for c in (
     LastWhenWins, UnknownIsTrue, DoNothingFallsThrough, NewValuesSeen, DuplicatesUnseen, DuplicatesPerCase,
     UnselectedDuplicates, DuplicatesInsertedOnce, TakenKeysAccepted, VacatedKeysTaken, UpdatesCountTwice,
-    IdleUpdatesUncounted, EmptyCommits, RefusedAfterwards, WrongValuesStored, DeleteHalfLost, FilledKeysDeleted,
-    LateUpdatesAccepted, LateUpsertsRefused, DeletesWithoutOrdering,
+    IdleUpdatesUncounted, EmptyCommits, RefusedAfterwards, WrongValuesStored, DeleteHalfLost, LateRowsFill,
+    FilledKeysDeleted, LateUpdatesAccepted, LateUpsertsRefused, DeletesWithoutOrdering,
 )}  # fmt: skip
 """Name -> a model with one fault; its docstring names the rule that it breaks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Key, Model, Row, Version
 from trinity_conformance.model.values import Json, Value, order_form
 from trinity_conformance.play.subject import LogRow, Outcome
-from trinity_conformance.play.traces import Upsert
+from trinity_conformance.play.traces import Executor, Upsert
 
 __all__ = ["MUTANTS", "ModelSubject"]
 
@@ -34,8 +35,12 @@ class ModelSubject:
     durable = True
 
     def __init__(self, make: Callable[[Shape], Model] = model_of) -> None:
+        self.left = Counter[str]()
         self._make = make
         self._model = make(Shape((), ()))
+
+    def executed_by(self, executor: Executor) -> None:
+        """Nothing: there is one model."""
 
     def create(self, shape: Shape) -> None:
         self._model = self._make(shape)

@@ -11,6 +11,7 @@ from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import order_form
+from trinity_conformance.play.traces import Executor
 
 __all__ = ["RETRACTING", "SITUATIONS", "Coverage"]
 
@@ -18,6 +19,11 @@ RETRACTING: Final = ("sum", "product", "last_value", "last_non_null_value", "col
 """Aggregate functions that take a retract back."""
 
 SITUATIONS: Final[dict[str, str]] = {
+    "local": "a step that changed the table, which this process executed",
+    "local change": "a MERGE, UPDATE or DELETE of these",
+    "local compact": "a compaction of these",
+    "local after spark": "a step that this process executed after one that Spark did",
+    "spark after local": "the reverse",
     "late-row": "a row with a smaller watermark than the winner of its key",
     "tie": "a row with the same watermark as the winner of its key",
     "null-watermark": "a row whose first watermark column is NULL",
@@ -65,6 +71,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "other alter": "columns that another engine changed",
     "other change": "stored rows that another engine changed",
     "refusal": "a bad input",
+    "refusal of a DataFrame": "one of Spark's",
     "merge-statement": "a MERGE",
     "update-statement": "an UPDATE",
     "delete-statement": "a DELETE",
@@ -74,6 +81,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "nothing-selected": "a statement that selects nothing",
     "key-move": "an UPDATE of a key",
     "vacated-and-filled": "a key that one statement both vacates and fills",
+    "late-under-vacated": "a late row that a statement puts under a key that it vacates",
     "late-by-merge": "a row of a MERGE that loses to the stored winner",
     "multiple-matches": "a target row that several source rows select",
     "key-taken": "a key that is inserted or moved to, though it is live or comes twice",
@@ -123,10 +131,25 @@ class Coverage:
 
     counts: Counter[str] = field(default_factory=Counter)
     _compacted: dict[Key, Version] = field(default_factory=dict)
+    _executors: list[Executor] = field(default_factory=list)
 
     def start(self) -> None:
         """Begin another history."""
         self._compacted = {}
+        self._executors = []
+
+    @property
+    def took_turns(self) -> bool:
+        """True when both executors have changed the table of the present history."""
+        return len(set(self._executors)) > 1
+
+    def executed(self, executor: Executor, op: str) -> None:
+        """Count a step by who executed it, and whether the executor changed."""
+        if executor == "local":
+            self.saw("local", *([f"local {op}"] if op in ("change", "compact") else []))
+        if self._executors and self._executors[-1] != executor:
+            self.saw(f"{executor} after {self._executors[-1]}")
+        self._executors.append(executor)
 
     def saw(self, *situations: str) -> None:
         """Count situations once each."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from time import monotonic
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ from trinity.spi import arrow_type
 from trinity_conformance.generate.engine_options import BAD_OPTIONS, COLUMNS, BadOption
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally
-from trinity_conformance.play.subject import TrinitySubject
+from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.play.traces import Executor
 
 __all__ = ["ENGINE_REFUSALS", "EngineRefusal", "refuse_engines"]
 
@@ -186,7 +188,10 @@ ENGINE_REFUSALS: Final[tuple[EngineRefusal, ...]] = (*map(_option, BAD_OPTIONS),
 
 
 def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: int | None) -> list[NonConformance]:
-    """Try the first ``most`` bad options, as far as time allows. Return what was not refused as required."""
+    """Try the first ``most`` bad options on each executor, as far as time allows.
+
+    Return what was not refused as required.
+    """
     until, bench = monotonic() + seconds, _Bench(subject.session)
     try:
         for name, table in _TABLES.items():
@@ -196,22 +201,31 @@ def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: 
             return [NonConformance(_CHECK, f"a legal table was refused: {error}")]
         tally.unsupported[error.message] += 1
         return []
-    before = {name: _rows(bench, name) for name in _TABLES}
+    before = {name: _rows(subject, name) for name in _TABLES}
     found = [
-        failure for case in ENGINE_REFUSALS[:most] if monotonic() <= until for failure in _tried(bench, case, tally)
+        failure
+        for executor, case in product(subject.executors, ENGINE_REFUSALS[:most])
+        if monotonic() <= until
+        for failure in _tried(subject, executor, bench, case, tally)
     ]
-    after = {name: _rows(bench, name) for name in _TABLES}
+    after = {name: _rows(subject, name) for name in _TABLES}
     if after != before:
         found.append(NonConformance(_CHECK, f"after refusals the tables read {after}, before {before}"))
     return found
 
 
-def _tried(bench: _Bench, case: EngineRefusal, tally: Tally) -> Iterator[NonConformance]:
+def _tried(
+    subject: TrinitySubject, executor: Executor, bench: _Bench, case: EngineRefusal, tally: Tally
+) -> Iterator[NonConformance]:
     """Yield the faults in how a case was refused: a wrong error, or a changed table."""
     before = _state(bench, case)
+    subject.executed_by(executor)
+    try:
+        wrong = _wrong(subject, bench, case)
+    except LeftToSpark:
+        return
     tally.coverage.saw("engine-refusal")
     tally.observations[_CHECK] += 1
-    wrong = _wrong(bench, case)
     if wrong is not None:
         yield NonConformance(_CHECK, f"{case.name}: {wrong}")
     after = _state(bench, case)
@@ -219,9 +233,11 @@ def _tried(bench: _Bench, case: EngineRefusal, tally: Tally) -> Iterator[NonConf
         yield NonConformance(_CHECK, f"{case.name}: it left {after}, where {before} was")
 
 
-def _wrong(bench: _Bench, case: EngineRefusal) -> str | None:
+def _wrong(subject: TrinitySubject, bench: _Bench, case: EngineRefusal) -> str | None:
     try:
-        case.action(bench)
+        subject.run(lambda: case.action(bench))
+    except LeftToSpark:
+        raise
     except TrinityError as error:
         if error.code not in case.codes:
             return f"{error.code} instead of {' or '.join(sorted(case.codes))}: {error.message}"
@@ -239,5 +255,10 @@ def _state(bench: _Bench, case: EngineRefusal) -> Any:
     return bench.session.connector("c").metadata.list_tables("default")
 
 
-def _rows(bench: _Bench, name: str) -> list[str]:
-    return sorted(map(str, bench.session.table(f"c.default.{name}").to_df().toArrow().to_pylist()))
+def _rows(subject: TrinitySubject, name: str) -> list[str] | None:
+    """Return the rows of a table; None where Spark alone could read them."""
+    try:
+        read = subject.run(lambda: subject.session.table(f"c.default.{name}").to_arrow())
+    except LeftToSpark:
+        return None
+    return sorted(map(str, read.to_pylist()))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 import trinity
-from trinity.calls.spark import spark_errors
 from trinity.errors import TrinityError
 from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
     from trinity_conformance.play.runner import Tally
@@ -98,8 +99,7 @@ _GONE: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
 
 
 def _expect(table: Any, expected: list[tuple[int, str | None]], what: str, where: str | None = None) -> None:
-    with spark_errors():
-        rows = table.to_df(where=where).toArrow().to_pylist()
+    rows = table.to_arrow(where=where).to_pylist()
     found = sorted((row["k"], row["v"]) for row in rows)
     if found != expected:
         raise NonConformance(_CHECK, f"{what}: the table reads {found} instead of {expected}")
@@ -291,14 +291,17 @@ MEANWHILE: Final[Mapping[str, Callable[[_Bench], None]]] = {
 """All checks, by name."""
 
 
-def try_meanwhile(session: trinity.Session, tally: Tally) -> list[NonConformance]:
-    """Run all checks; return the failures. Row changes that an adapter does not support are counted as such."""
-    bench, found = _Bench(session), list[NonConformance]()
-    for name, check in MEANWHILE.items():
+def try_meanwhile(subject: TrinitySubject, tally: Tally) -> list[NonConformance]:
+    """Run all checks with each executor; return the failures. What an adapter does not support is counted as such."""
+    bench, found = _Bench(subject.session), list[NonConformance]()
+    for executor, (name, check) in product(subject.executors, MEANWHILE.items()):
+        subject.executed_by(executor)
         try:
-            check(bench)
+            subject.run(partial(check, bench))
         except NonConformance as failure:
             found.append(failure)
+        except LeftToSpark:
+            continue
         except TrinityError as error:
             if error.code == "NOT_SUPPORTED":
                 tally.unsupported[error.message] += 1

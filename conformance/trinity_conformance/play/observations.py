@@ -16,7 +16,7 @@ from trinity_conformance.play.coverage import Coverage
 from trinity_conformance.play.differences import NonConformance, compare, compare_arrivals
 from trinity_conformance.play.feed import Played, check_feed
 from trinity_conformance.play.past import Past
-from trinity_conformance.play.subject import Subject, Unsupported, Writer
+from trinity_conformance.play.subject import LeftToSpark, Subject, Unsupported, Writer
 from trinity_conformance.play.traces import History, Other, Query, ReadPast
 
 __all__ = ["Observations", "Tally"]
@@ -49,6 +49,7 @@ class Tally:
         observations: comparisons made, by check id.
         coverage: situations seen.
         unsupported: messages of tables that the adapter declared it does not support.
+        left: why this process left steps to Spark.
     """
 
     histories: int = 0
@@ -57,6 +58,7 @@ class Tally:
     observations: Counter[str] = field(default_factory=Counter)
     coverage: Coverage = field(default_factory=Coverage)
     unsupported: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
 
 
 class Observations:
@@ -96,7 +98,7 @@ class Observations:
         """Run a legal action: whatever it raises is a failure."""
         try:
             return action()
-        except (Unsupported, KeyboardInterrupt):
+        except (NonConformance, Unsupported, LeftToSpark, KeyboardInterrupt):
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {str(error)[:1500]}"
@@ -126,6 +128,7 @@ class Observations:
         found = self.guarded("read", lambda: self.subject.read(columns=names))
         self.expect(check, self.model.merged(), found, "merged read", names)
         shown = {"read-equality", *(_SHOWN_BY_A_READ[op] for op in self.since_read if op in _SHOWN_BY_A_READ)}
+        shown |= {"executors"} if self.tally.coverage.took_turns else set()
         self.tally.observations.update(shown - {check})
         self.since_read.clear()
 

@@ -9,7 +9,7 @@ from typing import Any
 from trinity.errors import TrinityError
 from trinity_conformance.model.tables import Row
 from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.subject import Subject
+from trinity_conformance.play.subject import LeftToSpark, Subject
 
 __all__ = ["Past"]
 
@@ -57,6 +57,8 @@ class Past:
         """Return ``history()``, which must not fail."""
         try:
             return self.subject.history()
+        except LeftToSpark:
+            raise
         except Exception as error:
             raise NonConformance("time-travel", f"a legal read-past raised {type(error).__name__}: {error}") from error
 

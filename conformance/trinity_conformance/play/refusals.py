@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from time import monotonic
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from trinity.errors import TrinityError
 from trinity.spi import arrow_type
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally
-from trinity_conformance.play.subject import TrinitySubject
+from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
 
 __all__ = ["REFUSALS", "Bench", "Refusal", "refuse_all"]
 
@@ -24,7 +25,7 @@ _GOOD: Final[Mapping[str, Any]] = {"k": 9, "w": 9, "gone": None, "d": None, "s":
 
 @dataclass(frozen=True)
 class Bench:
-    """What bad input is tried on: a session, Spark, and a table ``c.default.refusals`` with two rows."""
+    """What bad input is tried on: a session, its Spark or None, and a table ``c.default.refusals`` with two rows."""
 
     session: Any
     spark: Any
@@ -37,6 +38,10 @@ class Bench:
         columns = [pa.array([row.get(n)], arrow_type(t)) for n, t in kinds.items()]
         data = pa.Table.from_arrays(columns, names=list(kinds))
         self.table.upsert(self.spark.createDataFrame(data) if spark else data)
+
+    def read(self, **of: Any) -> pa.Table:
+        """Read the table, or a version of it."""
+        return self.table.to_arrow(**of) if self.session.engine == "local" else self.table.to_df(**of).toArrow()
 
     def create(self, properties: Mapping[str, str] | None = None, name: str = "made", **types: str) -> None:
         """Try to make a table with key ``k`` and further columns."""
@@ -62,16 +67,18 @@ class Refusal:
         codes: error codes; the error must have one of them.
         names: words that the message must contain.
         action: does the bad thing.
+        of_spark: whether the bad input is a DataFrame.
     """
 
     name: str
     codes: frozenset[str]
     names: tuple[str, ...]
     action: Callable[[Bench], Any]
+    of_spark: bool
 
 
 def _case(name: str, codes: str, names: str, action: Callable[[Bench], Any]) -> Refusal:
-    return Refusal(name, frozenset(codes.split()), tuple(names.split()), action)
+    return Refusal(name, frozenset(codes.split()), tuple(names.split()), action, name.endswith(", Spark"))
 
 
 REFUSALS: Final[tuple[Refusal, ...]] = (
@@ -94,10 +101,10 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
     _case("append to a keyed table", "INVALID_ARGUMENTS", "upsert", lambda b: b.table.append(pa.table({"k": [1]}))),
     _case("delete by an unknown column", "COLUMN_NOT_FOUND", "nope", lambda b: b.table.delete("nope = 1")),
     _case("delete by no condition", "SYNTAX_ERROR", "", lambda b: b.table.delete("k = = 1")),
-    _case("version that never was", "INVALID_ARGUMENTS", "", lambda b: b.table.to_df(version=10**6).count()),
+    _case("version that never was", "INVALID_ARGUMENTS", "", lambda b: b.read(version=10**6)),
     _case("version and timestamp", "INVALID_ARGUMENTS", "version timestamp",
-          lambda b: b.table.to_df(version=1, timestamp="2024-01-01")),
-    _case("time before the table", "INVALID_ARGUMENTS", "1970", lambda b: b.table.to_df(timestamp="1970-01-02")),
+          lambda b: b.read(version=1, timestamp="2024-01-01")),
+    _case("time before the table", "INVALID_ARGUMENTS", "1970", lambda b: b.read(timestamp="1970-01-02")),
     _case("no duration", "INVALID_ARGUMENTS", "soon", lambda b: b.table.vacuum(retain="soon")),
     _case("table missing", "TABLE_NOT_FOUND", "refusal", lambda b: b.session.table("c.default.refusal")),
     _case("schema missing", "SCHEMA_NOT_FOUND", "nowhere", lambda b: b.session.table("c.nowhere.t")),
@@ -121,26 +128,33 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 """All bad inputs."""
 
 
-def refuse_all(
-    subject: TrinitySubject, spark: Any, tally: Tally, seconds: float, most: int | None
-) -> list[NonConformance]:
-    """Try the first ``most`` bad inputs, as far as time allows. Return what was not refused as required."""
+def refuse_all(subject: TrinitySubject, tally: Tally, seconds: float, most: int | None) -> list[NonConformance]:
+    """Try the first ``most`` bad inputs on each executor, as far as time allows.
+
+    Return what was not refused as required.
+    """
     until = monotonic() + seconds
     columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
     table = subject.session.create_table(
         "c.default.refusals", columns, primary_key=["k"], properties={"watermark-key": "w", "tombstone-key": "gone"}
     )
-    bench = Bench(subject.session, spark, table)
+    bench = Bench(subject.session, subject.spark, table)
     bench.upsert(k=1)
     bench.upsert(k=2)
     before = _state(bench)
     found: list[NonConformance] = []
-    for case in REFUSALS[:most]:
+    for executor, case in product(subject.executors, REFUSALS[:most]):
         if monotonic() > until:
             break
-        failure = _try(bench, case)
+        if case.of_spark and executor == "local":
+            continue
+        subject.executed_by(executor)
+        try:
+            failure = _try(subject, bench, case)
+        except LeftToSpark:
+            continue
         found += [failure] if failure is not None else []
-        tally.coverage.saw("refusal")
+        tally.coverage.saw("refusal of a DataFrame" if case.of_spark else "refusal")
         tally.observations["bad-input"] += 1
     after = _state(bench)
     if after != before:
@@ -148,9 +162,11 @@ def refuse_all(
     return found
 
 
-def _try(bench: Bench, case: Refusal) -> NonConformance | None:
+def _try(subject: TrinitySubject, bench: Bench, case: Refusal) -> NonConformance | None:
     try:
-        case.action(bench)
+        subject.run(lambda: case.action(bench))
+    except LeftToSpark:
+        raise
     except TrinityError as error:
         if error.code not in case.codes:
             expected = " or ".join(sorted(case.codes))
@@ -166,7 +182,7 @@ def _try(bench: Bench, case: Refusal) -> NonConformance | None:
 
 
 def _state(bench: Bench) -> tuple[Any, ...]:
-    rows = bench.table.to_df().toArrow().to_pylist()
+    rows = bench.read().to_pylist()
     return (
         sorted(str(r) for r in rows),
         bench.table.history().count(),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -23,17 +23,26 @@ from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
+from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.names import Names
-from trinity_conformance.play.traces import Upsert
+from trinity_conformance.play.traces import Executor, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Writer"]
+__all__ = ["LeftToSpark", "LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Writer"]
+
+T = TypeVar("T")
+_NEEDS_SPARK = " needs Spark: "
+_REMEDY = ". This session has engine='local'"
 
 
 class Unsupported(Exception):
     """The adapter raised NOT_SUPPORTED when a table of some shape was made; or the player cannot take a step."""
+
+
+class LeftToSpark(Exception):
+    """The step needs Spark, for this reason, and there is none. Nothing has been changed."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,18 @@ class Writer(Protocol):
 
 
 class Subject(Writer, Protocol):
-    """A table under test. There is one at a time: :meth:`create` begins with a new one."""
+    """A table under test. There is one at a time: :meth:`create` begins with a new one.
+
+    Attributes:
+        durable: whether tables survive a reopening.
+        left: why this process left work to Spark, and how often.
+    """
 
     durable: bool
+    left: Counter[str]
+
+    def executed_by(self, executor: Executor) -> None:
+        """Have an executor do what follows. What it leaves to Spark is Spark's, or :class:`LeftToSpark`."""
 
     def create(self, shape: Shape) -> None:
         """Make an empty table. Raises :class:`Unsupported`."""
@@ -116,14 +134,20 @@ class TrinitySubject:
 
     Args:
         connector: name of the entry point.
-        spark: the Spark session that all histories share.
+        spark: the Spark session that all histories share; None for this process alone.
         folder: an empty folder, the catalog's warehouse.
         options: further settings of the catalog; a ``warehouse`` among them replaces the folder, and must be as empty.
     """
 
     def __init__(
-        self, connector: str, spark: SparkSession, folder: Path, options: Mapping[str, Any] = MappingProxyType({})
+        self,
+        connector: str,
+        spark: SparkSession | None,
+        folder: Path,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
+        self.left = Counter[str]()
+        self._executor: Executor = "spark"
         self._connector = connector
         self._spark = spark
         self._folder = folder
@@ -137,7 +161,34 @@ class TrinitySubject:
 
     def _connect(self) -> trinity.Session:
         settings = {"connector": self._connector, "warehouse": str(self._folder), **self._options}
-        return trinity.connect(spark=self._spark, catalogs={"c": settings}, catalog="c")
+        engine: Any = "local" if self._spark is None else "auto"
+        return trinity.connect(spark=self._spark, catalogs={"c": settings}, catalog="c", engine=engine)
+
+    def executed_by(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def run(self, action: Callable[[], T]) -> T:
+        """Return what an action returns that the present executor does, or Spark where that leaves it to Spark."""
+        if self._spark is not None and self._executor == "spark":
+            return action()
+        session, engine = self._session, self._session.engine
+        session.engine = "local"
+        try:
+            return action()
+        except TrinityError as error:
+            if _NEEDS_SPARK not in error.message or _REMEDY not in error.message:
+                raise
+            reason = error.message.partition(_NEEDS_SPARK)[2].rpartition(_REMEDY)[0]
+            self.left[reason] += 1
+            if self._spark is None:
+                raise LeftToSpark(reason) from error
+        finally:
+            session.engine = engine
+        return action()
+
+    def _sql(self, text: str, dialect: str = "spark") -> pa.Table:
+        """Return the rows of a statement."""
+        return self.run(lambda: self._session.sql(text, dialect=dialect).to_arrow())
 
     def _survives(self) -> bool:
         """Return whether a table still exists after reopening, by a probe."""
@@ -155,6 +206,16 @@ class TrinitySubject:
         return True
 
     @property
+    def executors(self) -> tuple[Executor, ...]:
+        """The executors that there are."""
+        return ("local",) if self._spark is None else ("spark", "local")
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The Spark session that histories share, if there is one."""
+        return self._spark
+
+    @property
     def session(self) -> trinity.Session:
         """The open session, for checks that need more than a history."""
         return self._session
@@ -170,7 +231,7 @@ class TrinitySubject:
     def create(self, shape: Shape) -> None:
         self.adopt(shape)
         try:
-            self._session.sql(shape.ddl(self._name))
+            self._sql(shape.ddl(self._name))
         except TrinityError as error:
             if error.code == "NOT_SUPPORTED":
                 raise Unsupported(error.message) from error
@@ -184,10 +245,12 @@ class TrinitySubject:
     def upsert(self, step: Upsert) -> Outcome:
         columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
         chunks = [self._arrow(columns, split) for split in step.splits]
-        data: Any = self._frame(columns, chunks) if step.path == "spark" else pa.concat_tables(chunks)
+        data: Any = pa.concat_tables(chunks)
+        if step.path == "spark" and self._spark is not None:
+            data = self._frame(self._spark, columns, chunks)
         data = self._names.given(data)
         write = self._table.upsert if self._shape.key else self._table.append
-        result = write(data, txn=step.txn)
+        result = self.run(lambda: write(data, txn=step.txn))
         return Outcome(result.version, result.skipped)
 
     @staticmethod
@@ -196,20 +259,22 @@ class TrinitySubject:
         arrays = [pa.array([decode(c.type, r[i]) for r in rows], schema.field(i).type) for i, c in enumerate(columns)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _frame(self, columns: Sequence[Column], chunks: Sequence[pa.Table]) -> DataFrame:
+    @staticmethod
+    def _frame(spark: SparkSession, columns: Sequence[Column], chunks: Sequence[pa.Table]) -> DataFrame:
         """Return a DataFrame with one partition per chunk, in order."""
         fields = [f"{c.name} {'string' if 'char' in c.type else c.type}" for c in columns]
-        frames = [self._spark.createDataFrame(chunk, schema=", ".join(fields)).coalesce(1) for chunk in chunks]
+        frames = [spark.createDataFrame(chunk, schema=", ".join(fields)).coalesce(1) for chunk in chunks]
         whole = frames[0]
         for frame in frames[1:]:
             whole = whole.union(frame)
         return whole
 
     def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
-        if condition is not None:
-            return Outcome(self._table.delete(self._names.sql(condition)).version)
         columns = [c for c in self._shape.columns if c.name in self._shape.key]
-        return Outcome(self._table.delete(self._names.given(self._arrow(columns, list(keys or ())))).version)
+        which: Any = self._names.given(self._arrow(columns, list(keys or ())))
+        if condition is not None:
+            which = self._names.sql(condition)
+        return Outcome(self.run(lambda: self._table.delete(which)).version)
 
     def refuses_changes(self) -> str | None:
         """Return the error of an adapter without row changes, or None."""
@@ -225,26 +290,25 @@ class TrinitySubject:
 
     def change(self, statement: Statement) -> Counts:
         text = self._names.statement(statement).sql(self._name, self._names.shape)
-        result = self._session.sql(text, dialect=statement.dialect)
-        [row] = result.toArrow().to_pylist()
+        [row] = self._sql(text, statement.dialect).to_pylist()
         counts = Counts(row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"])
         if row["num_affected_rows"] != counts.affected:
             raise ValueError(f"num_affected_rows is not the sum of the others: {row}")
         return counts
 
     def compact(self, full: bool) -> None:
-        self._table.compact(full=full)
+        self.run(lambda: self._table.compact(full=full))
 
     def resolve(self) -> None:
         try:
-            self._table.compact("resolve")
+            self.run(lambda: self._table.compact("resolve"))
         except TrinityError as error:
             if error.code == "NOT_SUPPORTED":
                 raise Unsupported(error.message) from error
             raise
 
     def vacuum(self) -> None:
-        self._table.vacuum(retain="0 seconds")
+        self.run(lambda: self._table.vacuum(retain="0 seconds"))
 
     def reopen(self) -> None:
         if self.durable:
@@ -255,7 +319,7 @@ class TrinitySubject:
         before = self._table.splits().version
         try:
             for text in self._names.alter(kind, columns):
-                self._session.sql(f"ALTER TABLE {self._name} {text}")
+                self._sql(f"ALTER TABLE {self._name} {text}")
         except TrinityError as error:
             if error.code == "NOT_SUPPORTED":
                 raise Unsupported(error.message) from error
@@ -269,28 +333,39 @@ class TrinitySubject:
         condition: Condition | None = None,
         columns: Sequence[str] | None = None,
     ) -> list[Row]:
-        on_key = condition is not None and condition.column in self._shape.key
-        where = self._names.sql(condition) if condition is not None else None
         then = version
         if timestamp is not None:
             then = max(v for v, at in self.history() if at <= timestamp)
-        frame = self._table.to_df(version=version, timestamp=timestamp, where=where if on_key else None)
-        if where is not None and not on_key:
-            frame = frame.where(where)
         newest = then is None or then == self._table.splits().version  # others rename columns without a new version
-        wanted, then = columns or self._shape.names, None if newest else then
-        frame = frame.select(*self._names.shown(wanted, then))
-        with spark_errors():
-            found = frame.toArrow()
-        if where is None:
-            _check_alike(
-                found, self._table.to_arrow(self._names.at(wanted, then), version=version, timestamp=timestamp)
-            )
-        rows: list[Row] = found.to_pylist()
+        asked = _Asked(version, timestamp, condition, tuple(columns or self._shape.names), None if newest else then)
+        ways = [self._by_arrow] if self._spark is None else [self._by_frame, self._by_arrow]
+        found = [way(asked) for way in (ways if self._executor == "spark" else reversed(ways))]
+        _check_alike(*found)
+        rows: list[Row] = found[0].to_pylist()
         return rows
 
+    def _by_frame(self, asked: _Asked) -> pa.Table:
+        """Return what Spark reads."""
+        where = None if asked.condition is None else self._names.sql(asked.condition)
+        on_key = asked.condition is not None and asked.condition.column in self._shape.key
+        frame = self._table.to_df(version=asked.version, timestamp=asked.timestamp, where=where if on_key else None)
+        if where is not None and not on_key:
+            frame = frame.where(where)
+        with spark_errors():
+            return frame.select(*self._names.shown(asked.columns, asked.then)).toArrow()
+
+    def _by_arrow(self, asked: _Asked) -> pa.Table:
+        """Return what this process reads, or leaves to Spark."""
+        where = None if asked.condition is None else self._names.sql(asked.condition)
+        found = self.run(
+            lambda: self._table.to_arrow(
+                self._names.at(asked.columns, asked.then), where, version=asked.version, timestamp=asked.timestamp
+            )
+        )
+        return found.rename_columns(list(asked.columns))
+
     def log(self) -> list[LogRow]:
-        rows = self._table.log().toArrow().to_pylist()
+        rows = self.run(lambda: self._table.log().to_arrow()).to_pylist()
         found = [
             LogRow(
                 {n: r[self._names.now[n]] for n in self._shape.names},
@@ -302,23 +377,43 @@ class TrinitySubject:
         return sorted(found, key=lambda r: r.place)
 
     def changes(self, after: Any) -> list[Changed]:
-        frame = self._table.changes(after)
-        frame = frame.select("_change_type", "_commit_version", *self._names.shown(self._shape.names, None))
-        with spark_errors():
-            rows = frame.toArrow().to_pylist()
+        facts = ["_change_type", "_commit_version"]
+        found = self.run(lambda: self._table.changes(after).to_arrow())
+        found = found.select([*facts, *self._names.at(self._shape.names)])
+        rows = found.rename_columns([*facts, *self._shape.names]).to_pylist()
         return [Changed(r.pop("_change_type"), r.pop("_commit_version"), r) for r in rows]
 
     def another(self, how: int) -> Writer:
         raise Unsupported("a step of another engine, of which an adapter's player has none")
 
     def history(self) -> list[tuple[Any, datetime]]:
-        rows = self._table.history().select("version", "timestamp").toArrow().to_pylist()
+        rows = self.run(lambda: self._table.history().to_arrow()).to_pylist()
         return sorted((r["version"], r["timestamp"]) for r in rows)
 
 
-def _check_alike(found: pa.Table, arrow: pa.Table) -> None:
-    """Check that a read without Spark found the same rows, under any names. Raises ValueError."""
-    arrow = arrow.rename_columns(found.column_names).cast(found.schema)
-    spark, process = (Counter(map(repr, table.to_pylist())) for table in (found, arrow))
-    if spark != process:
-        raise ValueError(f"to_arrow has {process - spark} more and {spark - process} less than to_df")
+@dataclass(frozen=True)
+class _Asked:
+    """A read: the rows of a version that satisfy a condition, and some of their columns.
+
+    Attributes:
+        version, timestamp: as the reader says which version.
+        condition: the condition, or None.
+        columns: the columns, under the model's names.
+        then: the version whose names the columns have; None for the newest one.
+    """
+
+    version: Any
+    timestamp: datetime | None
+    condition: Condition | None
+    columns: tuple[str, ...]
+    then: Any
+
+
+def _check_alike(one: pa.Table, other: pa.Table | None = None) -> None:
+    """Check that both executors read the same rows, value by value."""
+    if other is None:
+        return
+    first, second = (Counter(map(repr, table.to_pylist())) for table in (one, other.cast(one.schema)))
+    if first != second:
+        text = f"one executor reads {first - second}, the other one {second - first}"
+        raise NonConformance("executors", text)

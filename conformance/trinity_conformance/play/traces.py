@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
@@ -22,6 +22,7 @@ __all__ = [
     "Change",
     "Compact",
     "Delete",
+    "Executor",
     "History",
     "Log",
     "Other",
@@ -39,20 +40,33 @@ __all__ = [
 
 _FORMAT: Final = 1
 
+Executor: TypeAlias = Literal["spark", "local"]
+"""What executes a step: Spark, or this process alone as far as it can."""
+
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a history."""
+    """A step of a history.
+
+    Attributes:
+        executor: what executes it.
+    """
 
     op: ClassVar[str]
+    executor: Executor = field(default="spark", kw_only=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready form, with its kind as ``op``."""
-        return {"op": self.op, **asdict(self)}
+        by = {} if self.executor == "spark" else {"executor": self.executor}
+        return {"op": self.op, **by, **self.content()}
+
+    def content(self) -> dict[str, Any]:
+        """Return what the step's kind has, in a JSON-ready form."""
+        return {k: v for k, v in asdict(self).items() if k != "executor"}
 
     def describe(self) -> str:
         """Return one line for people."""
-        shown = ", ".join(f"{k}={v}" for k, v in asdict(self).items())
+        shown = ", ".join(f"{k}={v}" for k, v in self.content().items())
         return f"{self.op} {shown}".strip()
 
 
@@ -170,8 +184,8 @@ class Change(Step):
     op: ClassVar[str] = "change"
     statement: Statement
 
-    def to_json(self) -> dict[str, Any]:
-        return {"op": self.op, "statement": self.statement.to_json()}
+    def content(self) -> dict[str, Any]:
+        return {"statement": self.statement.to_json()}
 
 
 @dataclass(frozen=True)
@@ -205,8 +219,8 @@ class Other(Step):
     step: Step
     how: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        return {"op": self.op, "how": self.how, "step": self.step.to_json()}
+    def content(self) -> dict[str, Any]:
+        return {"how": self.how, "step": self.step.to_json()}
 
     def describe(self) -> str:
         """Return one line: the number, and the step."""
@@ -214,7 +228,8 @@ class Other(Step):
 
 
 _STEPS: Final[dict[str, type[Step]]] = {
-    c.op: c for c in (Upsert, Delete, Compact, Resolve, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter)
+    c.op: c
+    for c in (Upsert, Delete, Compact, Resolve, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter, Other)
 }
 
 
@@ -270,15 +285,16 @@ class History:
         """Return one line for a step; SQL as text."""
         if isinstance(step, Other):
             return f"another engine ({step.how}): {self.line(step.step)}"
-        return step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
+        text = step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
+        return f"[{step.executor}] {text}" if step.executor != "spark" else text
 
 
 def _step(data: Mapping[str, Any]) -> Step:
-    if data["op"] == Other.op:
-        return Other(_step(data["step"]), data["how"])
     fields = {k: _tuples(v) for k, v in data.items() if k != "op"}
-    if data["op"] == Change.op:
-        return Change(Statement.from_json(data["statement"]))
+    if data["op"] == Other.op:
+        fields["step"] = _step(data["step"])
+    elif data["op"] == Change.op:
+        fields["statement"] = Statement.from_json(data["statement"])
     if fields.get("condition") is not None:
         fields["condition"] = Condition(**data["condition"])
     return _STEPS[data["op"]](**fields)

@@ -76,6 +76,7 @@ def _candidates(failure: NonConformance) -> Iterator[History]:
     history = failure.history
     assert history is not None
     yield from _cut(failure, history)
+    yield from _fewer_executors(history)
     yield from _fewer_keys(failure, history)
     yield from _fewer_steps(history)
     yield from smaller_changes(history)
@@ -86,6 +87,20 @@ def _candidates(failure: NonConformance) -> Iterator[History]:
 def _cut(failure: NonConformance, history: History) -> Iterator[History]:
     if failure.step + 1 < len(history.steps):
         yield replace(history, steps=history.steps[: failure.step + 1])
+
+
+def _fewer_executors(history: History) -> Iterator[History]:
+    """Yield the history as each executor plays it alone, then with Spark for single steps.
+
+    Without Spark a failure is easier to look into.
+    """
+    if len({step.executor for step in history.steps}) == 1:
+        return
+    for executor in ("local", "spark"):
+        yield replace(history, steps=tuple(replace(step, executor=executor) for step in history.steps))
+    for i, step in enumerate(history.steps):
+        if step.executor == "local":
+            yield replace(history, steps=_put(history, i, replace(step, executor="spark")))
 
 
 def _fewer_keys(failure: NonConformance, history: History) -> Iterator[History]:

@@ -24,7 +24,7 @@ def smaller_changes(history: History) -> Iterator[History]:
                 yield _with(history, at, replace(step, splits=(rows,)))
         elif isinstance(step, Change):
             for statement in _smaller(step.statement):
-                yield _with(history, at, Change(statement))
+                yield _with(history, at, replace(step, statement=statement))
 
 
 def is_settled(history: History) -> bool:

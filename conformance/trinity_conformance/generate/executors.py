@@ -1,0 +1,32 @@
+"""Who executes the steps of a history: both executors by turns, or this process alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from trinity_conformance.play.traces import History, Step, Upsert
+
+__all__ = ["by_turns", "without_spark"]
+
+
+def by_turns(history: History, number: int) -> History:
+    """Return a history with an executor drawn for each step.
+
+    Args:
+        history: the history.
+        number: the seed of the draw.
+    """
+    chance = Random(number)
+    steps = (replace(step, executor=chance.choice(("spark", "local"))) for step in history.steps)
+    return replace(history, steps=tuple(steps))
+
+
+def without_spark(history: History) -> History:
+    """Return a history that this process executes alone, with all rows as Arrow data."""
+    return replace(history, steps=tuple(map(_here, history.steps)))
+
+
+def _here(step: Step) -> Step:
+    here = replace(step, executor="local")
+    return replace(here, path="arrow") if isinstance(here, Upsert) else here
