@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 
 from tests.support.refusals import refused
@@ -122,6 +124,43 @@ def test_changes_need_no_spark(local: Session, local_fmt: str, key: str) -> None
 @pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"], ids=["plain", "keyed"])
 def test_spark_makes_the_same_of_them(session: Session, fmt: str, key: str) -> None:
     play(session, fmt, key)
+
+
+PARTS: Final = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string()), ("d", pa.decimal128(5, 2))]))])
+FIELDS: Final = [
+    "UPDATE t SET n.a = 5 WHERE id < 3",
+    "UPDATE t AS z SET z.N.B.d = 1.555, n.b.c = 'q' WHERE id IN (2, 3)",
+    "MERGE INTO t USING (VALUES (3, 'm'), (4, 'new')) s(id, m) ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET t.n.b.c = s.m, n.a = s.id WHEN NOT MATCHED THEN INSERT (t.id) VALUES (s.id)",
+]
+
+
+def play_fields(session: Session, fmt: str, key: str) -> None:
+    session.use(fmt, "default")
+    session.sql(f"CREATE TABLE t (id INT, n STRUCT<a: INT, b: STRUCT<c: STRING, d: DECIMAL(5, 2)>>{key})")
+    old = {"a": 1, "b": {"c": "x", "d": None}}
+    session.table("t").append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "n": pa.array([old, None, old], PARTS)}))
+    for text in FIELDS:
+        session.sql(text)
+    assert session.table("t").update("id = 1", set={"t.n.b.`c`": "'y'"}).updated == 1
+    with refused("NUMERIC_VALUE_OUT_OF_RANGE", "'n.b.d'", "1000"):
+        session.sql("UPDATE t SET n.b.d = 1000 WHERE id = 1")
+    assert read(session) == [
+        (1, {"a": 5, "b": {"c": "y", "d": None}}),
+        (2, {"a": 5, "b": {"c": "q", "d": Decimal("1.56")}}),
+        (3, {"a": 3, "b": {"c": "m", "d": Decimal("1.56")}}),
+        (4, None),
+    ]
+
+
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"], ids=["plain", "keyed"])
+def test_fields_of_structs_are_set_by_name(local: Session, local_fmt: str, key: str) -> None:
+    play_fields(local, local_fmt, key)
+
+
+@pytest.mark.parametrize("fmt", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+def test_spark_sets_fields_alike(session: Session, fmt: str) -> None:
+    play_fields(session, fmt, ", PRIMARY KEY (id)")
 
 
 def test_what_only_spark_evaluates_is_left_to_it(local: Session) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trinity.engine.program import Expression, Program
+from trinity.engine.program import Expression, Program, expressions_of
 from trinity.engine.spark.expressions import one_expression, refuse_subquery
 from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
 from trinity.engine.spark.settings import pinned
@@ -64,7 +64,8 @@ def _texts(program: Program) -> Iterator[tuple[str, Expression | None]]:
     yield "the condition that rows match", program.on
     for case in program.cases:
         yield f"the condition of WHEN {case.when.value}", case.condition
-        yield from ((f"the value of '{name}'", value) for name, value in (case.values or {}).items())
+        for name, value in (case.values or {}).items():
+            yield from ((f"the value of '{name}'", text) for text in expressions_of(value))
 
 
 def _denied(found: str) -> TrinityError:

@@ -5,7 +5,7 @@ SQL text and the builder both end here; UPDATE and DELETE are programs with one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, TypeAlias, Union
@@ -21,11 +21,42 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-__all__ = ["Case", "Counts", "Expression", "Program", "When"]
+__all__ = ["Case", "Counts", "Expression", "Fields", "Program", "Value", "When", "expressions_of", "with_texts"]
 
 Expression: TypeAlias = Union[str, "SparkColumn"]
 """Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
 subqueries over views of the session."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """New values of some fields of a struct. The others keep theirs; those of a NULL are NULL (M10).
+
+    Attributes:
+        values: name of a field -> its new value.
+    """
+
+    values: Mapping[str, Value]
+
+
+Value: TypeAlias = Union[str, "SparkColumn", Fields]
+"""The new value of a column."""
+
+
+def expressions_of(value: Value) -> Iterator[Expression]:
+    """Yield the expressions of a value."""
+    if isinstance(value, Fields):
+        for inner in value.values.values():
+            yield from expressions_of(inner)
+    else:
+        yield value
+
+
+def with_texts(value: Value, changed: Callable[[str], str]) -> Value:
+    """Return a value whose texts are changed."""
+    if isinstance(value, Fields):
+        return Fields({name: with_texts(inner, changed) for name, inner in value.values.items()})
+    return changed(value) if isinstance(value, str) else value
 
 
 class When(str, Enum):
@@ -51,7 +82,7 @@ class Case:
     when: When
     operation: Operation | None
     condition: Expression | None = None
-    values: Mapping[str, Expression] | None = None
+    values: Mapping[str, Value] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import omitted_value
-from trinity.engine.program import Case, Expression, Program
-from trinity.errors import TrinityError, nearest
+from trinity.engine.changing.fields import Place, assigned_values, place_of
+from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
+from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
 from trinity.messages import shown_row
+from trinity.names import split_name
 from trinity.spi import Operation, TableDefinition
 from trinity.syntax.operands import compared_alone
 from trinity.syntax.quoting import quoted
@@ -51,33 +53,40 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
     case = replace(case, condition=_spelled_out(case.condition, Use.FILTER))
     if case.operation not in (Operation.UPDATE, Operation.INSERT):
         return case
-    given = _star(program, definition) if case.values is None else _named(case.values, definition)
+    given = _star(program, definition) if case.values is None else _named(case.values, program, definition)
     if case.operation is Operation.INSERT:
-        omitted = {c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given}
+        omitted: dict[str, Value] = {
+            c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given
+        }
         given = {c.name: {**omitted, **given}[c.name] for c in definition.visible}
-    given = {name: three_valued_text(v, Use.VALUE) if isinstance(v, str) else v for name, v in given.items()}
-    return replace(case, values=given)
-
-
-def _named(values: Mapping[str, Expression], definition: TableDefinition) -> dict[str, Expression]:
-    return {_column_named(name, definition): value for name, value in values.items()}
-
-
-def _column_named(given: str, definition: TableDefinition) -> str:
-    """Return a column's name as the table has it; backticks around a name are removed."""
-    known = {c.name.lower(): c.name for c in definition.visible}
-    plain = given[1:-1].replace("``", "`") if re.fullmatch("`(?:[^`]|``)+`", given) else given
-    name = given if given.lower() in known else plain
-    if name.lower() not in known:
+    if case.operation is Operation.INSERT and any(isinstance(value, Fields) for value in given.values()):
         raise TrinityError(
-            "COLUMN_NOT_FOUND",
-            f"Table '{definition.full_name}' has no column '{name}'.{nearest(name, list(known.values()))} "
-            f"It has: {', '.join(known.values())}.",
+            "NOT_SUPPORTED", f"INSERT into '{definition.full_name}' fills whole columns; give structs as a whole."
         )
-    return known[name.lower()]
+    texts = {name: with_texts(value, lambda text: three_valued_text(text, Use.VALUE)) for name, value in given.items()}
+    return replace(case, values=texts)
 
 
-def _star(program: Program, definition: TableDefinition) -> dict[str, Expression]:
+def _named(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
+    """Return values under the names that the table has; a dotted name is a column behind the alias, or a field."""
+    columns = {c.name.lower(): c for c in definition.visible}
+    found, others = dict[str, Value](), list[tuple[Place, Expression]]()
+    for given, value in values.items():
+        if isinstance(value, Fields):
+            found[given] = value
+        elif given.lower() in columns:
+            others.append((Place(columns[given.lower()]), value))
+        else:
+            parts = split_name(given) if _DOTTED.fullmatch(given) else [given]
+            others.append((place_of(parts, columns, {(program.target_alias.lower(),)}, definition.full_name), value))
+    return {**found, **assigned_values(others, f"{program.statement} of '{definition.full_name}'")}
+
+
+_DOTTED: Final = re.compile(r"(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*")
+"""Names as SQL has them, with their backticks."""
+
+
+def _star(program: Program, definition: TableDefinition) -> dict[str, Value]:
     assert program.source is not None
     given = {name.lower(): name for name in program.source_columns}
     missing = [c.name for c in definition.visible if c.name.lower() not in given]
@@ -201,7 +210,7 @@ class StatementPlan:
         given = [value for name, value in (case.values or {}).items() if name in spec.ordering]
         return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))
 
-    def from_source(self, value: Expression) -> bool:
+    def from_source(self, value: Value) -> bool:
         """Return True when a value is a column of the source, and nothing else."""
         text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
         qualifier, _, name = text.replace("`", "").rpartition(".")

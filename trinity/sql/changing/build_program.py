@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
+from trinity.engine.changing.fields import Place, assigned_values, place_of
 from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression
 from trinity.engine.not_local import NotLocal
-from trinity.engine.program import Case, Program, When
+from trinity.engine.program import Case, Program, Value, When
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
-from trinity.errors import TrinityError, nearest
-from trinity.spi import Column
+from trinity.errors import TrinityError
 from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
 from trinity.sql.changing.source import Source, read_source
 from trinity.sql.parsing.reader import Piece, Reader
@@ -174,14 +174,14 @@ class _Builder:
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
         return self._text(self.change.on, Scope(clause, (self.target, source.side)))
 
-    def _alone(self, clause: Clause, columns: Sequence[Column] | None) -> Case:
+    def _alone(self, clause: Clause, places: Sequence[Place] | None) -> Case:
         """Return the case of an UPDATE or DELETE without a source."""
         where, words = self.change.on, self.change.statement
         condition = self._text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
-        values = self._values(clause, columns, Scope(f"{words} SET", (self.target,)))
+        values = self._values(clause, places, Scope(f"{words} SET", (self.target,)))
         return Case(When.MATCHED, clause.operation, condition, values)
 
-    def _case(self, clause: Clause, columns: Sequence[Column] | None, source: Source) -> Case:
+    def _case(self, clause: Clause, places: Sequence[Place] | None, source: Source) -> Case:
         words = f"WHEN {clause.when.value}"
         target, other = self.target, source.side
         if clause.when is When.MATCHED:
@@ -192,68 +192,46 @@ class _Builder:
         else:
             condition, values = (Scope(w, (target,), (other,)) for w in (f"{words} AND", f"{words} THEN UPDATE SET"))
         text = self._text(clause.condition, condition) if clause.condition is not None else None
-        return Case(clause.when, clause.operation, text, self._values(clause, columns, values))
+        return Case(clause.when, clause.operation, text, self._values(clause, places, values))
 
-    def _values(self, clause: Clause, columns: Sequence[Column] | None, scope: Scope) -> dict[str, str] | None:
-        if columns is None or clause.values is None:
+    def _values(self, clause: Clause, places: Sequence[Place] | None, scope: Scope) -> dict[str, Value] | None:
+        if places is None or clause.values is None:
             return None
-        return {
-            column.name: self._default(column) if value.is_word("DEFAULT") else self._set(column, value, scope)
-            for column, value in zip(columns, clause.values, strict=True)
-        }
+        pairs = zip(places, clause.values, strict=True)
+        return assigned_values(((place, self._set(place, value, scope)) for place, value in pairs), scope.clause)
 
-    def _set(self, column: Column, value: Piece, scope: Scope) -> str:
+    def _set(self, place: Place, value: Piece, scope: Scope) -> str:
         """Return the value of a column: in ``v = v + 1`` the bare name is the target's, in ``v = v`` ambiguous."""
+        if value.is_word("DEFAULT"):
+            return self._default(place)
         alone = isinstance(value.expression().unnest(), exp.Column)
-        return self._text(value, scope if alone else replace(scope, assigned=column.name.lower()))
+        return self._text(value, scope if alone or place.path else replace(scope, assigned=place.column.name.lower()))
 
-    def _default(self, column: Column) -> str:
-        return default_text(column, lambda: self.reads.session.spark)
+    def _default(self, place: Place) -> str:
+        if place.path:
+            raise TrinityError("NOT_SUPPORTED", f"'{place.name}' is a field, and only columns have a DEFAULT.")
+        return default_text(place.column, lambda: self.reads.session.spark)
 
     # -- assigned columns -----------------------------------------------------------------------------------
 
-    def _assigned(self, clause: Clause) -> list[Column] | None:
-        """Return a SET or INSERT list's columns; None for ``*``. Raise COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
+    def _assigned(self, clause: Clause) -> list[Place] | None:
+        """Return what a SET or INSERT list sets; None for ``*``. Raise COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
         if clause.values is None:
             return None
         word = clause.operation.name if clause.operation else ""
-        found = list(self.columns.values())
+        found = [Place(column) for column in self.columns.values()]
         if clause.columns is not None:
-            found = [self._column(name, word) for name in clause.columns]
-        for place, column in enumerate(found):
-            if column in found[:place]:
-                raise TrinityError(
-                    "DUPLICATE_COLUMN_NAME", f"{word} of '{self.table.name}' names '{column.name}' more than once."
-                )
+            names, shown = self.target.relations[0].names, str(self.table.name)
+            found = [place_of(parts, self.columns, names, shown) for parts in clause.columns]
+        assigned_values(((place, "") for place in found), f"{word} of '{self.table.name}'")
         if len(found) != len(clause.values):
+            names = ", ".join(place.name for place in found)
             raise TrinityError(
                 "TYPE_MISMATCH",
-                f"INSERT into '{self.table.name}' fills {len(found)} columns ({', '.join(c.name for c in found)}) and "
-                f"has {len(clause.values)} values.",
+                f"INSERT into '{self.table.name}' fills {len(found)} columns ({names}) and has {len(clause.values)} "
+                "values.",
             )
         return found
-
-    def _column(self, parts: Sequence[str], word: str) -> Column:
-        qualifier, name = tuple(p.lower() for p in parts[:-1]), parts[-1]
-        if qualifier and qualifier not in self.target.relations[0].names:
-            if parts[0].lower() in self.columns or qualifier[:1] in self.target.relations[0].names:
-                raise TrinityError(
-                    "NOT_SUPPORTED",
-                    f"{word}: '{'.'.join(parts)}' is a field of a column; assign the whole column, for example with "
-                    "named_struct(...).",
-                )
-            raise TrinityError(
-                "COLUMN_NOT_FOUND",
-                f"{word}: '{'.'.join(parts)}' is no column of the target, which is known as '{self.target.alias}'.",
-            )
-        column = self.columns.get(name.lower())
-        if column is None:
-            known = [c.name for c in self.columns.values()]
-            raise TrinityError(
-                "COLUMN_NOT_FOUND",
-                f"Table '{self.table.name}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
-            )
-        return column
 
     # -- expressions ----------------------------------------------------------------------------------------
 

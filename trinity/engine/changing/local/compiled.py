@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from trinity.engine.changing.fields import Place, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression
 from trinity.engine.not_local import NotLocal
-from trinity.engine.program import Case, Expression
+from trinity.engine.program import Case, Expression, Fields, Value
 from trinity.engine.values.arrow_assignment import Assignment, assignment
 from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.values.store_assignment import refuse_other_than_boolean
-from trinity.spi import Column, Operation, TableDefinition, parse_given_type, parse_type, type_text
+from trinity.spi import Operation, TableDefinition, parse_given_type, parse_type, type_text
 
-__all__ = ["CompiledCase", "CompiledStatement", "CompiledValue", "source_scope", "target_field", "target_scope"]
+__all__ = [
+    "CompiledCase",
+    "CompiledFields",
+    "CompiledStatement",
+    "CompiledValue",
+    "source_scope",
+    "target_field",
+    "target_scope",
+]
 
 
 def target_field(definition: TableDefinition, name: str) -> str:
@@ -49,11 +59,54 @@ class CompiledValue:
     value: Compiled
     assignment: Assignment
 
+    @property
+    def fields(self) -> frozenset[str]:
+        """The columns of the join's rows that it reads."""
+        return self.value.fields
+
     def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
         """Return the values as they are stored, and the errors of those that do not fit, as JSON; None without any."""
         given = self.value.evaluate(rows)
         stored = self.assignment.cast(given)
         return stored, self.assignment.refusals(given, stored)
+
+
+@dataclass(frozen=True)
+class CompiledFields:
+    """The value of a struct of which some fields are set.
+
+    Attributes:
+        column: the column of the join's rows that has the struct, or the struct around it.
+        path: the fields on the way to it from there.
+        type: its type.
+        values: the new values of its fields.
+    """
+
+    column: str
+    path: tuple[str, ...]
+    type: pa.StructType
+    values: Mapping[str, CompiledValue | CompiledFields]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The columns of the join's rows that it reads."""
+        return frozenset({self.column}).union(*(value.fields for value in self.values.values()))
+
+    def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
+        """Return the values and the errors, as :meth:`CompiledValue.evaluate`."""
+        old, parts = rows.column(self.column), list[pa.Array]()
+        refusal: pa.Array | None = None
+        for name in self.path:
+            old = pc.struct_field(old, [name])
+        for part in self.type:
+            if part.name not in self.values:
+                parts.append(pc.struct_field(old, [part.name]))
+                continue
+            stored, errors = self.values[part.name].evaluate(rows)
+            parts.append(stored)
+            if errors is not None:
+                refusal = errors if refusal is None else pc.coalesce(refusal, errors)
+        return pa.StructArray.from_arrays(parts, fields=list(self.type)), refusal
 
 
 @dataclass(frozen=True)
@@ -68,14 +121,13 @@ class CompiledCase:
 
     case: Case
     condition: Compiled | None
-    values: Mapping[str, CompiledValue] = field(default_factory=dict)
+    values: Mapping[str, CompiledValue | CompiledFields] = field(default_factory=dict)
 
     @property
-    def expressions(self) -> Iterator[Compiled]:
-        """Its expressions."""
-        if self.condition is not None:
-            yield self.condition
-        yield from (value.value for value in self.values.values())
+    def fields(self) -> frozenset[str]:
+        """The columns of the join's rows that it reads."""
+        own = self.condition.fields if self.condition is not None else frozenset[str]()
+        return own.union(*(value.fields for value in self.values.values()))
 
 
 @dataclass(frozen=True)
@@ -120,7 +172,7 @@ class CompiledStatement:
     @cached_property
     def fields(self) -> frozenset[str]:
         """The columns of the join's rows that it reads."""
-        return frozenset(name for case in self.cases for e in case.expressions for name in e.fields)
+        return frozenset[str]().union(*(case.fields for case in self.cases))
 
 
 @dataclass(frozen=True)
@@ -134,13 +186,13 @@ class _Compiler:
         condition = self._condition(number, case)
         if isinstance(condition, NotLocal):
             return condition
-        values = dict[str, CompiledValue]()
-        for name, text in (case.values or {}).items():
+        values = dict[str, CompiledValue | CompiledFields]()
+        for name, given in (case.values or {}).items():
             column = self.plan.definition.column(name)
             key = case.operation is Operation.UPDATE and column.name in self.plan.definition.primary_key
             if key and self.plan.leaves_key(case, column.name):
                 continue
-            value = self._value(number, column, text)
+            value = self._value(number, Place(column), given)
             if isinstance(value, NotLocal):
                 return value
             values[column.name] = value
@@ -154,13 +206,26 @@ class _Compiler:
             refuse_other_than_boolean(str(found.type), f"The condition of {self.plan.clause(number)}")
         return found
 
-    def _value(self, number: int, column: Column, text: Expression) -> CompiledValue | NotLocal:
-        value = self._compiled(text)
+    def _value(self, number: int, place: Place, given: Value) -> CompiledValue | CompiledFields | NotLocal:
+        column = field_column(place)
+        if isinstance(given, Fields):
+            return self._fields(number, place, given)
+        value = self._compiled(given)
         if isinstance(value, NotLocal):
             return value
         word = "SET" if self.plan.program.cases[number].operation is Operation.UPDATE else "INSERT"
         stored = assignment(value.type, column, self.plan.table, f"{self.plan.clause(number).capitalize()}, {word}")
         return stored if isinstance(stored, NotLocal) else CompiledValue(value, stored)
+
+    def _fields(self, number: int, place: Place, given: Fields) -> CompiledFields | NotLocal:
+        values = dict[str, CompiledValue | CompiledFields]()
+        for name, inner in given.values.items():
+            value = self._value(number, Place(place.column, (*place.path, name)), inner)
+            if isinstance(value, NotLocal):
+                return value
+            values[name] = value
+        kind = parse_type(field_column(place).type).to_arrow()
+        return CompiledFields(target_field(self.plan.definition, place.column.name), place.path, kind, values)
 
     def _compiled(self, expression: Expression) -> Compiled | NotLocal:
         if not isinstance(expression, str):

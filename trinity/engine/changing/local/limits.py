@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,7 +13,7 @@ from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.local.target import why_not_read
 from trinity.engine.changing.plan import concerned
 from trinity.engine.not_local import NotLocal
-from trinity.engine.program import Program
+from trinity.engine.program import Program, expressions_of
 from trinity.engine.values.defaults import is_plain
 from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.parse import merge_spec
@@ -60,7 +61,8 @@ def _why_not_rows(program: Program, splits: SplitSource) -> NotLocal | None:
 
 def _texts(program: Program) -> Iterator[str]:
     for case in program.cases:
-        yield from (text for text in (case.condition, *(case.values or {}).values()) if isinstance(text, str))
+        values = chain.from_iterable(map(expressions_of, (case.values or {}).values()))
+        yield from (text for text in (case.condition, *values) if isinstance(text, str))
 
 
 @room()

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.changing.conditions import Names
-from trinity.engine.program import Expression, Program
+from trinity.engine.program import Expression, Program, with_texts
 from trinity.engine.values.assignment import types_of
 from trinity.errors import TrinityError
 from trinity.spark_names import DataFrame, F
@@ -32,14 +32,17 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
         return program
     names = Names(program.target_alias, program.source_alias, program.source_columns)
 
-    def padded(text: Expression | None) -> Expression | None:
-        return padded_text(text, definition, names, source) if isinstance(text, str) else text
+    def padded(text: str) -> str:
+        return padded_text(text, definition, names, source)
+
+    def condition(given: Expression | None) -> Expression | None:
+        return padded(given) if isinstance(given, str) else given
 
     cases = []
     for case in program.cases:
-        values = {c: padded(v) or v for c, v in case.values.items()} if case.values else case.values
-        cases.append(replace(case, condition=padded(case.condition), values=values))
-    return replace(program, on=padded(program.on), cases=tuple(cases))
+        values = {c: with_texts(v, padded) for c, v in case.values.items()} if case.values else case.values
+        cases.append(replace(case, condition=condition(case.condition), values=values))
+    return replace(program, on=condition(program.on), cases=tuple(cases))
 
 
 @room()

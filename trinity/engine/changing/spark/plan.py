@@ -6,13 +6,14 @@ row id, and the merge row of the first WHEN that holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from trinity.engine.changing.fields import Place, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.changing.spark.refusing_groups import refusing_groups
-from trinity.engine.program import Case, Expression, When
+from trinity.engine.program import Case, Expression, Fields, Value, When
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
@@ -21,7 +22,7 @@ from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.merge.sql.fold import beats
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
-from trinity.spi import Operation
+from trinity.spi import Operation, parse_type
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ PRESENT: Final = "_trinity_present"
 _SOURCE: Final = "_trinity_source"
 _CASE: Final = "_trinity_case"
 
+_Path = tuple[str, ...]
 _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
     (False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full",
 }  # fmt: skip
@@ -158,11 +160,12 @@ class MergePlan(StatementPlan):
         return row.alias(MERGE_ROW), refusal.alias(REFUSAL)
 
     def _row_of(self, number: int, case: Case, joined: DataFrame) -> tuple[Column, list[Column]]:
-        given = {name: _column(value) for name, value in (case.values or {}).items()}
-        kinds = dict(zip(given, types_of(joined, list(given.values())), strict=True)) if given else {}
+        given = dict(_leaves((), case.values or {}))
+        kinds = types_of(joined, list(given.values())) if given else []
+        expressions = {path: (value, kind) for (path, value), kind in zip(given.items(), kinds, strict=True)}
         data, errors = [], []
         for column in self.definition.columns:
-            value, error = self._value(number, column, given, kinds)
+            value, error = self._value(number, column, expressions)
             data.append(value.alias(column.name))
             errors += [error] if error is not None else []
         assert case.operation is not None
@@ -175,19 +178,37 @@ class MergePlan(StatementPlan):
         return F.struct(*data, *facts), errors
 
     def _value(
-        self, number: int, column: TableColumn, given: Mapping[str, Column], kinds: Mapping[str, SparkType]
+        self, number: int, column: TableColumn, given: Mapping[_Path, tuple[Column, SparkType]]
     ) -> tuple[Column, Column | None]:
         case = self.program.cases[number]
         update = case.operation is Operation.UPDATE
         key = update and column.name in self.definition.primary_key
-        if column.name in given and not (key and self.leaves_key(case, column.name)):
+        value = (case.values or {}).get(column.name)
+        if value is not None and not (key and self.leaves_key(case, column.name)):
             where = f"{self.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
-            value, error = assigned(given[column.name], kinds[column.name], column, self.table, where)
+            stored, error = self._assigned(Place(column), value, given, where)
             # keys are compared, and CHECKs evaluated, before rows reach a sink
-            return as_stored(value, column), error
+            return as_stored(stored, column), error
         if update and not column.hidden:
             return self._target(column.name), None
         return F.lit(None).cast(spark_type(column.type)), None
+
+    def _assigned(
+        self, place: Place, value: Value, given: Mapping[_Path, tuple[Column, SparkType]], where: str
+    ) -> tuple[Column, Column | None]:
+        """Return the new value of a column or field, and its refusal."""
+        column, path = field_column(place), (place.column.name, *place.path)
+        if not isinstance(value, Fields):
+            return assigned(*given[path], column, self.table, where)
+        parts, errors = [], []
+        for name, _ in parse_type(column.type).parts:
+            part, error = F.col(".".join(map(quoted, (self.program.target_alias, *path, name)))), None
+            if name in value.values:
+                inner = Place(place.column, (*place.path, name))
+                part, error = self._assigned(inner, value.values[name], given, where)
+            parts.append(part.alias(name))
+            errors += [error] if error is not None else []
+        return F.struct(*parts), F.coalesce(*errors) if errors else None
 
     def _row_type(self) -> str:
         columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.definition.columns]
@@ -209,6 +230,15 @@ class MergePlan(StatementPlan):
         loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
         refusal = F.when(loses, F.lit(self.losing().to_json())).otherwise(F.col(REFUSAL))
         return changes.withColumn(REFUSAL, refusal)
+
+
+def _leaves(path: _Path, values: Mapping[str, Value]) -> Iterator[tuple[_Path, Column]]:
+    """Yield the expressions that set columns and fields, by their place."""
+    for name, value in values.items():
+        if isinstance(value, Fields):
+            yield from _leaves((*path, name), value.values)
+        else:
+            yield (*path, name), _column(value)
 
 
 def _column(expression: Expression) -> Column:

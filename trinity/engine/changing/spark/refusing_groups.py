@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trinity.engine.changing.engine_rules import touched_groups, without_effect
-from trinity.engine.program import Case, Expression, Program
+from trinity.engine.program import Case, Program, Value
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import Column, DataFrame, F
@@ -20,7 +20,7 @@ def refusing_groups(
     program: Program,
     spec: MergeSpec,
     names: tuple[str, str, str],
-    given: Callable[[Expression], bool],
+    given: Callable[[Value], bool],
 ) -> DataFrame:
     """Return the changes, in which updates of a group that would not take effect are refused (M9, M11).
 
@@ -46,7 +46,7 @@ def refusing_groups(
 
 
 def _without_effect(
-    case: Case, group: SequenceGroup, row_id: str, merge_row: str, given: Callable[[Expression], bool]
+    case: Case, group: SequenceGroup, row_id: str, merge_row: str, given: Callable[[Value], bool]
 ) -> Column | None:
     values = [value for name, value in (case.values or {}).items() if name in group.sequence]
     if values and all(map(given, values)):

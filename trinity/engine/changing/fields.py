@@ -1,0 +1,133 @@
+"""Assigned columns, and fields of structs that are assigned by their dotted names (M10)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from trinity.engine.program import Expression, Fields, Value
+from trinity.errors import TrinityError, nearest
+from trinity.spi import Column, parse_type
+
+__all__ = ["Place", "assigned_values", "field_column", "place_of"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an assignment sets: a column, or a field in it.
+
+    Attributes:
+        column: the column.
+        path: the names of the fields on the way to the field; none for the column itself.
+    """
+
+    column: Column
+    path: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its dotted name."""
+        return ".".join((self.column.name, *self.path))
+
+
+def place_of(
+    parts: Sequence[str], columns: Mapping[str, Column], qualifiers: Collection[tuple[str, ...]], table: str
+) -> Place:
+    """Return what a dotted name means. A name that may be a column behind a qualifier is not a field.
+
+    Args:
+        parts: the parts of the name.
+        columns: the target's columns by their names in lower case.
+        qualifiers: what may stand before a column, in lower case.
+        table: full name of the target, for messages.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a field of what is no struct.
+    """
+    lower = tuple(part.lower() for part in parts)
+    for length in range(len(parts) - 1, -1, -1):
+        column = columns.get(lower[length]) if not length or lower[:length] in qualifiers else None
+        if column is not None:
+            return Place(column, _path(column, parts[length + 1 :], table))
+    known = [column.name for column in columns.values()]
+    if len(parts) > 1 and lower[:-1] not in qualifiers:
+        shown, aliases = ".".join(parts), " or ".join(sorted(".".join(q) for q in qualifiers if len(q) == 1))
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"'{shown}' is no column of the target '{table}', which is known as '{aliases}', and no field of one. "
+            f"It has: {', '.join(known)}.",
+        )
+    name = parts[-1]
+    raise TrinityError(
+        "COLUMN_NOT_FOUND",
+        f"Table '{table}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
+    )
+
+
+def _path(column: Column, names: Sequence[str], table: str) -> tuple[str, ...]:
+    kind, found = parse_type(column.type), [column.name]
+    for name in names:
+        at = ".".join(found)
+        if kind.name != "struct":
+            raise TrinityError(
+                "TYPE_MISMATCH",
+                f"'{at}' of table '{table}' is of type {kind} and has no field '{name}' that could be set; set all of "
+                f"'{at}'.",
+            )
+        fields = {field.lower(): (field, part) for field, part in kind.parts}
+        if name.lower() not in fields:
+            known = [field for field, _ in kind.parts]
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"'{at}' of table '{table}' has no field '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
+            )
+        field, kind = fields[name.lower()]
+        found.append(field)
+    return tuple(found[1:])
+
+
+def field_column(place: Place) -> Column:
+    """Return a field as a column of its dotted name, to which values are assigned."""
+    kind = parse_type(place.column.type)
+    for name in place.path:
+        kind = dict(kind.parts)[name]
+    return Column(place.name, str(kind)) if place.path else place.column
+
+
+def assigned_values(assignments: Iterable[tuple[Place, Expression]], what: str) -> dict[str, Value]:
+    """Return the new value of each column; those of fields are put together.
+
+    Args:
+        assignments: what is set, and its new value.
+        what: the clause, for messages.
+
+    Raises:
+        TrinityError: DUPLICATE_COLUMN_NAME for what is set twice, or as a whole and in part.
+    """
+    given = dict[tuple[str, ...], tuple[Place, Expression]]()
+    for place, value in assignments:
+        path = (place.column.name, *place.path)
+        other = next((known for known in given if path[: len(known)] == known or known[: len(path)] == path), None)
+        if other == path:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"{what} names '{place.name}' more than once.")
+        if other is not None:
+            whole, part = sorted((path, other), key=len)
+            raise TrinityError(
+                "DUPLICATE_COLUMN_NAME", f"{what} names '{'.'.join(whole)}' and its field '{'.'.join(part)}'."
+            )
+        given[path] = place, value
+    found = dict[str, Value]()
+    for path, (_, value) in given.items():
+        _put(found, path, value)
+    return found
+
+
+def _put(values: dict[str, Value], path: tuple[str, ...], value: Expression) -> None:
+    name, *rest = path
+    if not rest:
+        values[name] = value
+        return
+    known = values.get(name)
+    inner = dict(known.values) if isinstance(known, Fields) else {}
+    _put(inner, tuple(rest), value)
+    values[name] = Fields(inner)
