@@ -130,8 +130,10 @@ PARTS: Final = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string())
 FIELDS: Final = [
     "UPDATE t SET n.a = 5 WHERE id < 3",
     "UPDATE t AS z SET z.N.B.d = 1.555, n.b.c = 'q' WHERE id IN (2, 3)",
-    "MERGE INTO t USING (VALUES (3, 'm'), (4, 'new')) s(id, m) ON t.id = s.id "
-    "WHEN MATCHED THEN UPDATE SET t.n.b.c = s.m, n.a = s.id WHEN NOT MATCHED THEN INSERT (t.id) VALUES (s.id)",
+    (
+        "MERGE INTO t USING (VALUES (3, 'm'), (4, 'new')) s(id, m) ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET t.n.b.c = s.m, n.a = s.id WHEN NOT MATCHED THEN INSERT (t.id) VALUES (s.id)"
+    ),
 ]
 
 
@@ -139,7 +141,8 @@ def play_fields(session: Session, fmt: str, key: str) -> None:
     session.use(fmt, "default")
     session.sql(f"CREATE TABLE t (id INT, n STRUCT<a: INT, b: STRUCT<c: STRING, d: DECIMAL(5, 2)>>{key})")
     old = {"a": 1, "b": {"c": "x", "d": None}}
-    session.table("t").append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "n": pa.array([old, None, old], PARTS)}))
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "n": pa.array([old, None, old], PARTS)})
+    _ = session.table("t").upsert(rows) if key else session.table("t").append(rows)
     for text in FIELDS:
         session.sql(text)
     assert session.table("t").update("id = 1", set={"t.n.b.`c`": "'y'"}).updated == 1
@@ -161,6 +164,73 @@ def test_fields_of_structs_are_set_by_name(local: Session, local_fmt: str, key: 
 @pytest.mark.parametrize("fmt", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
 def test_spark_sets_fields_alike(session: Session, fmt: str) -> None:
     play_fields(session, fmt, ", PRIMARY KEY (id)")
+
+
+FORMS: Final = [
+    ("MERGE INTO t USING src USING (ID) WHEN MATCHED THEN UPDATE SET n = src.n", (1, 0, 0)),
+    (
+        (
+            "MERGE INTO t USING (SELECT id + 1 AS id, n FROM src) q USING (id) "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT BY NAME"
+        ),
+        (0, 1, 1),
+    ),
+    ("UPDATE t SET (n, v) = (SELECT max(n), min(w) FROM src), id = 10 WHERE id = 1", (1, 0, 0)),
+    ("UPDATE t SET (n, v) = (SELECT n, w FROM src WHERE n > 1000) WHERE id = 8", (1, 0, 0)),
+    (
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO t USING src ON t.id = src.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ),
+        (1, 0, 1),
+    ),
+    (
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO t USING (VALUES (10, 5, 'no'), (2, 5000000000, 'yes')) s(id, n, x) "
+            "USING (id) WHEN MATCHED AND s.n > 5 THEN UPDATE SET v = s.x, x = s.x"
+        ),
+        (1, 0, 0),
+    ),
+]
+
+
+def play_forms(session: Session, fmt: str, key: str) -> None:
+    session.use(fmt, "default")
+    session.sql(f"CREATE TABLE t (id INT, n INT, v STRING DEFAULT 'none'{key})")
+    session.sql("CREATE TABLE src (id INT, n INT, w STRING)")
+    session.sql("INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')")
+    session.sql("INSERT INTO src VALUES (2, 20, 'B'), (7, 70, 'X')")
+    for text, counts in FORMS:
+        [found] = session.sql(text).fetchall()
+        assert tuple(found) == (sum(counts), *counts), text
+    assert session.table("t").to_arrow().schema.names == ["id", "n", "v", "w", "x"]
+    assert read(session) == [
+        (2, 20, "yes", "B", "yes"),
+        (7, 70, "none", "X", None),
+        (8, None, None, None, None),
+        (10, 70, "B", None, None),
+    ]
+    for text, code, named in (
+        ("UPDATE t SET (n, v) = (SELECT n, w FROM src)", "SUBQUERY_MULTIPLE_ROWS", ""),
+        ("UPDATE t SET (n, v) = (SELECT n FROM src)", "INVALID_ARGUMENTS", "2 columns"),
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO t USING (VALUES (8, 'z')) s(id, n) USING (id) WHEN MATCHED THEN UPDATE SET *",
+            "TYPE_MISMATCH",
+            "'n'",
+        ),
+    ):
+        with refused(code, named):
+            session.sql(text)
+
+
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"], ids=["plain", "keyed"])
+def test_forms_of_peers(local: Session, local_fmt: str, key: str) -> None:
+    play_forms(local, local_fmt, key)
+
+
+@pytest.mark.parametrize("fmt", ["iceberg", pytest.param("delta", marks=pytest.mark.full)])
+def test_spark_takes_the_forms_of_peers(session: Session, fmt: str) -> None:
+    play_forms(session, fmt, ", PRIMARY KEY (id)")
 
 
 def test_what_only_spark_evaluates_is_left_to_it(local: Session) -> None:

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-__all__ = ["Case", "Counts", "Expression", "Fields", "Program", "Value", "When", "expressions_of", "with_texts"]
+__all__ = [
+    "Case",
+    "Counts",
+    "Expression",
+    "Fields",
+    "Program",
+    "Value",
+    "When",
+    "expressions_of",
+    "names_of_rows",
+    "with_texts",
+]
 
 Expression: TypeAlias = Union[str, "SparkColumn"]
 """Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
@@ -100,6 +111,7 @@ class Program:
         reads: handles, pinned, of the Trinity tables that source and subqueries read.
         unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
         queries: name -> rows, in this process, of a query from which a subquery of an expression selects all.
+        evolves: True where the target takes columns that only its source has.
         unguarded: True for texts as a user gave them, which may be no expressions, or reach beyond rows (N2).
     """
 
@@ -112,6 +124,7 @@ class Program:
     reads: tuple[TableHandle, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     queries: Mapping[str, pa.Table] = field(default_factory=dict)
+    evolves: bool = False
     unguarded: bool = False
 
     def __post_init__(self) -> None:
@@ -136,7 +149,12 @@ class Program:
         """Names of the source's columns; none without one."""
         if self.source is None:
             return []
-        return self.source.column_names if isinstance(self.source, pa.Table) else self.source.columns
+        return names_of_rows(self.source)
+
+
+def names_of_rows(rows: DataFrame | pa.Table) -> list[str]:
+    """Return the names of the columns of a source."""
+    return rows.column_names if isinstance(rows, pa.Table) else rows.columns
 
 
 @public

@@ -90,14 +90,15 @@ def _star(program: Program, definition: TableDefinition) -> dict[str, Value]:
     assert program.source is not None
     given = {name.lower(): name for name in program.source_columns}
     missing = [c.name for c in definition.visible if c.name.lower() not in given]
-    if missing:
+    if missing and not program.evolves:
         raise TrinityError(
             "COLUMN_NOT_FOUND",
             f"{program.statement} with * takes every column of '{definition.full_name}' from the source, which lacks "
             f"{', '.join(missing)}; name the columns instead.",
         )
     alias = quoted(program.source_alias)
-    return {c.name: f"{alias}.{quoted(given[c.name.lower()])}" for c in definition.visible}
+    taken = (c.name for c in definition.visible if c.name not in missing)
+    return {name: f"{alias}.{quoted(given[name.lower()])}" for name in taken}
 
 
 def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:

@@ -8,7 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
+import pyarrow as pa
+
 from trinity.engine.appending.append import checked_txn, is_recorded
+from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.changing.attempt import Attempt
 from trinity.engine.changing.local.attempt import LocalAttempt
 from trinity.engine.compacting.after_commit import after_commit
@@ -18,10 +21,11 @@ from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.options import commit_timeout_s
-from trinity.spi import SplitSource, TableDefinition, TransactionId
+from trinity.spi import Operation, SplitSource, TableDefinition, TransactionId
 from trinity.storage import statement_turn
 
 __all__ = ["Prepare", "PrepareLocally", "explain", "rerun", "run"]
@@ -62,9 +66,21 @@ def run(
         txn = checked_txn(txn)
         if is_recorded(table, txn):
             return Counts(table.splits().version, skipped=True)
-    counts, definition = rerun(
-        table, lambda: _executed(table, prepare, lambda attempt: _committed(attempt, txn), local)
-    )
+
+    def here(splits: SplitSource) -> Program | NotLocal:
+        assert local is not None
+        found = local(splits)
+        return found if isinstance(found, NotLocal) else _evolved(table, found, splits)
+
+    @contextmanager
+    def anywhere(splits: SplitSource) -> Iterator[Program]:
+        with prepare(splits) as program:
+            yield _evolved(table, program, splits)
+
+    def attempt() -> _Done:
+        return _executed(table, anywhere, lambda begun: _committed(begun, txn), here if local is not None else None)
+
+    counts, definition = rerun(table, attempt)
     if definition is not None:
         after_commit(table, definition, counts)
     return counts
@@ -112,6 +128,28 @@ def _executed(
         return found
 
     return executed(table.session, f"The statement on '{table.name}'", local, by_spark)
+
+
+def _evolved(table: Target, program: Program, splits: SplitSource) -> Program:
+    """Return a program whose target has the columns that it takes from its source.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT where it lacked some: it has them now, so that the statement is another one;
+            as :func:`~trinity.engine.appending.evolving.follow`.
+    """
+    if not program.evolves or program.source is None:
+        return program
+    source = program.source
+    given = source.schema if isinstance(source, pa.Table) else arrow_schema(source.schema)
+    changing = [case for case in program.cases if case.operation in (Operation.UPDATE, Operation.INSERT)]
+    if all(case.values is not None for case in changing):  # only columns that are named
+        old = {column.name.lower() for column in splits.definition.visible}
+        named = {name.lower() for case in changing for name in case.values or {}} - old
+        given = pa.schema([field for field in given if field.name.lower() in named])
+    if evolved(splits.definition, given) is splits.definition:
+        return program
+    follow(table, given)
+    raise TrinityError("TRANSACTION_CONFLICT", f"{program.statement} has changed the columns of '{table.name}'.")
 
 
 def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:

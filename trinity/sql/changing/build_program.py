@@ -14,12 +14,13 @@ from trinity.engine.changing.fields import Place, assigned_values, place_of
 from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression
 from trinity.engine.not_local import NotLocal
-from trinity.engine.program import Case, Program, Value, When
+from trinity.engine.program import Case, Program, Value, When, names_of_rows
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
+from trinity.spi import Column
 from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
 from trinity.sql.changing.source import Source, read_source
 from trinity.sql.parsing.reader import Piece, Reader
@@ -90,7 +91,7 @@ class _Builder:
 
     def program(self) -> Program:
         change = self.change
-        assigned = [self._assigned(clause) for clause in change.clauses]
+        assigned = [] if change.evolves else [self._assigned(clause) for clause in change.clauses]
         for common in change.tables:
             query = _query_of(common)
             if self.local is None:
@@ -98,12 +99,27 @@ class _Builder:
         if self.local is not None:
             self.local.check()
         source = self._source()
+        if change.evolves:
+            self.columns = {**self._new_columns(source), **self.columns}
+            assigned = [self._assigned(clause) for clause in change.clauses]
         if source is None:
             case = self._alone(change.clauses[0], assigned[0])
             return Program(change.statement, (case,), target_alias=self.target.alias, reads=self._handles())
         cases = tuple(self._case(c, a, source) for c, a in zip(change.clauses, assigned, strict=True))
-        on = self._on(source)
-        return Program(change.statement, cases, source.rows, on, self.target.alias, source.side.alias, self._handles())
+        names = self.target.alias, source.side.alias
+        return Program(
+            *(change.statement, cases, source.rows, self._on(source), *names),
+            reads=self._handles(),
+            evolves=change.evolves,
+        )
+
+    def _new_columns(self, source: Source | None) -> dict[str, Column]:
+        """Return the columns that the target may take from its source, since it has none of their names."""
+        if source is None:
+            return {}
+        names = {name.lower(): name for name in names_of_rows(source.rows)}
+        known = source.side.columns.items()
+        return {low: Column(names[low], c.type) for low, c in known if c.text and low not in self.columns}
 
     def _handles(self) -> tuple[TableHandle, ...]:
         return tuple(read.handle for read in self.reads.newest)
@@ -169,6 +185,10 @@ class _Builder:
     # -- cases --------------------------------------------------------------------------------------------
 
     def _on(self, source: Source) -> str:
+        if self.change.using:
+            sides = [Scope("MERGE USING (...)", (side,)) for side in (self.target, source.side)]
+            pairs = ([side.text(name) for side in sides] for name in self.change.using)
+            return " AND ".join(" = ".join(pair) for pair in pairs)
         if self.change.on is None:
             return "TRUE"
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
@@ -192,7 +212,15 @@ class _Builder:
         else:
             condition, values = (Scope(w, (target,), (other,)) for w in (f"{words} AND", f"{words} THEN UPDATE SET"))
         text = self._text(clause.condition, condition) if clause.condition is not None else None
+        if clause.by_name:
+            return Case(clause.when, clause.operation, text, self._by_name(source))
         return Case(clause.when, clause.operation, text, self._values(clause, places, values))
+
+    def _by_name(self, source: Source) -> dict[str, Value]:
+        """Return the columns of the source as values of the target's. Raise COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
+        scope, table = Scope("INSERT BY NAME", (source.side,)), str(self.table.name)
+        given = [(place_of([name], self.columns, (), table), scope.text(name)) for name in source.side.columns]
+        return assigned_values(given, scope.clause)
 
     def _values(self, clause: Clause, places: Sequence[Place] | None, scope: Scope) -> dict[str, Value] | None:
         if places is None or clause.values is None:

@@ -108,6 +108,13 @@ class Scope:
             return None
         raise self._unknown(parts)
 
+    def text(self, name: str) -> str:
+        """Return the text of a column for the engine. Errors as of :meth:`find`."""
+        found = self._bare(name)
+        if found is None or found.text is None:
+            raise self._unknown([name])
+        return found.text
+
     def type_of(self, column: exp.Column) -> str | None:
         """Return Spark's text of a column's type; None for a field, and if unknown. Errors as of :meth:`find`."""
         if isinstance(column.this, exp.Star):

@@ -19,33 +19,43 @@ _AFTER_ACTION: Final = ("WHERE", "DELETE WHERE", *_AFTER_MERGE)
 
 
 def read_merge(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
-    """Read MERGE [INTO] t [[AS] a] USING source ON condition WHEN ... (M1, M8).
+    """Read MERGE [WITH SCHEMA EVOLUTION] [INTO] t [[AS] a] USING source {ON condition | USING (columns)} WHEN ... (M8).
 
     Args:
         reader: the reader, before MERGE.
         tables: the queries of a leading WITH.
 
     Raises:
-        TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for WITH SCHEMA EVOLUTION, RETURNING and the like.
+        TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for RETURNING and the like.
     """
     reader.expect("MERGE")
-    reader.refuse(("WITH SCHEMA EVOLUTION",), "add columns with ALTER TABLE.")
+    evolves = reader.take("WITH", "SCHEMA", "EVOLUTION")
     reader.take("INTO")
     name, alias = target(reader, "USING")
     reader.expect("USING")
-    source, condition = _source(reader)
+    source, condition, using = _source(reader)
     clauses: list[Clause] = []
     while not reader.done:
         reader.expect("WHEN")
         clauses.append(_clause(reader))
     if not clauses:
         raise reader.unexpected("WHEN")
-    return RowChange("MERGE", name, alias, tables, source, condition, tuple(clauses))
+    return RowChange("MERGE", name, alias, tables, source, condition, tuple(clauses), using, evolves)
 
 
-def _source(reader: Reader) -> tuple[Piece, Piece]:
-    """Read the source and the condition. A source may be a join with its own ON, so MERGE's ON is the last."""
+def _source(reader: Reader) -> tuple[Piece, Piece | None, tuple[str, ...]]:
+    """Read the source, and the condition or the columns of USING.
+
+    A source may be a join with its own ON, so MERGE's ON is the last. USING (...) may be a join's; it is MERGE's only
+    where the source is no join.
+    """
     both = reader.until("WHEN", wanted="a source")
+    inner = Reader(both)
+    source = inner.until("ON", "USING", "JOIN", wanted="a source")
+    if inner.take("USING"):
+        names = column_list(inner.inside("a column"))
+        if inner.done:
+            return source, None, tuple(parts[-1] for parts in names)
     inner = Reader(both)
     inner.until("ON", wanted="a source")
     if inner.done:
@@ -56,7 +66,7 @@ def _source(reader: Reader) -> tuple[Piece, Piece]:
         inner.at += 1
         inner.until("ON", wanted="a condition")
     source = Piece(both.whole, both.dialect, both.tokens[:last])
-    return source, Piece(both.whole, both.dialect, both.tokens[last + 1 :])
+    return source, Piece(both.whole, both.dialect, both.tokens[last + 1 :]), ()
 
 
 def _clause(reader: Reader) -> Clause:
@@ -118,7 +128,10 @@ def _update(reader: Reader, when: When, condition: Piece | None) -> Clause:
 def _insert(reader: Reader, when: When, condition: Piece | None) -> Clause:
     if reader.take("*"):
         return Clause(when, Operation.INSERT, condition)
-    reader.refuse(("ROW", "OVERRIDING", "BY NAME"), "write INSERT * or INSERT (columns) VALUES (...).")
+    if reader.take("BY", "NAME"):
+        reader.take("*")
+        return Clause(when, Operation.INSERT, condition, by_name=True)
+    reader.refuse(("ROW", "OVERRIDING"), "write INSERT *, INSERT BY NAME or INSERT (columns) VALUES (...).")
     if reader.take("DEFAULT", "VALUES"):
         return Clause(when, Operation.INSERT, condition, (), ())
     columns = tuple(column_list(reader.inside("a column"))) if reader.opens() else None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sqlglot import exp
+
 from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 from trinity.sql.parsing.reader import Piece, Reader
+from trinity.syntax.parse import parse, tokenize
 from trinity.syntax.quoting import quoted
 
 __all__ = ["Clause", "CommonTable", "RowChange", "assignments", "common_tables", "row_change_word", "target"]
@@ -60,6 +63,7 @@ class Clause:
         condition: the condition after AND.
         columns: the assigned columns as written, qualifiers included; None for all of them in table order.
         values: one for each column; None for SET * and INSERT *.
+        by_name: True for INSERT BY NAME, which takes the columns that the source has.
     """
 
     when: When
@@ -67,6 +71,7 @@ class Clause:
     condition: Piece | None = None
     columns: tuple[tuple[str, ...], ...] | None = None
     values: tuple[Piece, ...] | None = None
+    by_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ class RowChange:
         source: the source after USING or FROM.
         on: the join condition of MERGE; the WHERE of UPDATE and DELETE.
         clauses: the WHEN clauses; the only clause of UPDATE or DELETE.
+        using: the columns of MERGE's USING (...) after the source, instead of a condition.
+        evolves: True for MERGE WITH SCHEMA EVOLUTION.
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE"]
@@ -90,6 +97,8 @@ class RowChange:
     source: Piece | None
     on: Piece | None
     clauses: tuple[Clause, ...]
+    using: tuple[str, ...] = ()
+    evolves: bool = False
 
 
 _WORDS: Final = ("MERGE", "UPDATE", "DELETE", "TRUNCATE")
@@ -171,13 +180,10 @@ def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]
     if not reader.opens():
         raise reader.unexpected("'('")
     inner = reader.inside("a value")
-    if Reader(inner).words("SELECT") or Reader(inner).words("WITH"):
-        shown = ", ".join(n[-1] for n in names)
-        raise TrinityError(
-            "NOT_SUPPORTED", f"SET ({shown}) = (SELECT ...) is not supported; assign each column its own subquery."
-        )
     if not reader.done:
         raise reader.unexpected("','")
+    if Reader(inner).words("SELECT") or Reader(inner).words("WITH"):
+        return names, _of_query(inner, len(names))
     values = Reader(inner).commas("a value")
     if len(values) != len(names):
         raise TrinityError(
@@ -185,6 +191,20 @@ def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]
             f"SET ({', '.join(n[-1] for n in names)}) names {len(names)} columns and has {len(values)} values.",
         )
     return names, values
+
+
+def _of_query(query: Piece, count: int) -> list[Piece]:
+    """Return the values of the columns of one row, a subquery for each."""
+    tree = parse(query.text, query.dialect).tree
+    given = tree.expressions if isinstance(tree, exp.Select) and not tree.is_star else None
+    if given is not None and len(given) != count:
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"SET names {count} columns, and the query beside them has {len(given)}."
+        )
+    columns = [f"_trinity_{number}" for number in range(count)]
+    listed = ", ".join(columns)
+    texts = [f"(SELECT {column} FROM ({query.text}) AS _trinity_row ({listed}))" for column in columns]
+    return [Piece(text, query.dialect, tuple(tokenize(text, query.dialect))) for text in texts]
 
 
 def column_list(piece: Piece) -> list[tuple[str, ...]]:
