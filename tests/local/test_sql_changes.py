@@ -210,14 +210,11 @@ def play_forms(session: Session, fmt: str, key: str) -> None:
         (8, None, None, None, None),
         (10, 70, "B", None, None),
     ]
+    evolving = "MERGE WITH SCHEMA EVOLUTION INTO t USING (VALUES (8, 'z')) s(id, n) USING (id)"
     for text, code, named in (
         ("UPDATE t SET (n, v) = (SELECT n, w FROM src)", "SUBQUERY_MULTIPLE_ROWS", ""),
         ("UPDATE t SET (n, v) = (SELECT n FROM src)", "INVALID_ARGUMENTS", "2 columns"),
-        (
-            "MERGE WITH SCHEMA EVOLUTION INTO t USING (VALUES (8, 'z')) s(id, n) USING (id) WHEN MATCHED THEN UPDATE SET *",
-            "TYPE_MISMATCH",
-            "'n'",
-        ),
+        (f"{evolving} WHEN MATCHED THEN UPDATE SET *", "TYPE_MISMATCH", "'n'"),
     ):
         with refused(code, named):
             session.sql(text)
