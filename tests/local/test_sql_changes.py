@@ -230,6 +230,32 @@ def test_spark_takes_the_forms_of_peers(session: Session, fmt: str) -> None:
     play_forms(session, fmt, ", PRIMARY KEY (id)")
 
 
+def test_insert_takes_structs_by_place(session: Session) -> None:
+    """As Spark stores them: fields without names of their own are taken by their place, others have to match by name."""
+    session.sql(
+        "CREATE TABLE t (id INT, s STRUCT<a: BIGINT, b: STRING> DEFAULT struct(0, 'none'), "
+        "l ARRAY<STRUCT<a: INT, b: STRUCT<c: INT>>>, m MAP<STRING, STRUCT<x: INT>>)"
+    )
+    session.sql("INSERT INTO t VALUES (1, struct(1, 'a'), array(struct(2, struct(3))), map('k', struct(4)))")
+    session.sql("INSERT INTO t SELECT 2, named_struct('A', 5, 'b', 'q'), array(), NULL")
+    session.sql("INSERT INTO t (id) VALUES (3)")
+    session.sql("INSERT INTO t VALUES (4, DEFAULT, NULL, NULL)")
+    session.sql("MERGE INTO t USING (VALUES (5)) u(id) ON t.id = u.id WHEN NOT MATCHED THEN INSERT (id) VALUES (u.id)")
+    rows = read(session)
+    none = {"a": 0, "b": "none"}
+    assert rows[0] == (1, {"a": 1, "b": "a"}, [{"a": 2, "b": {"c": 3}}], [("k", {"x": 4})])
+    assert [row[1] for row in rows[1:]] == [{"a": 5, "b": "q"}, none, none, none]
+    for text, said in (
+        ("INSERT INTO t (id, s) VALUES (6, named_struct('b', 'x', 'a', 1))", "in another order"),
+        ("UPDATE t SET s = named_struct('b', 'x', 'a', 1)", "in another order"),
+        ("UPDATE t SET s = struct(1, 'a')", "cast it first"),
+        ("INSERT INTO t (id, s) VALUES (6, struct('x', 1))", "struct<a:string,b:int>"),
+        ("INSERT INTO t (id, s) VALUES (6, struct(1))", "cast it first"),
+    ):
+        with refused("TYPE_MISMATCH", said):
+            session.sql(text)
+
+
 def test_what_only_spark_evaluates_is_left_to_it(local: Session) -> None:
     local.sql("CREATE TABLE t (id INT, n INT, d DOUBLE)")
     local.sql("CREATE TABLE u (k INT, e DOUBLE)")

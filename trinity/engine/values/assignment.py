@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.store_assignment import (
     narrows,
+    placed,
     refusal_around,
     refuse_other_than_boolean,
     refuse_unassignable,
@@ -17,7 +18,18 @@ from trinity.engine.values.store_assignment import (
 from trinity.engine.writing.casts import converts
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
-from trinity.spark_names import Column, DateType, F, NullType, NumericType, TimestampNTZType, TimestampType
+from trinity.spark_names import (
+    ArrayType,
+    Column,
+    DateType,
+    F,
+    MapType,
+    NullType,
+    NumericType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 from trinity.spark_names import DataType as SparkType
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataType, parse_given_type, parse_type
@@ -26,7 +38,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["assigned", "assigned_rows", "check_assignable", "check_boolean", "types_of"]
+__all__ = ["assigned", "assigned_rows", "check_assignable", "check_boolean", "placed_rows", "types_of"]
 
 _VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
@@ -76,6 +88,25 @@ def assigned(
 def check_assignable(kind: SparkType, column: TableColumn, table: str, where: str) -> None:
     """Refuse an expression whose values may not be assigned to a column (TYPE_MISMATCH); ``where`` names it."""
     refuse_unassignable(_parsed(kind, where), column, table, where)
+
+
+def placed_rows(rows: DataFrame, columns: Sequence[TableColumn], where: str) -> DataFrame:
+    """Return rows whose structs have the columns' names of fields where they have none of their own.
+
+    Args:
+        rows: a column for each of ``columns``.
+        columns: the columns.
+        where: the statement, for messages.
+    """
+    values = []
+    for field, column in zip(rows.schema.fields, columns, strict=True):
+        value = F.col(quoted(field.name))
+        if isinstance(field.dataType, StructType | ArrayType | MapType):
+            given = _parsed(field.dataType, where)
+            named = placed(given, parse_type(column.type))
+            value = value.cast(str(named)).alias(field.name) if named != given else value
+        values.append(value)
+    return rows.select(*values)
 
 
 def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:

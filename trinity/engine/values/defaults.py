@@ -13,9 +13,10 @@ from trinity.depth import room
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.expressions import check_constant
 from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import spark_type
 from trinity.engine.values.local_checks import constant_of
 from trinity.errors import TrinityError
-from trinity.spi import Column, TableDefinition, arrow_type
+from trinity.spi import Column, TableDefinition, arrow_type, parse_type
 from trinity.syntax.spark_tree import spark_tree
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
     if not given:
         return
     from trinity.calls.spark import spark_errors
-    from trinity.engine.values.assignment import assigned
+    from trinity.engine.values.assignment import assigned, placed_rows
     from trinity.spark_names import F
 
     with spark_errors(), pinned(spark()):
-        values = [default_text(column, spark) for column in given]
+        values = [_checked_text(column, spark) for column in given]
         row = spark().sql("SELECT " + ", ".join(f"{value} AS _{n}" for n, value in enumerate(values)))
+        row = placed_rows(row, given, "DEFAULT")
         refusals = [
             assigned(F.col(field.name), field.dataType, column, definition.full_name, f"DEFAULT {column.default}")[1]
             for field, column in zip(row.schema.fields, given, strict=True)
@@ -66,8 +68,13 @@ def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
     Raises:
         TrinityError: NOT_SUPPORTED for one that is no constant (N2); Spark's errors.
     """
-    if column.default is None:
-        return "NULL"
+    text = "NULL" if column.default is None else _checked_text(column, spark)
+    nested = column.default is not None and parse_type(column.type).nested
+    return f"CAST({text} AS {spark_type(column.type)})" if nested else text  # struct(1, 'a') gets the names of fields
+
+
+def _checked_text(column: Column, spark: Callable[[], SparkSession]) -> str:
+    assert column.default is not None
     if _known_value(column) is _OTHER:
         with pinned(spark()):
             check_constant(spark(), column.default, f"DEFAULT of column '{column.name}'")

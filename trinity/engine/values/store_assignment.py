@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from trinity.engine.writing.casts import assignable
+from trinity.engine.writing.casts import assignable, unlike
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = ["narrows", "refusal_around", "refuse_other_than_boolean", "refuse_unassignable", "too_large"]
+__all__ = ["narrows", "placed", "refusal_around", "refuse_other_than_boolean", "refuse_unassignable", "too_large"]
 
 _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 
@@ -26,8 +27,20 @@ def refuse_unassignable(source: DataType, column: Column, table: str, where: str
         raise TrinityError(
             "TYPE_MISMATCH",
             f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
-            f"{source}; cast it first.",
+            f"{source}; {unlike(source, wanted)}.",
         )
+
+
+def placed(source: DataType, wanted: DataType) -> DataType:
+    """Return a type whose fields without names of their own, as those of ``struct(1, 'a')``, have another type's names.
+
+    So Spark stores rows of INSERT, by place: its functions name such fields col1, col2 and so on.
+    """
+    if source.name != wanted.name or len(source.children) != len(wanted.children):
+        return source
+    children = tuple(placed(one, other) for one, other in zip(source.children, wanted.children, strict=True))
+    pairs = enumerate(zip(source.fields, wanted.fields, strict=True), 1)
+    return replace(source, children=children, fields=tuple(new if old == f"col{n}" else old for n, (old, new) in pairs))
 
 
 def too_large(column: Column, table: str, where: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -39,6 +40,25 @@ def assignable(source: DataType, target: DataType) -> bool:
     if [f.lower() for f in source.fields] != [f.lower() for f in target.fields]:
         return False
     return all(assignable(s, t) for s, t in zip(source.children, target.children, strict=True))
+
+
+def unlike(source: DataType, target: DataType) -> str:
+    """Return what is wrong with a type that is not assignable, as the end of a sentence; the words to cast it at best.
+
+    Fields of structs match by place and name, in any case, so that values never change places unseen.
+    """
+    if source.nested and assignable(_sorted(source), _sorted(target)):
+        return "the fields are the same, in another order; give them in the column's order"
+    return "cast it first"
+
+
+def _sorted(kind: DataType) -> DataType:
+    """Return a type with the fields of its structs in the order of their names."""
+    parts = [(name.lower() if kind.fields else "", _sorted(part)) for name, part in kind.parts]
+    parts = sorted(parts, key=lambda part: part[0]) if kind.fields else parts
+    return replace(
+        kind, children=tuple(part for _, part in parts), fields=tuple(name for name, _ in parts if kind.fields)
+    )
 
 
 def cast_array(array: pa.Array, target: pa.DataType, where: str, timezone: str) -> pa.Array:

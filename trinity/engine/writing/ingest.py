@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.target import Target
-from trinity.engine.writing.casts import assignable, cast_array
+from trinity.engine.writing.casts import assignable, cast_array, unlike
 from trinity.engine.writing.lengths import check_lengths, fitted
 from trinity.engine.writing.required import nulls_within
 from trinity.errors import TrinityError, nearest
@@ -226,6 +226,6 @@ def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -
     if not assignable(found, kind):
         raise TrinityError(
             "TYPE_MISMATCH",
-            f"Column '{column.name}' of table '{name}' is of type {kind}, and the data has {found} "
-            "there; cast it first.",
+            f"Column '{column.name}' of table '{name}' is of type {kind}, and the data has {found} there; "
+            f"{unlike(found, kind)}.",
         )

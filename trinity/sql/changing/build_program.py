@@ -253,10 +253,10 @@ class _Builder:
             found = [place_of(parts, self.columns, names, shown) for parts in clause.columns]
         assigned_values(((place, "") for place in found), f"{word} of '{self.table.name}'")
         if len(found) != len(clause.values):
-            names = ", ".join(place.name for place in found)
+            listed = ", ".join(place.name for place in found)
             raise TrinityError(
                 "TYPE_MISMATCH",
-                f"INSERT into '{self.table.name}' fills {len(found)} columns ({names}) and has {len(clause.values)} "
+                f"INSERT into '{self.table.name}' fills {len(found)} columns ({listed}) and has {len(clause.values)} "
                 "values.",
             )
         return found

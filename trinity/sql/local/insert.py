@@ -10,6 +10,7 @@ import pyarrow as pa
 from trinity.calls import translated
 from trinity.engine.expressions import TEXTS, VOID, WHOLE
 from trinity.engine.not_local import NotLocal
+from trinity.engine.values.store_assignment import placed
 from trinity.engine.writing.casts import assignable, converts
 from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
@@ -36,6 +37,8 @@ def why_not_stored_here(columns: Sequence[Column], types: Sequence[DataType]) ->
     """Return why only Spark stores values of some types in some columns; None where this process does."""
     for column, source in zip(columns, types, strict=True):
         wanted = parse_type(column.type)
+        if placed(source, wanted) != source:
+            return NotLocal(f"only Spark stores {source} in column '{column.name}' by the places of its fields")
         if not _alike(source, wanted):
             return NotLocal(f"only Spark stores {source} in column '{column.name}' of type {wanted}")
     return None
