@@ -231,7 +231,7 @@ def test_spark_takes_the_forms_of_peers(session: Session, fmt: str) -> None:
 
 
 def test_insert_takes_structs_by_place(session: Session) -> None:
-    """As Spark stores them: fields without names of their own are taken by their place, others have to match by name."""
+    """As Spark stores them: fields without names of their own are taken by place, others have to match by name."""
     session.sql(
         "CREATE TABLE t (id INT, s STRUCT<a: BIGINT, b: STRING> DEFAULT struct(0, 'none'), "
         "l ARRAY<STRUCT<a: INT, b: STRUCT<c: INT>>>, m MAP<STRING, STRUCT<x: INT>>)"
