@@ -1,4 +1,4 @@
-"""SQL's UPDATE, DELETE and MERGE in this process: the same rows, counts and refusals as by Spark."""
+"""SQL's UPDATE, DELETE and MERGE in this process: the same rows, counts and refusals as by Spark (M10)."""
 
 from __future__ import annotations
 
