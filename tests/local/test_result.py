@@ -148,7 +148,7 @@ _Spark.__name__, _Spark.__module__ = "SparkSession", "pyspark.sql.session"
 
 def test_there_need_be_no_pyspark(tmp_path: Path) -> None:
     code = """
-import trinity, pyarrow as pa
+import sys, trinity, pyarrow as pa
 session = trinity.connect(sys.argv[1], engine="local")
 for fmt in ("parquet", "delta", "iceberg"):
     table = session.create_table(f"{fmt}.default.t", [trinity.Column("k", "int")], primary_key=["k"])

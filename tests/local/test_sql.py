@@ -179,7 +179,7 @@ def test_a_damaged_file_is_named(local: Session, orders: str, local_fmt: str) ->
 
 def test_sql_needs_no_pyspark(warehouse: Path) -> None:
     code = """
-import trinity
+import sys, trinity
 session = trinity.connect(sys.argv[1])
 session.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
 session.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (1, 'c')")

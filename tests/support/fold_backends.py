@@ -18,7 +18,7 @@ from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, VISIBLE
 from trinity.merge.arrow.by_column import ColumnFold as ArrowFold
-from trinity.merge.carried import carried_marks
+from trinity.merge.carried import carried_marks, ingested_columns
 from trinity.merge.parse import merge_spec
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.sql.by_column import ColumnFold as SqlFold
@@ -76,7 +76,9 @@ def _values(definition: TableDefinition, version: Version) -> Mapping[str, Any]:
 def _carried(definition: TableDefinition, version: Version) -> str | None:
     if version.named is None:
         return None
-    return carried_marks(definition, version.named, "1" if version.assigned else "+")
+    if version.assigned:
+        return carried_marks(definition, version.named)
+    return ingested_columns(merge_spec(definition), definition, version.named)
 
 
 def in_arrow(definition: TableDefinition, versions: pa.Table) -> pa.Table:
