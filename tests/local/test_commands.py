@@ -109,6 +109,10 @@ def test_care(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
     [done] = rows("compact", name, "--strength", "full")
     assert done["rows"] == 4
     assert "nothing to compact" in run("compact", name, "--strength", "full")
+    [back] = rows("restore", name, "--version", str(done["version"] - 1))
+    assert back["version"] == done["version"] + 1
+    assert "is as that of" in run("restore", name, "--version", str(done["version"]))
+    assert refused("restore", name, "--version", "99").startswith("INVALID_ARGUMENTS")
     [removed] = rows("vacuum", name, "--retain", "0 seconds")
     assert removed["files"] > 0
     assert rows("maintain")[0]["strength"] is None

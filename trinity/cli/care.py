@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
     from trinity.engine.compacting.upkeep import Upkeep
 
-__all__ = ["compact", "health", "maintain", "repair", "vacuum"]
+__all__ = ["compact", "health", "maintain", "repair", "restore", "vacuum"]
 
 
 class Strength(StrEnum):
@@ -102,6 +102,23 @@ def maintain(
     else:
         _print_upkeep(done, Console())
     raise typer.Exit(1 if any(kept.error for kept in done) else 0)
+
+
+def restore(
+    table: Named,
+    version: Annotated[int | None, typer.Option(help="The version that is to be the newest again.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="Or a time, as ISO text: the version of that time.")] = None,
+    warehouse: Warehouse = "warehouse",
+    as_json: AsJson = False,
+) -> None:
+    """Make an earlier version of a table the newest again, by a commit of its own: no version is lost."""
+    with reporting_errors(), opened(warehouse) as session:
+        found = session.table(table)
+        done = found.restore(version, timestamp)
+        if as_json:
+            print_line({"table": str(found.name), **asdict(done)})
+        else:
+            typer.echo(f"{found.name}: version {done.version} is as that of {timestamp or version}.")
 
 
 def repair(

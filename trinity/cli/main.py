@@ -144,6 +144,7 @@ for _command in (
     care.compact,
     care.vacuum,
     care.maintain,
+    care.restore,
     care.repair,
 ):
     app.command()(_command)
