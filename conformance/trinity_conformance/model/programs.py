@@ -236,7 +236,7 @@ class DmlModel(Model):
             selected.append(Selected(number, case.action, target, source, old, new, upsert))
             for rule, codes, why in self.wrong_values(statement, new):
                 faults.append(Fault(rule, codes, why, *_of([selected[-1]])))
-        if [(c.action, c.condition) for c in statement.cases if c.when == MATCHED] == [("DELETE", None)]:
+        if statement.deletes_matches:
             selected = list({n if s.target is None else ("t", s.target): s for n, s in enumerate(selected)}.values())
         return selected, faults
 

@@ -96,6 +96,11 @@ class Statement:
     on: Expression | None = None
     dialect: str = "spark"
 
+    @property
+    def deletes_matches(self) -> bool:
+        """True when all that it does to matches is to delete them: a row that matches several times goes once (M2)."""
+        return [(c.action, c.condition) for c in self.cases if c.when == MATCHED] == [("DELETE", None)]
+
     def renamed(self, names: Mapping[str, str], shape: Shape) -> Statement:
         """Return the statement with columns renamed, and ``*`` written out.
 
