@@ -42,5 +42,5 @@ def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa
 def run_in_threads(task: Task, rows: Mapping[int, pa.Table], threads: int) -> Iterable[bytes]:
     """Return a task's results for rows by their order in the commit. Raises what the task raises."""
     with ThreadPoolExecutor(threads) as pool:
-        for found in pool.map(lambda order: task(order, rows[order].to_batches()), rows):
-            yield from found
+        found = list(pool.map(lambda order: task(order, rows[order].to_batches()), rows))
+    return [fragment for fragments in found for fragment in fragments]

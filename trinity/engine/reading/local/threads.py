@@ -18,10 +18,14 @@ _T = TypeVar("_T")
 
 
 def in_threads(parts: Iterable[Callable[[], list[_T]]]) -> Iterator[_T]:
-    """Yield what some parts return, in their order. Raises what they raise."""
+    """Yield what some parts return, in their order. Raises what they raise.
+
+    A reader that is left before its end does not wait for the threads: the garbage collector may end it within a thread
+    that is starting, and holds a lock that the wait needs.
+    """
     threads = pa.cpu_count()
     ahead = deque[Future[list[_T]]]()
-    pool = ThreadPoolExecutor(threads)
+    pool, wait = ThreadPoolExecutor(threads), True
     try:
         for part in parts:
             ahead.append(pool.submit(part))
@@ -29,5 +33,8 @@ def in_threads(parts: Iterable[Callable[[], list[_T]]]) -> Iterator[_T]:
                 yield from ahead.popleft().result()
         while ahead:
             yield from ahead.popleft().result()
+    except GeneratorExit:
+        wait = False
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=wait, cancel_futures=True)
