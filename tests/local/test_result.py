@@ -109,9 +109,10 @@ def test_an_attribute_that_no_frame_has_starts_nothing(answer: Result) -> None:
 
 
 def test_what_a_frame_has_needs_spark(answer: Result) -> None:
-    with pytest.raises(TrinityError, match="engine='local'; connect with engine='auto'") as refused:
-        answer.where("at IS NULL")
-    assert refused.value.code == "NOT_SUPPORTED"
+    for ask in (lambda: answer["at"], answer.to_df):
+        with pytest.raises(TrinityError, match="engine='local'; connect with engine='auto'") as refused:
+            ask()
+        assert refused.value.code == "NOT_SUPPORTED"
 
 
 def test_a_result_is_data_for_a_table(local: Session, local_orders: Table) -> None:

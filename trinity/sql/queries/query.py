@@ -125,12 +125,13 @@ def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VI
 
 def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
     """Run Spark SQL text under the user's own settings, which SET and RESET change."""
+    guard_statement(session, text)
+    spark = session.spark  # it is refused before pyspark is loaded
     from trinity.spark_names import PySparkException
 
-    guard_statement(session, text)
     with spark_errors():
         try:
-            return query_over(session.spark, text, views)
+            return query_over(spark, text, views)
         except PySparkException as error:
             if (missing := _missing_table(session, error)) is not None:
                 raise missing from error
