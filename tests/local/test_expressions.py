@@ -116,12 +116,13 @@ def test_what_is_left_to_spark_is_named() -> None:
         "d < '2024-1-1'",
         "a = t",
         "t LIKE '%🐎'",  # of which Java has two parts
+        "k IN ('', NULL)",  # which Spark pads or not, by what is around
         "-n > 0",  # which Spark rounds to 34 digits
         "CAST(1 AS SMALLINT) + 1.5",  # a tree as of 1S + 1.5, whose type is another one
     ],
 )
 def test_what_only_spark_reads_is_left_to_it(text: str) -> None:
-    types = scope(a="int", b="int", c="boolean", t="string", d="date", n="decimal(38,0)")
+    types = scope(a="int", b="int", c="boolean", t="string", d="date", n="decimal(38,0)", k="char(3)")
     found = compile_expression(text, types)
     assert isinstance(found, NotLocal)
 

@@ -59,6 +59,8 @@ def is_nan(value: Compiled) -> Compiled:
 def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
     """Return IN of a list. Raises Refused as :func:`comparison`."""
     _refuse_char(value, values)
+    if _is_char(value) and any(v.evaluate(ONE_ROW).null_count for v in values):  # Spark pads or not, by what is around
+        raise Refused("only Spark looks for a CHAR column in a list with NULL")
     _refuse_out_of_range([value, *values])
     value, *values = together(_padded([value, *values]), timezone)
     if value.type.nested:
