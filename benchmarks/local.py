@@ -26,6 +26,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import trinity
 from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
+from benchmarks.options import Formats, Quick, ResultsFolder, Rows, Runs, Scratch
 from benchmarks.results import Result
 from benchmarks.timing import Rounds, Timings, in_turns, timed, timings_of
 from trinity import Column, Session, Table
@@ -361,16 +362,14 @@ CASES: Final[dict[str, Callable[[Bench], Iterator[Result]]]] = {
 
 
 def run(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
-    runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
-    formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
+    rows: Rows = 4_000_000,
+    runs: Runs = 5,
+    formats: Formats = "parquet,delta,iceberg",
     cases: Annotated[str, typer.Option(help=f"Which cases, with commas: {', '.join(CASES)}.")] = ",".join(CASES),
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "local",
-    results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
-    scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs some 10 GB.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="20,000 rows and one round: figures that say nothing.")
-    ] = False,
+    results: ResultsFolder = RESULTS,
+    scratch: Scratch = None,
+    quick: Quick = False,
 ) -> None:
     """Measure the executor of this process beside the plain tools."""
     rows, runs = (20_000, 1) if quick else (rows, runs)

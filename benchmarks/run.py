@@ -22,6 +22,7 @@ from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
 from benchmarks.many import ManyBench
 from benchmarks.merges import MergeBench
+from benchmarks.options import Formats, Quick, ResultsFolder, Rows, Runs, Scratch
 from benchmarks.peers import NATIVE_SETTINGS
 from benchmarks.reads import ReadBench
 from benchmarks.resolves import ResolveBench
@@ -63,16 +64,14 @@ FILES: Final = {group: group for group in ("commits", "many", "folds", "feeds", 
 
 
 def run(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
-    runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
-    formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
+    rows: Rows = 4_000_000,
+    runs: Runs = 5,
+    formats: Formats = "parquet,delta,iceberg",
     cases: Annotated[str, typer.Option(help=f"Which cases, with commas: {', '.join(GROUPS)}.")] = ",".join(GROUPS),
     name: Annotated[str, typer.Option(help="Name of the result file; by default each group has its own.")] = "",
-    results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
-    scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs some 10 GB.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="20,000 rows and one round: figures that say nothing.")
-    ] = False,
+    results: ResultsFolder = RESULTS,
+    scratch: Scratch = None,
+    quick: Quick = False,
 ) -> None:
     """Measure Trinity beside the plain tools."""
     groups = cases.split(",")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from trinity.result import Result
 
-__all__ = ["FORMATS", "Format", "json_lines", "print_line", "print_result", "print_values", "write_rows"]
+__all__ = ["FORMATS", "Format", "json_line", "json_lines", "print_line", "print_result", "print_values", "write_rows"]
 
 Format = Literal["table", "csv", "json"]
 
@@ -45,7 +45,7 @@ def print_values(columns: Sequence[str], rows: _Rows, *, as_json: bool = False) 
     from rich.text import Text
 
     if as_json:
-        sys.stdout.writelines(_line(dict(zip(columns, row, strict=True))) for row in rows)
+        sys.stdout.writelines(json_line(dict(zip(columns, row, strict=True))) for row in rows)
         return
     shown = Table(*columns)
     for row in rows:
@@ -55,15 +55,16 @@ def print_values(columns: Sequence[str], rows: _Rows, *, as_json: bool = False) 
 
 def print_line(values: Mapping[str, object]) -> None:
     """Print a JSON object on standard output."""
-    sys.stdout.write(_line(values))
+    sys.stdout.write(json_line(values))
 
 
 def json_lines(rows: pa.RecordBatch) -> Iterator[str]:
-    """Yield the rows as JSON objects, a line each. Bytes are hexadecimal; dates, times and decimals are texts."""
-    return map(_line, rows.to_pylist(maps_as_pydicts="strict"))
+    """Yield the rows as JSON objects, a line each."""
+    return map(json_line, rows.to_pylist(maps_as_pydicts="strict"))
 
 
-def _line(values: object) -> str:
+def json_line(values: object) -> str:
+    """Return a JSON object and the end of its line. Bytes are hexadecimal; dates, times and decimals are texts."""
     try:
         text = json.dumps(values, default=_text, ensure_ascii=False)
     except TypeError:  # a key of a map that is no text, number or boolean

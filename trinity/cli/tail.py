@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TextIO
 
-from trinity.cli.output import write_rows
+from trinity.cli.output import json_line, write_rows
 from trinity.engine.feed.reached import Reached
 from trinity.syntax.quoting import quoted
 
@@ -81,16 +80,8 @@ def print_changes(changes: DataFrame, to: TextIO, *, lines: bool) -> int:
     while found := list(islice(rows, _AT_ONCE)):
         count += len(found)
         if lines:
-            to.writelines(_line(row.asDict(recursive=True)) for row in found)
+            to.writelines(json_line(row.asDict(recursive=True)) for row in found)
         else:
             write_rows(to, "table", changes.columns, found)
         to.flush()
     return count
-
-
-def _line(row: dict[str, object]) -> str:
-    return json.dumps(row, default=_text, ensure_ascii=False) + "\n"
-
-
-def _text(value: object) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
