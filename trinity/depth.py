@@ -14,7 +14,7 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["room", "too_deep"]
+__all__ = ["deep_recursion", "too_deep"]
 
 _FRAMES: Final = 25_000 if sys.version_info >= (3, 11) else 10_000
 """Recursion limits: enough for a thousand levels, or for four hundred before Python 3.11."""
@@ -25,7 +25,7 @@ _before = 0
 
 
 @contextmanager
-def room() -> Iterator[None]:
+def deep_recursion() -> Iterator[None]:
     """Raise Python's recursion limit for nested text, in all threads, until the last block ends.
 
     Raises:

@@ -13,7 +13,7 @@ from trinity.merge.roles import roles_of
 from trinity.shown import as_html
 from trinity.spi import Column, SplitSource, TableDefinition, Tier
 
-__all__ = ["described", "session_html", "table_html", "table_text"]
+__all__ = ["describe_rows", "session_html", "table_html", "table_text"]
 
 
 def _column_rows(definition: TableDefinition) -> list[tuple[str, str, bool, str, str | None]]:
@@ -24,7 +24,7 @@ def _column_rows(definition: TableDefinition) -> list[tuple[str, str, bool, str,
     ]
 
 
-def described(definition: TableDefinition) -> pa.Table:
+def describe_rows(definition: TableDefinition) -> pa.Table:
     """Return the rows of ``table.describe()``."""
     kinds = {"column": "string", "type": "string", "nullable": "boolean", "role": "string", "comment": "string"}
     return small_table(kinds, _column_rows(definition))

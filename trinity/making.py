@@ -12,7 +12,7 @@ from trinity.storage import not_ours, table_taken, taking_back
 if TYPE_CHECKING:
     from trinity.engine.target import Target
 
-__all__ = ["filled", "made_alone", "made_or_found", "owned"]
+__all__ = ["insert_first_rows", "made_alone", "made_or_found", "check_owned"]
 
 _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")
@@ -65,7 +65,7 @@ def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
     return made
 
 
-def filled(made: _Made, fill: Callable[[_Made], _T]) -> _T:
+def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """Put the first rows into a new table. Where that fails the table is dropped, unless they may be in it.
 
     Args:
@@ -100,7 +100,7 @@ def _drop(made: Target) -> None:
             raise
 
 
-def owned(find: Callable[[], Target], what: str) -> Target:
+def check_owned(find: Callable[[], Target], what: str) -> Target:
     """Return a table, after checking that Trinity made it.
 
     Args:
@@ -116,7 +116,7 @@ def owned(find: Callable[[], Target], what: str) -> Target:
     except TrinityError:
         if find().location == table.location:  # else someone drops it at this moment, and makes another
             raise
-        return owned(find, what)
+        return check_owned(find, what)
     if not own:
         raise not_ours(str(table.name), what)
     return table

@@ -402,7 +402,7 @@ class Session:
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.values.check_types import check_types
-        from trinity.making import filled, made_alone, made_or_found
+        from trinity.making import insert_first_rows, made_alone, made_or_found
         from trinity.table import Table
 
         full, rows = self.full_name(name), first_rows(columns)
@@ -415,7 +415,7 @@ class Session:
             made = Table(self, full, connector.metadata.create_table(definition), connector)
             made = made_alone(made, lambda: self.external.format_name(full))
             if rows is not None:
-                filled(made, lambda table: append_rows(table, rows))
+                insert_first_rows(made, lambda table: append_rows(table, rows))
             return made
 
         found = self._named(full)
@@ -520,10 +520,10 @@ class Session:
 
     def _drop(self, full: TableName) -> None:
         if not self.external.forget(full):
-            from trinity.making import owned
+            from trinity.making import check_owned
 
             # in the catalog only: a table that is registered meanwhile is another one
-            table = owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
+            table = check_owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
             table.connector.metadata.drop_table(table.handle)
 
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
@@ -539,9 +539,9 @@ class Session:
         Raises:
             TrinityError: TABLE_NOT_FOUND, BAD_DATA (nothing is left), INVALID_ARGUMENTS (unconfirmed), NOT_SUPPORTED.
         """
-        from trinity.making import owned
+        from trinity.making import check_owned
 
-        table = owned(lambda: self.table(name), "repair")
+        table = check_owned(lambda: self.table(name), "repair")
         return table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:

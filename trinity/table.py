@@ -16,7 +16,7 @@ from trinity.calls import public
 from trinity.conversions import as_duckdb, as_lazy_polars, as_pandas, as_polars
 from trinity.definition import evolve
 from trinity.definition.checks import without_check
-from trinity.describing import described, table_html, table_text
+from trinity.describing import describe_rows, table_html, table_text
 from trinity.engine.program import Counts, Expression
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError, not_pickled
@@ -136,7 +136,7 @@ class Table:
 
     def describe(self) -> Result:
         """Return the columns: name, type, whether they may be NULL, what they are in the table, and comment."""
-        return Result(self.session, described(self.definition))
+        return Result(self.session, describe_rows(self.definition))
 
     @property
     def properties(self) -> dict[str, str]:
@@ -448,12 +448,12 @@ class Table:
         """
         from trinity.engine.appending.append import append_rows
         from trinity.engine.reading.arrow_read import arrow_reader
-        from trinity.making import filled
+        from trinity.making import insert_first_rows
 
         splits = splits_at(self, version, timestamp)
         rows = arrow_reader(self.session, splits, None, None, None)
         made = self.session.create_like(name, splits.definition)
-        filled(made, lambda table: append_rows(table, rows))
+        insert_first_rows(made, lambda table: append_rows(table, rows))
         return made
 
     # -- writes -----------------------------------------------------------------------------------------
@@ -714,10 +714,10 @@ class Table:
                 the same files meanwhile; NOT_SUPPORTED for an external table that compaction may not fold
                 (docs/external-tables.md), and for a resolve of a table that does not allow it (docs/compaction.md).
         """
-        from trinity.engine.compacting.after_commit import compacted
+        from trinity.engine.compacting.after_commit import compact_newest
         from trinity.merge.strength import Strength
 
-        return compacted(self, Strength.of(strength, full))
+        return compact_newest(self, Strength.of(strength, full))
 
     def health(self) -> Health:
         """Tell from file statistics alone what a read costs, and which compaction helps."""

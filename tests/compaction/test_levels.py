@@ -105,7 +105,7 @@ def test_the_batches_of_a_long_stream_are_written_few_times(every: int, monkeypa
     compactor, writer.every = background.Compactor(table, every), max(every, 2)
     for _ in range(1000):
         writer.append()
-        compactor.committed()
+        compactor.count_commit()
         for thread in threading.enumerate():
             if thread.name == f"{THREAD} t":
                 thread.join()

@@ -89,19 +89,19 @@ def test_long_chains_on_postgresql(depts: dbapi.Connection, kind: str) -> None:
 
 
 def test_room_is_there_while_anybody_needs_it() -> None:
-    from trinity.depth import room
+    from trinity.depth import deep_recursion
 
     before, entered, leave = sys.getrecursionlimit(), threading.Event(), threading.Event()
 
     def inside() -> None:
-        with room():
+        with deep_recursion():
             entered.set()
             leave.wait()
 
     other = threading.Thread(target=inside)
     other.start()
     entered.wait()
-    with room():
+    with deep_recursion():
         assert sys.getrecursionlimit() > before
     assert sys.getrecursionlimit() > before
     leave.set()

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import rows_at
 from tests.support.put_back import Backup
 from trinity import Column, Session, Table, TrinityError, cdc
-from trinity.engine.compacting.after_commit import compacted
+from trinity.engine.compacting.after_commit import compact_newest
 from trinity.engine.compacting.triggered import THREAD
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
@@ -236,7 +236,7 @@ def test_a_compaction_runs_beside_the_stream(
     def slow(table: Table, strength: Strength, every: int) -> Any:
         begun.append(1)
         assert release.wait(60)
-        return compacted(table, strength, every)
+        return compact_newest(table, strength, every)
 
     monkeypatch.setattr(background, "compacted", slow)
     for n in range(6):

@@ -83,7 +83,7 @@ def apply_changes(
         track_history_column_list, track_history_except_column_list,
     )  # fmt: skip
     _refuse_truncates(apply_as_truncates)
-    return _applied(source, target, given, session, txn, checkpoint, stream)
+    return _apply_source(source, target, given, session, txn, checkpoint, stream)
 
 
 @public
@@ -136,7 +136,7 @@ def create_changes_target(
     columns = columns_of(schema) if _is_schema(schema) else _Source.of(source).columns
     shape = shape_of(given.words([column.name for column in columns]), columns)
     options = {**shape.properties, **(properties or {})}
-    return _created(session, name, shape, options, partition_by, if_not_exists=if_not_exists)
+    return _create_target(session, name, shape, options, partition_by, if_not_exists=if_not_exists)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _refuse_truncates(condition: Expression | None) -> None:
         )
 
 
-def _created(
+def _create_target(
     session: Session,
     name: str,
     shape: Shape,
@@ -191,7 +191,7 @@ def _created(
     )
 
 
-def _applied(
+def _apply_source(
     source: Any,
     target: Table | str,
     given: Given,
@@ -212,14 +212,16 @@ def _applied(
         if session is None:
             message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
             raise TrinityError("INVALID_ARGUMENTS", message)
-        target = _created(session, target, shape, shape.properties, if_not_exists=True)
+        target = _create_target(session, target, shape, shape.properties, if_not_exists=True)
     if checkpoint is None:
         return _apply(target, events.rows, words, shape, txn)
     check_target(str(target.name), target.definition, words, shape)
-    return _started(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
+    return _start_stream(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
 
 
-def _started(table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, words: dict[str, Any]) -> StreamingQuery:
+def _start_stream(
+    table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, words: dict[str, Any]
+) -> StreamingQuery:
     from trinity.engine.streaming.stream_in import StreamOptions, stream_in
 
     if unknown := words.keys() - {"query_name", "available_now", "processing_time", "compact_every"}:

@@ -75,7 +75,7 @@ def checks_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[
         TypeError: for an annotation that is not understood.
     """
     found = {name: _check(annotation, names) for name, annotation in annotations.items()}
-    return {name: check for name, (check, _) in found.items() if check is not _anything}
+    return {name: check for name, (check, _) in found.items() if check is not _any_value}
 
 
 def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
@@ -100,9 +100,9 @@ def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
     if origin is abc.Callable:
         return _instance(abc.Callable, "a function")
     if origin is tuple:  # the callee describes wrong parts better
-        return _anything, "anything"
+        return _any_value, "anything"
     if getattr(annotation, "_is_protocol", False):
-        return _anything, "anything"
+        return _any_value, "anything"
     if annotation in _RUNNING:
         return _of_spark(annotation, _WORDS.get(annotation.__name__, f"a {annotation.__name__}"))
     if isinstance(annotation, type):
@@ -118,7 +118,7 @@ def _refuse(words: str, value: object) -> NoReturn:
 # -- plain values ---------------------------------------------------------------------------------------
 
 
-def _anything(value: Any) -> Any:
+def _any_value(value: Any) -> Any:
     return value
 
 
@@ -138,7 +138,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _sound(value: Any) -> Any:
+def _any_value_or_text(value: Any) -> Any:
     return _text(value) if isinstance(value, str) else value
 
 
@@ -179,8 +179,8 @@ def _iterable(value: Any) -> Any:
 
 
 _PLAIN: Final[dict[Any, tuple[Check, str]]] = {
-    Any: (_anything, "anything"),
-    object: (_anything, "anything"),
+    Any: (_any_value, "anything"),
+    object: (_any_value, "anything"),
     None: (_none, "None"),
     type(None): (_none, "None"),
     str: (_text, "text"),
@@ -226,8 +226,8 @@ def _literal(values: tuple[Any, ...]) -> tuple[Check, str]:
 
 
 def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
-    if any(check is _anything for check, _ in parts):  # a text must be valid even so
-        return (_sound if any(check is _text for check, _ in parts) else _anything), "anything"
+    if any(check is _any_value for check, _ in parts):  # a text must be valid even so
+        return (_any_value_or_text if any(check is _text for check, _ in parts) else _any_value), "anything"
     words = " or ".join(words for _, words in parts)
 
     def check(value: Any) -> Any:
@@ -243,19 +243,19 @@ def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
 
 
 def _sequence(item: Check, words: str) -> tuple[Check, str]:
-    words = "a list" if item is _anything else f"a list of {words}"
+    words = "a list" if item is _any_value else f"a list of {words}"
 
     def check(value: Any) -> Any:
         if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, abc.Sequence):
             _refuse(words, value)
-        return value if item is _anything else [_within(f"[{n}]", item, v) for n, v in enumerate(value)]
+        return value if item is _any_value else [_within(f"[{n}]", item, v) for n, v in enumerate(value)]
 
     return check, words
 
 
 def _mapping(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
     (key, keys), (item, values) = parts
-    words = "a mapping" if item is _anything else f"a mapping of {keys} to {values}"
+    words = "a mapping" if item is _any_value else f"a mapping of {keys} to {values}"
 
     def check(value: Any) -> Any:
         if not isinstance(value, abc.Mapping):

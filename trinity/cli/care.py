@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from trinity.cli.options import AsJson, Executor, Named, Warehouse, opened, reporting_errors
+from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
 from trinity.cli.output import print_line
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Strength(StrEnum):
 
 def health(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:
     """Print what a table's files are like, what a read costs, and which compaction helps."""
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         found = session.table(table)
         if as_json:
             print_line({"table": str(found.name), **asdict(found.health())})
@@ -49,7 +49,7 @@ def compact(
     engine: Executor = "auto",
 ) -> None:
     """Replace a table's files by fewer that mean the same."""
-    with reporting_errors(), opened(warehouse, engine) as session:
+    with reporting_errors(), open_session(warehouse, engine) as session:
         found = session.table(table)
         before = found.version
         done = found.compact(strength.value)
@@ -71,7 +71,7 @@ def vacuum(
     as_json: AsJson = False,
 ) -> None:
     """Forget versions that were replaced long ago, and remove files that nothing needs."""
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         found = session.table(table)
         done = found.vacuum(retain)
         if as_json:
@@ -93,7 +93,7 @@ def maintain(
 
     Exits with 1 when one of them failed.
     """
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         done = session.maintain(schema, vacuum=vacuum)
     if as_json:
         for kept in done:
@@ -112,7 +112,7 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Make an earlier version of a table the newest again, by a commit of its own: no version is lost."""
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         found = session.table(table)
         done = found.restore(version, timestamp)
         if as_json:
@@ -128,7 +128,7 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and tell what would be lost.")] = False,
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         done = session.repair(table, version=version, dry_run=dry_run)
     for commit in done.lost:
         typer.echo(f"lost: {commit.what}" if commit.damaged else f"lost, and may be whole: {commit.what}")

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from trinity.cli.options import AsJson, Executor, Named, Warehouse, opened, reporting_errors
+from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
 from trinity.cli.output import json_lines, print_line
 from trinity.errors import TrinityError
 
@@ -48,7 +48,7 @@ def load(
     application = _txn(txn)
     with reporting_errors():
         from trinity.connecting import connect
-        from trinity.making import filled
+        from trinity.making import insert_first_rows
 
         with connect(warehouse) as session:
             options = {"watermark-key": watermark, "tombstone-key": tombstone}
@@ -68,7 +68,7 @@ def load(
                 done = write(found)
             else:
                 found = session.create_table(table, _reader(files).schema, **made)
-                done = filled(found, write)
+                done = insert_first_rows(found, write)
             if as_json:
                 print_line({"table": str(found.name), "version": done.version, "rows": done.rows})
             elif done.skipped:
@@ -88,7 +88,7 @@ def export(
 ) -> None:
     """Write the merged rows of a table into a file, which appears when it is whole."""
     kind = _kind_of(file)
-    with reporting_errors(), opened(warehouse, engine) as session:
+    with reporting_errors(), open_session(warehouse, engine) as session:
         if file.exists():
             raise TrinityError("INVALID_ARGUMENTS", f"'{file}' exists already; give the name of a new file.")
         rows = session.table(table).to_reader(columns=_names(columns) or None, where=where, version=version)

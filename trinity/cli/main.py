@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from trinity.cli import care, files, tables
-from trinity.cli.options import Executor, Warehouse, engine_of, opened, reporting_errors
+from trinity.cli.options import Executor, Warehouse, engine_of, open_session, reporting_errors
 
 __all__ = ["app"]
 
@@ -88,7 +88,7 @@ def tail(
     with reporting_errors(), suppress(KeyboardInterrupt):
         from trinity.cli.tail import followed, print_changes
 
-        with opened(warehouse) as session:
+        with open_session(warehouse) as session:
             found = session.table(table)
             start = found.splits().version if after is None else after
             for changes in followed(found, start, wait):

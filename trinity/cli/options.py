@@ -16,7 +16,7 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["AsJson", "Executor", "Limit", "Named", "Warehouse", "engine_of", "opened", "reporting_errors"]
+__all__ = ["AsJson", "Executor", "Limit", "Named", "Warehouse", "engine_of", "open_session", "reporting_errors"]
 
 Warehouse = Annotated[
     str,
@@ -38,7 +38,7 @@ def engine_of(name: str) -> Engine:
 
 
 @contextmanager
-def opened(warehouse: str, engine: str = "auto") -> Iterator[Session]:
+def open_session(warehouse: str, engine: str = "auto") -> Iterator[Session]:
     """Open a session on a warehouse that must exist: to a read, a mistyped one would look empty.
 
     Raises:

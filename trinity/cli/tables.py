@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engine_of, opened, reporting_errors
+from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engine_of, open_session, reporting_errors
 from trinity.cli.output import print_result, print_values
 from trinity.syntax.quoting import quoted
 
@@ -47,7 +47,7 @@ def tables(
     as_json: AsJson = False,
 ) -> None:
     """List the tables, with their formats and versions."""
-    with reporting_errors(), opened(warehouse, "local") as session:
+    with reporting_errors(), open_session(warehouse, "local") as session:
         every = (
             f"{quoted(catalog)}.{quoted(name)}" for catalog in session.catalogs for name in session.schemas(catalog)
         )
@@ -64,14 +64,14 @@ def _schemas(session: Session) -> Iterator[str]:
 
 def describe(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:
     """Print the columns of a table, its keys and its properties."""
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         name = ".".join(map(quoted, session.table(table).name.parts))
         print_result(session.sql(f"DESCRIBE EXTENDED {name}"), _ALL, as_json=as_json)
 
 
 def history(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False, limit: Limit = 100) -> None:
     """Print the commits of a table that can be read, the newest first."""
-    with reporting_errors(), opened(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session:
         print_result(session.table(table).history(), limit, as_json=as_json)
 
 
@@ -87,7 +87,7 @@ def changes(
 ) -> None:
     """Print what changed in the merged rows between two versions; trinity tail prints it as it comes."""
     mode = "netChanges" if net else "dropCarryovers"
-    with reporting_errors(), opened(warehouse, engine) as session:
+    with reporting_errors(), open_session(warehouse, engine) as session:
         found = session.table(table).changes(_place(after), until and _place(until), deduplication_mode=mode)
         print_result(found, limit, as_json=as_json)
 

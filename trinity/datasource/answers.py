@@ -33,10 +33,10 @@ from trinity.storage.changelog import KeptChanges
 __all__ = ["Tables", "answer"]
 
 
-class Aside(Protocol):
+class ExternalFolders(Protocol):
     """The external tables of a session, as the data source uses them."""
 
-    def aside(self, name: TableName) -> str | None:
+    def metadata_folder(self, name: TableName) -> str | None:
         """Return the folder for files about an external table, or None."""
         ...
 
@@ -45,7 +45,7 @@ class Tables(Protocol):
     """A session, as the data source uses it."""
 
     @property
-    def external(self) -> Aside:
+    def external(self) -> ExternalFolders:
         """Its external tables."""
         ...
 
@@ -69,7 +69,7 @@ def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]
     session, table = _found(sessions, question["table"])
     if question["ask"] in _OF_FILES:
         external = table.definition.external
-        place = session.external.aside(table.name) if external else None
+        place = session.external.metadata_folder(table.name) if external else None
         return _OF_FILES[question["ask"]](table, place, question)
     return _ANSWERS[question["ask"]](table, question)
 
@@ -140,11 +140,13 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
     else:
         behind = commits_behind(str(table.name), _history(table), start)[: None if all_now else most]
     if "columns" in question:
-        behind = _alike(table, behind, question)
+        behind = _commits_of_same_columns(table, behind, question)
     return Offset.behind(behind[-1], splits.definition.id).to_dict() if behind else start.to_dict()
 
 
-def _alike(table: Target, behind: list[HistoryEntry], question: Mapping[str, Any]) -> list[HistoryEntry]:
+def _commits_of_same_columns(
+    table: Target, behind: list[HistoryEntry], question: Mapping[str, Any]
+) -> list[HistoryEntry]:
     """Return the commits before the first one with other columns than the stream's.
 
     Versions that are not newer than the one of the stream's columns are read with these, whatever columns they had.

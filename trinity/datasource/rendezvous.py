@@ -136,7 +136,7 @@ def ask(question: Mapping[str, Any]) -> Any:
     unknown: TrinityError | None = None
     for place in _places():
         try:
-            found = _asked(place, json.dumps(question).encode() + b"\n")
+            found = _ask(place, json.dumps(question).encode() + b"\n")
         except (ConnectionError, FileNotFoundError):
             continue  # the process has ended
         if "error" not in found:
@@ -152,7 +152,7 @@ def ask(question: Mapping[str, Any]) -> Any:
     )
 
 
-def _asked(place: str, question: bytes) -> dict[str, Any]:
+def _ask(place: str, question: bytes) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(place)
         connection.sendall(question)

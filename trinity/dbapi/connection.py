@@ -12,7 +12,7 @@ import pyarrow as pa
 from trinity.conversions import as_pandas
 from trinity.dbapi import errors
 from trinity.dbapi.errors import InterfaceError, NotSupportedError, ProgrammingError, api, translated
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
 from trinity.journal.backends.base import ArrowRows, Backend, Described, IngestMode, Result
 from trinity.spi import TransactionId
@@ -101,7 +101,7 @@ class Connection:
         self._closed = True
         self.backend.close()
 
-    @room()
+    @deep_recursion()
     def explain(self, operation: str) -> list[str]:
         """Return the statements that would be sent for one, in order: locks, appends and checks."""
         self.check_open()
@@ -169,7 +169,7 @@ class Cursor:
 
     # -- statements -------------------------------------------------------------------------------------
 
-    @room()
+    @deep_recursion()
     def execute(self, operation: str, parameters: Any = (), *, txn: TransactionId | None = None) -> Cursor:
         """Run one statement.
 
@@ -193,7 +193,7 @@ class Cursor:
         self._rowcount = self._result.rowcount
         return self
 
-    @room()
+    @deep_recursion()
     def executemany(
         self, operation: str, seq_of_parameters: Iterable[Any], *, txn: TransactionId | None = None
     ) -> Cursor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
 from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
@@ -15,7 +15,7 @@ from trinity.spi import Check, TableDefinition
 __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
 
 
-@room()
+@deep_recursion()
 def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str, ...]:
     """Return the columns that a constraint names, in table order.
 

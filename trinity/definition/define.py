@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from trinity.definition.checks import with_check
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
 from trinity.merge.options import Properties, canonical_properties
@@ -102,7 +102,7 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
         seen.add(lower)
 
 
-@room()
+@deep_recursion()
 def check_column(table: str, column: Column) -> None:
     """Refuse a hidden or invalid name (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
     checked_name(column.name, "Column")

@@ -12,7 +12,7 @@ from trinity.errors import TrinityError
 from trinity.secrets import logger
 from trinity.spi import DataFile
 
-__all__ = ["default_local_bytes", "executed", "left_to_spark", "not_supported", "size_of"]
+__all__ = ["default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ _SHARE: Final = 8
 """The part of the memory that the files of one statement may have: their rows take a few times as much."""
 
 
-def executed(
+def execute(
     session: Host,
     what: str,
     local: Callable[[], T | NotLocal],

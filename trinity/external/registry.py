@@ -118,7 +118,7 @@ class Registry:
         """Forget a table, whose files stay; return False when a concurrent call has forgotten it."""
         return self._entries.remove(_file(name))
 
-    def aside(self, name: TableName) -> str:
+    def metadata_folder(self, name: TableName) -> str:
         """Return the folder of the warehouse for files about a table that must not be among its own files."""
         return self._store.path("/".join((_ASIDE, *map(_quoted, name.parts))))
 

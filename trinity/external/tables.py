@@ -100,10 +100,10 @@ class ExternalTables:
             return False
         return registry.remove(name)
 
-    def aside(self, name: TableName) -> str | None:
+    def metadata_folder(self, name: TableName) -> str | None:
         """Return the folder for files about an external table; None without a warehouse."""
         registry = self._registry(name.catalog)
-        return registry.aside(name) if registry else None
+        return registry.metadata_folder(name) if registry else None
 
     def _open(self, name: TableName, registration: Registration) -> tuple[TableHandle, Connector]:
         inner = self._catalogs[self._catalog_of(name, registration.connector)]

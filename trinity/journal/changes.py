@@ -67,9 +67,9 @@ class Changes:
         kinds = {a.kind for a in self.actions}
         moves = any(set(a.values) & set(self.table.key) for a in self.actions if a.kind == "U")
         if "D" in kinds or moves:
-            members.append(trees.cte(vacated, self._vacated(changed)))
+            members.append(trees.cte(vacated, self._append_deletions(changed)))
         if kinds & {"U", "I"}:
-            members.append(trees.cte(filled, self._filled(changed)))
+            members.append(trees.cte(filled, self._append_versions(changed)))
         if returning is None:
             body: exp.Query = trees.select([exp.Count(this=exp.Star(), big_int=True)], exp.to_table(changed))
         else:
@@ -142,7 +142,7 @@ class Changes:
         ]
         return exp.and_(*typed, copy=False)
 
-    def _vacated(self, changed: str) -> exp.Insert:
+    def _append_deletions(self, changed: str) -> exp.Insert:
         """Append the deletions: of deleted rows, and of keys that rows left and that no row took."""
         count = len(self.table.written)
         left = exp.or_(
@@ -167,7 +167,7 @@ class Changes:
         columns = [*(c.name for c in self.table.written), self.table.version, self.table.subsequent]
         return append(self.table, columns, query)
 
-    def _filled(self, changed: str) -> exp.Insert:
+    def _append_versions(self, changed: str) -> exp.Insert:
         """Append the new versions: of updated and of inserted rows."""
         vacating = trees.select(
             [exp.Literal.number(1)],

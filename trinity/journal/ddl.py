@@ -87,9 +87,9 @@ def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
             elif isinstance(inner, exp.UniqueColumnConstraint):
                 unique.append(tuple(_names(inner.this.expressions)))
             else:
-                found.append(_allowed(node, table))
+                found.append(_refuse_constraints(node, table))
         else:
-            found.append(_allowed(node, table))
+            found.append(_refuse_constraints(node, table))
     _check_keys(table, key, unique)
     for column in found:
         if isinstance(column, exp.ColumnDef) and trees.folded(column.this) in table.key:
@@ -149,10 +149,10 @@ def _check_column(node: exp.ColumnDef, table: JournalTable) -> None:
             "COLUMN_ALREADY_EXISTS", f"CREATE TABLE {table}: '{node.name}' is a version column; it is added by itself."
         )
     for constraint in node.args.get("constraints") or []:
-        _allowed(constraint.kind, table)
+        _refuse_constraints(constraint.kind, table)
 
 
-def _allowed(node: exp.Expr, table: JournalTable) -> exp.Expr:
+def _refuse_constraints(node: exp.Expr, table: JournalTable) -> exp.Expr:
     """Refuse constraints that old versions of rows would break."""
     if node.find(exp.Reference, exp.ForeignKey):
         raise TrinityError(

@@ -44,7 +44,7 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
     base.append("joins", exp.Join(this=live, side="FULL" if by_source else "LEFT", on=on.copy()))
     clause = node.args.get("returning")
     returning = expand(clause, table, alias, [source], others_first=True) if clause is not None else None
-    return Changes(table, alias, base, actions, _again(actions, table, alias)).written(lock, names, returning)
+    return Changes(table, alias, base, actions, _is_duplicate(actions, table, alias)).written(lock, names, returning)
 
 
 def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: exp.Identifier, dialect: str) -> Action:
@@ -138,7 +138,7 @@ def _marked(source: exp.Expr, name: exp.Identifier) -> exp.Subquery:
     return trees.derived(trees.select([every, exp.alias_(exp.true(), _PRESENT)], source), name)
 
 
-def _again(actions: list[Action], table: JournalTable, alias: exp.Identifier) -> exp.Expr:
+def _is_duplicate(actions: list[Action], table: JournalTable, alias: exp.Identifier) -> exp.Expr:
     """Return a condition that is true when another source row changes the same target row."""
     changing = [i for i, a in enumerate(actions) if a.kind in "UD"]
     if not changing:

@@ -140,7 +140,7 @@ def _values(
         values: list[exp.Expr] = []
         for column, value in [*zip(columns, row, strict=True), *((c, None) for c in rest)]:
             plain = trees.default_of(column, dialect) if value is None or trees.is_default(value) else value
-            if column.name in table.key and not _lasting(plain):
+            if column.name in table.key and not _same_in_every_snapshot(plain):
                 if len(computed.values) < MAX_KEYS:
                     plain = computed.add(plain, column)
                 else:
@@ -150,7 +150,7 @@ def _values(
     return Source((*columns, *rest), exp.Values(expressions=built), constant)
 
 
-def _lasting(value: exp.Expr) -> bool:
+def _same_in_every_snapshot(value: exp.Expr) -> bool:
     """Return True when a key's value is the same in every snapshot."""
     return repeatable(value) and value.find(exp.Query) is None
 

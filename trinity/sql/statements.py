@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from trinity.depth import room
-from trinity.engine.executes import executed
+from trinity.depth import deep_recursion
+from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["run", "split"]
 
 
-@room()
+@deep_recursion()
 def run(
     session: Session, text: str, dialect: str = "spark", params: Any = None, txn: TransactionId | None = None
 ) -> Rows:
@@ -131,7 +131,7 @@ def _query(session: Session, statement: Statement) -> Rows:
         check_late_settings(session.spark, statement.text)
         return query.run_query(session, statement)
 
-    return executed(session, "The query", lambda: local_query(session, statement), by_spark)
+    return execute(session, "The query", lambda: local_query(session, statement), by_spark)
 
 
 def _explain(session: Session, statement: Statement) -> Rows:
@@ -139,7 +139,7 @@ def _explain(session: Session, statement: Statement) -> Rows:
     if changing is not None:
         return dml.explain(session, changing)
     plain = query.explained_query(statement)
-    return executed(
+    return execute(
         session,
         "EXPLAIN",
         lambda: NotLocal("only Spark has such a plan") if plain is None else local_explain(session, plain),

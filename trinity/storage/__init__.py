@@ -40,7 +40,7 @@ from trinity.storage.grants import Granted as Granted
 from trinity.storage.grants import Grants as Grants
 from trinity.storage.grants import any_granted as any_granted
 from trinity.storage.grants import grant as grant
-from trinity.storage.grants import granted as granted
+from trinity.storage.grants import key_of as key_of
 from trinity.storage.grants import to_learn as to_learn
 from trinity.storage.grants import with_grants as with_grants
 from trinity.storage.graves import check_free as check_free

@@ -58,7 +58,7 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
         doubt, there = max(doubt, _doubt_after(said)), None
         ends = spent > store_kind.PATIENCE.total_seconds() or not _may_pass(said)
         if doubt and ends:
-            there = _looked(read)
+            there = _look_up(read)
             if isinstance(there, bytes):
                 return there == data
             if there is None and isinstance(said, AlreadyExists):  # it was removed meanwhile, with its table
@@ -70,7 +70,7 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
     raise OutcomeUnknown(_text(said) if there is None else f"{_text(said)} Then: {_text(there)}") from said
 
 
-def _looked(read: Callable[[], bytes]) -> bytes | TrinityError | None:
+def _look_up(read: Callable[[], bytes]) -> bytes | TrinityError | None:
     """Return the object's bytes, None if there is no object, or the error of the read."""
     try:
         return read()

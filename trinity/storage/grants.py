@@ -32,12 +32,12 @@ __all__ = [
     "Grants",
     "any_granted",
     "grant",
-    "granted",
+    "key_of",
     "grants_to_learn",
     "is_granted",
     "options_at",
     "options_known",
-    "renewed",
+    "renew_refused",
     "to_learn",
     "with_grants",
 ]
@@ -181,7 +181,7 @@ def is_granted(location: Location) -> bool:
     return _found(str(location)) is not None
 
 
-def granted(location: Location) -> Granted | None:
+def key_of(location: Location) -> Granted | None:
     """Return the key of a location, renewed if it expires soon; None if no catalog gave out one."""
     if (found := _found(str(location))) is None:
         return None
@@ -191,7 +191,7 @@ def granted(location: Location) -> Granted | None:
 
 def options_at(location: Location) -> StoreOptions:
     """Return the options for a location: with the key that was given out for it, else those of its bucket."""
-    if (key := granted(location)) is not None:
+    if (key := key_of(location)) is not None:
         return key.options
     return environment_options(str(location)) or options_of(location.store)
 
@@ -203,7 +203,7 @@ def options_known(location: Location) -> StoreOptions:
     return key.options if key else options_of(location.store)
 
 
-def renewed(location: Location, refused: StoreOptions) -> bool:
+def renew_refused(location: Location, refused: StoreOptions) -> bool:
     """Return whether to retry a refused request, because the place has other keys now."""
     found = _found(str(location))
     return found is not None and found.replaced(refused, str(location))
@@ -240,7 +240,7 @@ def grants_to_learn() -> str | None:
 
 def to_learn(location: Location) -> str:
     """Return the options of a file's place, with keys, as text for :func:`~trinity.storage.learn_options`."""
-    key = granted(location)
+    key = key_of(location)
     return options_to_learn(location.store) if key is None else options_as_text(None, {key.prefix: key.options})
 
 
@@ -253,11 +253,11 @@ def with_grants(function: Callable[[_P], _R]) -> Callable[[_P], _R]:
     if text is None:
         return function
 
-    def knowing(pages: _P) -> _R:
+    def with_keys(pages: _P) -> _R:
         learn_options(text)
         return function(pages)
 
-    return knowing
+    return with_keys
 
 
 def _now_ms() -> int:

@@ -163,12 +163,12 @@ class ParquetPageSink(PageSink):
             return self._close()
         pages = self._pages, self._rows, self._bytes
 
-        def anew() -> list[bytes]:
+        def write_again() -> list[bytes]:
             self._leave()
             self._pages, self._rows, self._bytes = [*pages[0]], *pages[1:]
             return self._close()
 
-        return with_renewed_keys(self._store.location, anew)
+        return with_renewed_keys(self._store.location, write_again)
 
     def _close(self) -> list[bytes]:
         self.flush()

@@ -187,13 +187,13 @@ class PositionDeleteSink(DeleteSink):
         self._written.append(DeletesFragment(file.path, PositionDeletes(len(gone), (path,)), 0))
         with file_errors(path):
             self._store.make_folder(sync=self._target.sync)
-            self._write(path, self.named(file), gone)
+            self._write(path, self.data_file_name(file), gone)
             if self._target.sync:
                 self._store.sync(name)
             size = self._store.stat(name)
         self._written[-1] = replace(self._written[-1], size=size.size if size else 0)
 
-    def named(self, file: DataFile) -> str:
+    def data_file_name(self, file: DataFile) -> str:
         """Return the name of a data file within a file of positions."""
         return file.path
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from trinity.errors import TrinityError
 from trinity.storage.entries import Entry, Objects, Stat
 from trinity.storage.errors import store_trouble
-from trinity.storage.grants import is_granted, options_at, renewed
+from trinity.storage.grants import is_granted, options_at, renew_refused
 from trinity.storage.location import Location
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
         return call()
     except (TrinityError, OSError) as error:
         trouble = error if isinstance(error, TrinityError) else store_trouble(error, str(location))
-        if trouble is None or trouble.code != "PERMISSION_DENIED" or not renewed(location, used):
+        if trouble is None or trouble.code != "PERMISSION_DENIED" or not renew_refused(location, used):
             raise
         return call()
 

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 
 __all__ = ["UNREADABLE", "conjuncts", "spark_tree"]
 
@@ -17,7 +17,7 @@ UNREADABLE: Final = (SqlglotError, ValueError, LookupError, TypeError, Attribute
 """Errors that sqlglot raises for a text; its builders fail for a wrong number of arguments, as in ``map(1)``."""
 
 
-@room()
+@deep_recursion()
 def spark_tree(text: str) -> exp.Expr | None:
     """Parse one expression; None when sqlglot cannot, or when there are several."""
     try:

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
 
 __all__ = ["Use", "three_valued", "three_valued_text"]
@@ -32,7 +32,7 @@ _RANDOM: Final = frozenset({"rand", "random", "randn", "randstr", "uniform", "uu
 _ROWS: Final = "_trinity_rows"
 
 
-@room()
+@deep_recursion()
 def three_valued_text(text: str, use: Use) -> str:
     """Return an expression in Spark's dialect, its predicates written out where needed; else as it is.
 

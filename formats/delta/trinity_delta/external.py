@@ -42,7 +42,7 @@ __all__ = [
     "check_rewritable",
     "check_writable",
     "constraints",
-    "dated",
+    "with_commits_of_files",
     "external_definition",
     "external_storage",
     "refused",
@@ -145,7 +145,7 @@ def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
     return time, added["path"].rsplit("/", 1)[-1], added["path"]
 
 
-def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
+def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
     """Return the actions of a version rebuilt from a checkpoint, with the commits of its files.
 
     Args:

@@ -18,10 +18,10 @@ from trinity_delta.schema import DEFINITION, TABLE
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import Forgotten, State
 
-__all__ = ["repaired"]
+__all__ = ["repair"]
 
 
-def repaired(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry_run: bool) -> RepairResult:
+def repair(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry_run: bool) -> RepairResult:
     """Repair a table; arguments and errors are those of :meth:`~trinity.spi.ConnectorMetadata.repair`.
 
     If it is not damaged, the definition and the domain metadata are put back.

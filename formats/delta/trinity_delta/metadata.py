@@ -46,7 +46,7 @@ from trinity_delta.commit import DeltaAttempt
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
 from trinity_delta.logs import Logs
-from trinity_delta.mending import repaired
+from trinity_delta.mending import repair
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity
 from trinity_delta.rewriting import check_vectors
@@ -210,7 +210,7 @@ class DeltaMetadata(FolderMetadata):
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         self._forget(table)  # what is remembered may have become unreadable
-        done = repaired(self._snapshots, table, version, dry_run=dry_run)
+        done = repair(self._snapshots, table, version, dry_run=dry_run)
         self._forget(table)
         return done
 

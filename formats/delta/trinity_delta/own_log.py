@@ -55,7 +55,7 @@ class OwnLog:
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
         settled = _settled(metadata)
         store = ObjectStore(location)
-        further = (*_asked(metadata["configuration"]), *(() if store.on_disk else (CONDITIONAL_PUT,)))
+        further = (*_enabled_features(metadata["configuration"]), *(() if store.on_disk else (CONDITIONAL_PUT,)))
         parameters = {
             "partitionBy": json.dumps(settled["partitionColumns"]),
             "clusterBy": "[]",
@@ -119,7 +119,7 @@ class OwnTransaction:
                 f"Table '{self._table.full_name}' has columns that data files call otherwise, so '{MODE}' cannot be "
                 "'none' any more. Leave it out.",
             )
-        self._further |= _asked(wanted["configuration"])
+        self._further |= _enabled_features(wanted["configuration"])
         self._metadata = _settled(wanted)
 
     def vacuum(self, mark: Mapping[str, Any], retained_ms: int) -> None:
@@ -219,7 +219,7 @@ def _step(interval: int, rows: int) -> int:
     return step
 
 
-def _asked(settings: Mapping[str, str]) -> set[str]:
+def _enabled_features(settings: Mapping[str, str]) -> set[str]:
     """Return the features that settings enable by their names."""
     return {key.removeprefix(SUPPORTED) for key in settings if key.startswith(SUPPORTED)}
 

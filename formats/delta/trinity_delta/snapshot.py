@@ -20,7 +20,7 @@ from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
 from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
-from trinity_delta.external import DeltaScan, dated
+from trinity_delta.external import DeltaScan, with_commits_of_files
 from trinity_delta.history import history_entry
 from trinity_delta.known import Known
 from trinity_delta.log import (
@@ -360,7 +360,7 @@ class Snapshots:
         if not is_own(actions):
             first = earliest_commit(store, name)
             commits = read_commits(store, name, range(first, version + 1))
-            found = apply(table, None, version, dated(actions, first, commits))
+            found = apply(table, None, version, with_commits_of_files(actions, first, commits))
             return replace(found, commit=commit_id(by_kind(commits[-1])) if commits else "")
         since = self._since_trinity(table, version) if store.on_disk else Since()  # no others write in buckets
         if since.turn is not None and since.turn < version:

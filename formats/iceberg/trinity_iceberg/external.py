@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import HADOOP_S3, Location, granted, path_sql, quoted
+from trinity.storage import HADOOP_S3, Location, key_of, path_sql, quoted
 from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import Numbered
 
@@ -117,7 +117,7 @@ class IcebergScan(NativeScan):
 
 def _file_io(java: Any, session: Any, place: Location) -> Any:
     """Return Iceberg's file access for a table: Hadoop's; or S3's, with a key that the catalog handed out."""
-    key = None if place.on_disk else granted(place)
+    key = None if place.on_disk else key_of(place)
     if key is None:
         hadoop = session.sessionState().newHadoopConf()
         hadoop.setIfUnset(*HADOOP_S3)

@@ -213,12 +213,12 @@ class _Producer:
             kept.append(self.written.manifest(marked, spec, _writer(manifest)) if gone else manifest)
         groups: dict[str, tuple[ManifestFile, list[ManifestEntry]]] = {}
         for manifest, entry in back.values():
-            groups.setdefault(manifest.manifest_path, (manifest, []))[1].append(self._again(entry, manifest))
+            groups.setdefault(manifest.manifest_path, (manifest, []))[1].append(self._restored_entry(entry, manifest))
         specs = self.metadata.specs()
         new = [self.written.manifest(e, specs[m.partition_spec_id], _writer(m)) for m, e in groups.values()]
         return [*new, *kept]
 
-    def _again(self, entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+    def _restored_entry(self, entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
         """Return the entry of a file that comes back. One of another engine still names the snapshot that it is of."""
         file, spec = entry.data_file, self.metadata.specs()[manifest.partition_spec_id]
         file.spec_id = spec.spec_id

@@ -227,13 +227,13 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
         in_key = was is not None and was.name in known.primary_key
         present.append((was, _column(field, was, key=in_key)))
     found = adopted_definition(".".join(identifier), known, present)
-    dropped = {c.field_id: c for c in (*_ever(metadata), *found.dropped)}
+    dropped = {c.field_id: c for c in (*_columns_of_all_schemas(metadata), *found.dropped)}
     gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})
     properties = adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES)
     return replace(found, dropped=gone, properties=properties, id=str(metadata.table_uuid))
 
 
-def _ever(metadata: TableMetadata) -> list[Column]:
+def _columns_of_all_schemas(metadata: TableMetadata) -> list[Column]:
     """Return the visible columns of all schemas that the table has had."""
     fields = {f.field_id: f for s in metadata.schemas for f in s.fields if not f.name.startswith(HIDDEN_PREFIX)}
     return [Column(f.name, "string", field_id=f.field_id) for f in fields.values()]

@@ -71,7 +71,7 @@ def commit_updates(
         with writing(table), _errors(table.catalog.name, name):
             return table.catalog.commit_table(table, (*own, *requirements), updates).metadata
 
-    after = _settled(table.catalog, table.name(), attempt, stands)
+    after = _commit_until_known(table.catalog, table.name(), attempt, stands)
     what = f"Metadata files of '{name}' that are no longer needed were left"
     after_commit(what, lambda: _forget_metadata(table, before.metadata_log, after.metadata_log))
 
@@ -117,7 +117,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
     try:
         with _first_snapshot(transaction):
             pass
-        _settled(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
+        _commit_until_known(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
     except CommitRaced as error:
         raise table_taken(full) from error
     except OSError as error:
@@ -128,7 +128,7 @@ def _first_snapshot(transaction: CreateTableTransaction) -> contextlib.AbstractC
     return transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append()
 
 
-def _settled(
+def _commit_until_known(
     catalog: Catalog,
     name: tuple[str, ...],
     attempt: Callable[[], TableMetadata],

@@ -13,7 +13,7 @@ from trinity.calls import STOPPED, is_stopped
 from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.appending.python_rows import with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.executes import executed
+from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.remote import check_mode, is_remote
 from trinity.engine.spark.settings import pinned
@@ -50,7 +50,7 @@ __all__ = [
     "check_columns",
     "check_rows",
     "checked_txn",
-    "followed",
+    "evolve_table",
     "given_rows",
     "is_recorded",
     "is_spark_column",
@@ -92,7 +92,7 @@ def append_rows(
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
     data = with_python_rows(data, insert.definition)
     if evolve:
-        data = followed(table, data)
+        data = evolve_table(table, data)
         insert = metadata.begin_insert(table.handle)
     fragments = write_rows(table, insert, data)
     done = metadata.finish_insert(insert, fragments, txn)
@@ -101,7 +101,7 @@ def append_rows(
     return done
 
 
-def followed(table: Target, data: Any) -> Any:
+def evolve_table(table: Target, data: Any) -> Any:
     """Return the data, after the table's columns followed it (:func:`~trinity.engine.appending.evolving.follow`).
 
     Data that is refused whatever its rows are is refused before the table is changed.
@@ -175,7 +175,7 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
         return _written_by_spark(table, insert, data)
     if not insert.definition.checks:
         return _written_here(table, insert, data)
-    return executed(
+    return execute(
         table.session,
         f"An append to '{table.name}'",
         lambda: _written_checked(table, insert, data),
@@ -226,7 +226,7 @@ def check_rows(table: Target, data: pa.Table) -> None:
     conformer = _conformer(table, insert, data.schema)
     pages = [conformer.conform(page) for page in data.to_batches()]
     if insert.definition.checks and data.num_rows:
-        executed(
+        execute(
             table.session,
             f"A check of rows for '{table.name}'",
             lambda: _checked_here(table, insert, pages),

@@ -174,7 +174,7 @@ class Attempt(ABC):
         """The plan over the target."""
 
     @abstractmethod
-    def written(self) -> Written | NotLocal:
+    def write(self) -> Written | NotLocal:
         """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
 
     @abstractmethod

@@ -28,7 +28,7 @@ __all__ = [
     "change_schema",
     "merge_page",
     "nullable",
-    "written",
+    "collect_results",
 ]
 
 PREFIX: Final = "_trinity_"
@@ -151,7 +151,7 @@ def _as(column: pa.Array, field: pa.Field) -> pa.Array:
     return column if column.type == field.type else column.cast(field.type)
 
 
-def written(found: Sequence[bytes]) -> Written:
+def collect_results(found: Sequence[bytes]) -> Written:
     """Return the fragments and the counts of what all sink tasks gave."""
     counts = {"updated": 0, "deleted": 0, "inserted": 0}
     fragments = []

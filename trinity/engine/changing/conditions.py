@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.spi import TableDefinition
 from trinity.syntax.comparisons import Comparison, bare
 from trinity.syntax.literals import literal_value
@@ -81,7 +81,7 @@ class ConditionFacts:
         return exp.and_(*found) if found else None
 
 
-@room()
+@deep_recursion()
 def condition_facts(condition: object, definition: TableDefinition, names: Names) -> ConditionFacts:
     """Return the facts that follow from a condition; none from a Column, or from text that sqlglot cannot parse."""
     if not isinstance(condition, str):
@@ -95,7 +95,7 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     return ConditionFacts(tuple(found.comparisons), found.bounds, found.equalities, tuple(found.others), True)
 
 
-@room()
+@deep_recursion()
 def same_expression(one: object, other: object) -> bool:
     """Return True when two texts without literals are the same expression but for case and quotes."""
     if not isinstance(one, str) or not isinstance(other, str):

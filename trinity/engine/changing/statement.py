@@ -15,7 +15,7 @@ from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.changing.attempt import Attempt
 from trinity.engine.changing.local.attempt import LocalAttempt
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.executes import executed, left_to_spark, size_of
+from trinity.engine.executes import execute, left_to_spark, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
@@ -78,7 +78,7 @@ def run(
             yield _evolved(table, program, splits)
 
     def attempt() -> _Done:
-        return _executed(table, anywhere, lambda begun: _committed(begun, txn), here if local is not None else None)
+        return _execute(table, anywhere, lambda begun: _commit(begun, txn), here if local is not None else None)
 
     counts, definition = rerun(table, attempt)
     if definition is not None:
@@ -105,7 +105,7 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
                     raise
 
 
-def _executed(
+def _execute(
     table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotLocal], prepare_locally: PrepareLocally | None
 ) -> T:
     """Begin an attempt in this process, or else by Spark, and use it."""
@@ -127,7 +127,7 @@ def _executed(
         assert not isinstance(found, NotLocal)
         return found
 
-    return executed(table.session, f"The statement on '{table.name}'", local, by_spark)
+    return execute(table.session, f"The statement on '{table.name}'", local, by_spark)
 
 
 def _evolved(table: Target, program: Program, splits: SplitSource) -> Program:
@@ -152,9 +152,9 @@ def _evolved(table: Target, program: Program, splits: SplitSource) -> Program:
     raise TrinityError("TRANSACTION_CONFLICT", f"{program.statement} has changed the columns of '{table.name}'.")
 
 
-def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
+def _commit(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
     """Write and commit an attempt's changes."""
-    written = attempt.written()
+    written = attempt.write()
     if isinstance(written, NotLocal):
         return written
     fragments, counts = written
@@ -174,7 +174,7 @@ def _committed(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
 
 def explain(table: Target, prepare: Prepare, local: PrepareLocally | None = None) -> str:
     """Describe what a statement would do: paradigm, layouts, join, cases, and who executes it. Nothing is written."""
-    return _executed(table, prepare, lambda attempt: attempt.described(), local)
+    return _execute(table, prepare, lambda attempt: attempt.described(), local)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.program import Expression
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.syntax.spark_tree import spark_tree
@@ -37,7 +37,7 @@ _CONSTANT: Final = (
 """Parts of a condition that say the same of equal values."""
 
 
-@room()
+@deep_recursion()
 def _only_about(condition: str, names: Collection[str]) -> bool:
     tree = spark_tree(condition)
     if tree is None:

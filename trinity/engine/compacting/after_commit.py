@@ -19,7 +19,7 @@ from trinity.spi import CommitResult, TableDefinition
 if TYPE_CHECKING:
     from trinity.engine.program import Counts
 
-__all__ = ["after_commit", "compacted"]
+__all__ = ["after_commit", "compact_newest"]
 
 _log = logger(__name__)
 
@@ -42,7 +42,7 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
         _try(table, "compact", done.version, lambda: _begin_when_due(table, trigger, done.version))
 
 
-def compacted(table: Target, strength: Strength, every: int | None = None) -> CommitResult:
+def compact_newest(table: Target, strength: Strength, every: int | None = None) -> CommitResult:
     """Compacts the newest version, and does what is due after that. Raises as :meth:`trinity.Table.compact`.
 
     Args:
@@ -71,14 +71,14 @@ def _compact_when_due(table: Target, every: int) -> None:
     from trinity.engine.feed.rounds import commits_since_full_compaction
 
     if commits_since_full_compaction(table, every) >= every:
-        compacted(table, Strength.FULL)
+        compact_newest(table, Strength.FULL)
 
 
 def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
     from trinity.engine.compacting.triggered import begin_when_due
 
     def compact(strength: Strength) -> None:
-        _try(table, "compact", version, lambda: compacted(table, strength, trigger.commits))
+        _try(table, "compact", version, lambda: compact_newest(table, strength, trigger.commits))
 
     begin_when_due(table, trigger, compact)
 

@@ -13,7 +13,7 @@ from trinity.engine.compacting.local.compactor import LocalCompactor
 from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import highest_commit, sidecar_schema
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded, in_groups
-from trinity.engine.executes import executed, size_of
+from trinity.engine.executes import execute, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.layout import bucket_types, tiers, well_bucketed
@@ -59,7 +59,7 @@ def compact(
         with reporting_dropped_table(connector, table):
             return _Compaction(compactor, connector, table, splits).of(strength, every)
 
-    return executed(
+    return execute(
         session,
         f"Compaction of '{table.full_name}'",
         lambda: work(LocalCompactor()),
@@ -108,7 +108,7 @@ class _Compaction:
                 )
             return self._winners_only()
         if not splits.definition.keyed:
-            return self._concatenated(purges=full)
+            return self._concatenate(purges=full)
         if keeps_versions(splits.definition.properties):
             return self._skipped
         spec = merge_spec(splits.definition)
@@ -133,13 +133,13 @@ class _Compaction:
         files, definition = self.splits.files, self.splits.definition
         buckets = None if definition.partition_by else spec.buckets or _buckets_for(sum(f.size for f in files))
         rewrite = self._begun(files)
-        aside = sidecar_schema(rewrite.target.storage, spec)
+        columns = sidecar_schema(rewrite.target.storage, spec)
         write = replace(
             self._writing(rewrite, Tier.BASE),
             buckets=Bucket(0, buckets, bucket_types(definition)) if buckets else None,
-            sidecar=aside and sidecar_target(rewrite.target, f"{self.table.location}/_trinity", aside),
+            sidecar=columns and sidecar_target(rewrite.target, f"{self.table.location}/_trinity", columns),
         )
-        return self._finished(rewrite, self.compactor.folded(FoldPlan.of(self.splits, spec), write, buckets))
+        return self._finished(rewrite, self.compactor.fold(FoldPlan.of(self.splits, spec), write, buckets))
 
     def _folded_log(self, spec: MergeSpec, log: Sequence[DataFile]) -> CommitResult | NotLocal:
         """Fold adjacent commits of the log into one sorted run of winners, tombstones among them.
@@ -149,7 +149,7 @@ class _Compaction:
         rewrite = self._begun(log)
         fold = FoldPlan.of(replace(self.splits, files=tuple(log), sidecar=()), spec)
         write = self._writing(rewrite, Tier.LOG)
-        return self._to_log(rewrite, self.compactor.folded_log(fold, write, self._files_for(log)))
+        return self._to_log(rewrite, self.compactor.fold_log(fold, write, self._files_for(log)))
 
     def _winners_only(self) -> CommitResult | NotLocal:
         """Fold the files of a table of others into as few, with the winning version of each key, deleted ones included.
@@ -164,14 +164,14 @@ class _Compaction:
         write = self._writing(rewrite, Tier.LOG)
         return self._to_log(rewrite, self.compactor.winners_of_others(fold, write, count))
 
-    def _concatenated(self, *, purges: bool) -> CommitResult | NotLocal:
+    def _concatenate(self, *, purges: bool) -> CommitResult | NotLocal:
         """Rewrite a plain table's files as fewer of a good size, in arrival order; if told to, purge deleted rows."""
         groups = self._crowded_partitions(purges) if self.splits.definition.partition_by else self._crowded(purges)
         if not groups:
             return self._skipped
         rewrite = self._begun([f for group in groups for f in group])
         write = self._writing(rewrite, Tier.LOG)
-        return self._to_log(rewrite, self.compactor.concatenated(self.splits, groups, write))
+        return self._to_log(rewrite, self.compactor.concatenate(self.splits, groups, write))
 
     def _crowded(self, purges: bool) -> list[list[DataFile]]:
         files = self.splits.files

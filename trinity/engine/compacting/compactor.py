@@ -36,17 +36,21 @@ class Resolve:
         """The files that go."""
         return [*self.fold.log, *self.fold.runs]
 
-    def writing(self, aside: pa.Schema | None) -> RewriteTask:
+    def rewrite_task(self, sidecar_columns: pa.Schema | None) -> RewriteTask:
         """Return what writes live rows to the run, and others to a sidecar of some columns; None for no sidecar."""
         target = self.rewrite.target
-        sidecar = None if aside is None else sidecar_target(target, f"{self.rewrite.table.location}/_trinity", aside)
+        sidecar = (
+            None
+            if sidecar_columns is None
+            else sidecar_target(target, f"{self.rewrite.table.location}/_trinity", sidecar_columns)
+        )
         return RewriteTask(self.sinks, target, Tier.BASE, highest_commit(self.fold.splits.files), None, sidecar)
 
 
 class Compactor(Protocol):
     """Rewrites rows. Each method returns fragments, or why this process leaves the work to Spark."""
 
-    def folded(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
+    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
         """Fold base, log and sidecar, sorted by key.
 
         Args:
@@ -56,7 +60,7 @@ class Compactor(Protocol):
         """
         ...
 
-    def folded_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
+    def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
         """Fold some of the log into as many files, tombstones among the rows.
 
         Of an engine that folds by column all versions stay, in their order.
@@ -68,7 +72,7 @@ class Compactor(Protocol):
         """
         ...
 
-    def concatenated(
+    def concatenate(
         self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask
     ) -> list[bytes] | NotLocal:
         """Write the rows of each group of a plain table's files into one file, in their order."""
@@ -78,6 +82,6 @@ class Compactor(Protocol):
         """Fold a table of others. Arguments as for :meth:`folded_log`; rows without a key stay (K1)."""
         ...
 
-    def resolved(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+    def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
         """Return the fragments of a run with its sidecar, and those of the positions of what they supersede (R1)."""
         ...

@@ -52,7 +52,7 @@ def resolve(
         return CommitResult(splits.version, skipped=True)
     if not fold.base or spec.keeps_history:
         return None
-    written = compactor.resolved(Resolve(fold, connector.sinks, rewrite))
+    written = compactor.resolve(Resolve(fold, connector.sinks, rewrite))
     return written if isinstance(written, NotLocal) else connector.metadata.finish_resolve(rewrite, *written)
 
 

@@ -70,7 +70,7 @@ def keep_up(table: Kept, retain: str | None) -> Upkeep:
     try:
         strength = table.health().strength
         if strength:
-            strength, compacted = _compacted(table, strength)
+            strength, compacted = _compact(table, strength)
         vacuumed = table.vacuum(retain) if retain is not None else None
     except TrinityError as error:
         return Upkeep(name, strength, compacted, error=error)
@@ -110,7 +110,7 @@ def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list
     return done
 
 
-def _compacted(table: Kept, strength: str) -> tuple[str, CommitResult]:
+def _compact(table: Kept, strength: str) -> tuple[str, CommitResult]:
     """Compact by a strength; fully where the table's format, or an option of it, knows no resolve."""
     try:
         return strength, table.compact(strength)

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.expressions import (
     arithmetic,
     casts,
@@ -33,7 +33,7 @@ from trinity.syntax.parse import parse_tokens, tokenize
 __all__ = ["compile_expression", "compile_predicate", "expression_tree"]
 
 
-@room()
+@deep_recursion()
 def expression_tree(text: str) -> exp.Expr | NotLocal:
     """Parse an expression of Spark SQL, once, for all that asks about it."""
     try:
@@ -42,7 +42,7 @@ def expression_tree(text: str) -> exp.Expr | NotLocal:
         return NotLocal(f"it cannot be parsed here: {error.message}")
 
 
-@room()
+@deep_recursion()
 def compile_expression(
     expression: str | exp.Expr, scope: Scope, timezone: Callable[[], str] = lambda: "UTC"
 ) -> Compiled | NotLocal:

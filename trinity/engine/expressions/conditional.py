@@ -21,7 +21,7 @@ __all__ = ["chosen", "coalesced", "extreme", "null_if"]
 _Timezone = Callable[[], str]
 
 
-def _alike(values: Sequence[Compiled], timezone: _Timezone) -> list[Compiled]:
+def _of_one_type(values: Sequence[Compiled], timezone: _Timezone) -> list[Compiled]:
     """Return values of one type; of texts it is STRING. Raises Refused where Spark would have to be asked."""
     if any(v.type.nested for v in values):
         raise Refused("only Spark chooses between values of nested types")
@@ -37,7 +37,7 @@ def chosen(cases: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | Non
     if any(condition.type == VOID for condition, _ in cases):
         raise Refused("only Spark chooses by NULL")
     conditions = [as_boolean(condition) for condition, _ in cases]
-    *values, last = _alike([*(value for _, value in cases), otherwise or constant(VOID, None)], timezone)
+    *values, last = _of_one_type([*(value for _, value in cases), otherwise or constant(VOID, None)], timezone)
     for condition, value in reversed(list(zip(conditions, values, strict=True))):
         last = _if(condition, value, last)
     return last
@@ -63,7 +63,7 @@ def _of(kind: Compiled, parts: Sequence[Compiled], run: Callable[[pa.RecordBatch
 
 def coalesced(values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
     """Return the first value that is not NULL."""
-    *first, last = _alike(values, timezone)
+    *first, last = _of_one_type(values, timezone)
 
     def filled(rest: Compiled, value: Compiled) -> Compiled:
         def run(rows: pa.RecordBatch) -> Datum:
@@ -84,7 +84,7 @@ def null_if(value: Compiled, other: Compiled, timezone: _Timezone) -> Compiled:
 
 def extreme(kernel: Callable[..., Any], values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
     """Return GREATEST or LEAST, by its kernel: NULLs are passed over."""
-    values = _alike(values, timezone)
+    values = _of_one_type(values, timezone)
     if values[0].type.name in (*FLOATS, "boolean", "binary", VOID.name):
         raise Refused(f"only Spark finds the largest or smallest of several values of type {values[0].type}")
     zoned = values[0].type.name == "timestamp"  # which has no kernel, and compares as its clock at UTC does

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.expressions.families import VOID
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
@@ -75,7 +75,7 @@ class Compiled:
             TrinityError: the error that Spark raises for a value, with its code.
         """
         try:
-            with room():
+            with deep_recursion():
                 return as_array(self.run(rows), len(rows))
         except pa.ArrowException as error:
             raise TrinityError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trinity.engine.executes import executed, size_of
+from trinity.engine.executes import execute, size_of
 from trinity.engine.feed.interval import Bound, interval
 from trinity.engine.feed.local.feed import LocalFeed, timed
 from trinity.engine.feed.shape import Form, check_names, check_net
@@ -31,4 +31,4 @@ def changes(target: Target, start: Bound, end: Bound | None, form: Form) -> Resu
 
         return Result(target.session, feed_of(target, part, splits.definition, form))
 
-    return executed(target.session, f"changes() of '{target.name}'", local, by_spark, size=size_of(splits.files))
+    return execute(target.session, f"changes() of '{target.name}'", local, by_spark, size=size_of(splits.files))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from trinity.engine.executes import executed, size_of
+from trinity.engine.executes import execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.kept import written_locally
@@ -45,12 +45,12 @@ def keep(
     found = known.find([history[places[version]] for version in versions])
     missing = sorted(places[version] for version in {*versions}.difference(found))
     if missing:
-        for alike in _alike(target, history, missing):
-            found |= _listed(known, alike, _written(known, target, alike))
+        for alike in _runs_of_equal_columns(target, history, missing):
+            found |= _listed(known, alike, _write_changes(known, target, alike))
     return [found[version] for version in versions]
 
 
-def _written(known: TableChangelog, target: Target, alike: PartsAlike) -> Written:
+def _write_changes(known: TableChangelog, target: Target, alike: PartsAlike) -> Written:
     """Compute and write the changes of versions that have the same columns."""
 
     def by_spark() -> Written:
@@ -59,7 +59,7 @@ def _written(known: TableChangelog, target: Target, alike: PartsAlike) -> Writte
         return written_by_spark(known, target, alike)
 
     what, files = f"The changes of '{target.name}'", target.splits().files
-    return executed(target.session, what, lambda: written_locally(known, target, alike), by_spark, size=size_of(files))
+    return execute(target.session, what, lambda: written_locally(known, target, alike), by_spark, size=size_of(files))
 
 
 def _listed(known: TableChangelog, alike: PartsAlike, files: Written) -> dict[int, KeptChanges]:
@@ -71,7 +71,7 @@ def _listed(known: TableChangelog, alike: PartsAlike, files: Written) -> dict[in
     }
 
 
-def _alike(target: Target, history: list[HistoryEntry], places: Sequence[int]) -> Iterator[PartsAlike]:
+def _runs_of_equal_columns(target: Target, history: list[HistoryEntry], places: Sequence[int]) -> Iterator[PartsAlike]:
     """Yield runs of places in a history that have the same columns."""
     shown = ((target.splits(history[place].version).definition, place) for place in places)
     for _, group in groupby(shown, lambda found: found[0].visible):

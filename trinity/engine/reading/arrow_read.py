@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from trinity.calls import translated
 from trinity.calls.spark import spark_errors
-from trinity.engine.executes import executed
+from trinity.engine.executes import execute
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
@@ -32,7 +32,7 @@ def arrow_reader(
     if limit is not None and limit < 0:
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _wanted(splits, columns)
-    pages = executed(
+    pages = execute(
         session,
         f"Reading '{splits.definition.full_name}'",
         lambda: LocalExecutor(wanted).rows(_plan(session, splits, where)),
@@ -55,7 +55,7 @@ def _schema(columns: Sequence[Column]) -> pa.Schema:
 def counted_rows(session: Host, splits: SplitSource) -> int:
     """Return the number of merged rows of a version; only keys and ordering columns are read for it, if anything."""
     plan = plan_read(splits)
-    return executed(
+    return execute(
         session,
         f"Counting the rows of '{splits.definition.full_name}'",
         lambda: LocalExecutor().count(plan),

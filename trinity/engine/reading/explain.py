@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trinity.engine.executes import executed
+from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
@@ -30,7 +30,7 @@ def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
 
         return planned(session, splits, where)
 
-    return executed(session, f"The predicate ({where})", local, by_spark)
+    return execute(session, f"The predicate ({where})", local, by_spark)
 
 
 def in_words(plan: ReadPlan, executor: str | None = None) -> str:

@@ -21,7 +21,7 @@ _Test = Callable[[DataFile], bool]
 _StatsTest = Callable[[ColumnStats], bool]
 
 
-def _always(_: DataFile) -> bool:
+def _no_test(_: DataFile) -> bool:
     return True
 
 
@@ -48,11 +48,11 @@ class FileTests:
         if isinstance(column, exp.Column):
             return self._flag(column, wanted=not negated)
         found = Comparison.of(tree)
-        return self._comparison(found) if found else _always
+        return self._comparison(found) if found else _no_test
 
     def _flag(self, column: exp.Column, *, wanted: bool) -> _Test:
         if self.known.get(column.name.lower(), ("", ""))[1] != "boolean":
-            return _always
+            return _no_test
         return self._bounded(column, lambda s: s.min <= wanted <= s.max)
 
     def _comparison(self, found: Comparison) -> _Test:
@@ -62,7 +62,7 @@ class FileTests:
         test = _TESTS.get((found.operator, found.negated))
         values = [self._literal(found.column, value) for value in found.values]
         if test is None or None in values:
-            return _always
+            return _no_test
         if found.operator is exp.In:
             values.sort()
         return self._bounded(found.column, partial(test, values))
@@ -82,7 +82,7 @@ class FileTests:
 
     def _on(self, column: exp.Column, test: _StatsTest) -> _Test:
         if column.name.lower() not in self.known:
-            return _always
+            return _no_test
         name, _ = self.known[column.name.lower()]
 
         def checked(file: DataFile) -> bool:

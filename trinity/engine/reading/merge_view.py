@@ -111,8 +111,8 @@ def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dia
     rows = without_null_keys(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
     rows = by_column.with_carried(rows, splits)
     if splits.sidecar:  # whose rows are several of a key, and so know their arrival
-        aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
-        rows = rows.unionByName(scans.rows(splits.sidecar, aside))
+        sidecar_columns = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
+        rows = rows.unionByName(scans.rows(splits.sidecar, sidecar_columns))
     base = by_column.needed_base(splits, spec)
     return by_column.with_base(rows, scans.rows(base, splits.storage) if base else None, splits, spec)
 
@@ -174,7 +174,7 @@ class _Scans:
             placed: whether to add :data:`~trinity.hidden.ARRIVAL`. Base and sidecar come before the log; among
                 themselves their order does not matter, no key being in two of them.
         """
-        sources = self._alike(files, storage, placed)
+        sources = self._by_column_names(files, storage, placed)
         dtypes = [(field.name, _kind(field)) for field in storage]
         further = [ARRIVAL] if placed else []
         parts = [f"SELECT {', '.join([*source.columns, *further])}\nFROM {source.name}" for source in sources]
@@ -189,7 +189,7 @@ class _Scans:
     def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
         return files if self._foreign else sorted(files, key=arrival_order)
 
-    def _alike(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
+    def _by_column_names(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
         """Return the files by what they call their columns, which ALTER TABLE may have changed between two of them."""
         found: dict[tuple[tuple[str, ...], ...], _Source] = {}
         for place, file in enumerate(self._in_order(files)):

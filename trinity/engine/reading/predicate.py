@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataFile, TableDefinition, parse_type
 
@@ -58,7 +58,7 @@ class Predicate:
     @property
     def text(self) -> str:
         """The predicate as Spark SQL: as it was given, where that is text."""
-        with room():
+        with deep_recursion():
             return self.given if isinstance(self.given, str) else self.tree.sql(dialect="spark", identify=True)
 
     @classmethod
@@ -103,7 +103,7 @@ class Predicate:
         from sqlglot import exp
 
         key = {k.lower() for k in self.definition.primary_key}
-        with room():
+        with deep_recursion():
             named = {c.name.lower() for c in self.tree.find_all(exp.Column)}
         plain = all(parse_type(self.definition.column(n).type).name != "time" for n in named & key)
         return named <= key and plain

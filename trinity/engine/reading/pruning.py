@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.layout import with_buckets_of
 from trinity.engine.reading.predicate import Predicate
@@ -14,7 +14,7 @@ from trinity.spi import DataFile, TableDefinition, parse_type
 __all__ = ["may_share_keys", "prune"]
 
 
-@room()
+@deep_recursion()
 def prune(
     files: Sequence[DataFile], predicate: Predicate | NotLocal | None, columns: Collection[str] | None = None
 ) -> list[DataFile]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trinity.engine.executes import executed, size_of
+from trinity.engine.executes import execute, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local import row_versions as local
 from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
@@ -25,4 +25,4 @@ def row_versions(session: Host, splits: SplitSource) -> Result:
         return Result(session, row_versions(session.spark, splits))
 
     what = f"log() of '{splits.definition.full_name}'"
-    return executed(session, what, here, by_spark, size=size_of([*splits.files, *splits.sidecar]))
+    return execute(session, what, here, by_spark, size=size_of([*splits.files, *splits.sidecar]))

@@ -64,12 +64,12 @@ def _filled(column: pa.Array) -> np.ndarray:
 
 def _of_ints(values: np.ndarray, seed: np.ndarray) -> np.ndarray:
     words = values.astype(np.int32).view(np.uint32)
-    return _ended(_mixed(seed, words), np.uint32(4))
+    return _finalize(_mix(seed, words), np.uint32(4))
 
 
 def _of_longs(values: np.ndarray, seed: np.ndarray) -> np.ndarray:
     halves = values.astype("<i8").view("<u4").reshape(-1, 2)
-    return _ended(_mixed(_mixed(seed, halves[:, 0]), halves[:, 1]), np.uint32(8))
+    return _finalize(_mix(_mix(seed, halves[:, 0]), halves[:, 1]), np.uint32(8))
 
 
 def _of_decimals(column: pa.Array, seed: np.ndarray) -> np.ndarray:
@@ -95,27 +95,27 @@ def _of_bytes(column: pa.Array, seed: np.ndarray) -> np.ndarray:
         rows = np.flatnonzero(lengths >= 4 * (place + 1))
         at = starts[rows] + 4 * place
         word = sum(data[at + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4))
-        found[rows] = _mixed(found[rows], np.asarray(word, np.uint32))
+        found[rows] = _mix(found[rows], np.asarray(word, np.uint32))
     whole = lengths // 4 * 4
     for byte in range(3):
         rows = np.flatnonzero(lengths - whole > byte)
         values = data[starts[rows] + whole[rows] + byte].view(np.int8).astype(np.int32)
-        found[rows] = _mixed(found[rows], values.view(np.uint32))
-    return _ended(found, lengths.astype(np.uint32))
+        found[rows] = _mix(found[rows], values.view(np.uint32))
+    return _finalize(found, lengths.astype(np.uint32))
 
 
-def _mixed(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
-    words = _turned(words * _C1, 15) * _C2
-    mixed: np.ndarray = _turned(hashes ^ words, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+def _mix(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
+    words = _rotate(words * _C1, 15) * _C2
+    mixed: np.ndarray = _rotate(hashes ^ words, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     return mixed
 
 
-def _turned(words: np.ndarray, bits: int) -> np.ndarray:
+def _rotate(words: np.ndarray, bits: int) -> np.ndarray:
     turned: np.ndarray = (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
     return turned
 
 
-def _ended(hashes: np.ndarray, lengths: np.ndarray | np.uint32) -> np.ndarray:
+def _finalize(hashes: np.ndarray, lengths: np.ndarray | np.uint32) -> np.ndarray:
     found = hashes ^ lengths
     found = (found ^ (found >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     found = (found ^ (found >> np.uint32(13))) * np.uint32(0xC2B2AE35)

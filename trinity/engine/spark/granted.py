@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.spark.remote import refuse_remote
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
-from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, granted, in_bucket, kind_of, s3a_settings
+from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, in_bucket, key_of, kind_of, s3a_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
     found: dict[int, tuple[Granted, str]] = {}
     for path in paths:
         location = Location.of(path)
-        key = granted(location)
+        key = key_of(location)
         if key is not None:
             found[key.number] = key, location.bucket
     if not found:

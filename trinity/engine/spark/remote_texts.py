@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.syntax.spark_tree import spark_tree
@@ -93,7 +93,7 @@ class RemoteExpression:
         yield from _called(self.text)
 
 
-@room()
+@deep_recursion()
 def _tree(text: str) -> exp.Expr | None:
     return spark_tree(text)
 

@@ -87,7 +87,7 @@ def ask_worker(
 
     wanted = [tuple(found) for found in objects]
 
-    def asked(_: int) -> str:
+    def missing_modules(_: int) -> str:
         # self-contained: this module may be missing there, as pyarrow may
         import importlib
         import json
@@ -110,6 +110,6 @@ def ask_worker(
                 unseen.append((folder, str(error).rstrip(".")))
         return json.dumps({"version": version("trinity-merge"), "unseen": unseen})
 
-    row = spark.range(0, 1, 1, 1).select(F.udf(asked, "string", useArrow=False)("id")).head()
+    row = spark.range(0, 1, 1, 1).select(F.udf(missing_modules, "string", useArrow=False)("id")).head()
     answer: dict[str, Any] = json.loads(row[0]) if row is not None else {}
     return answer

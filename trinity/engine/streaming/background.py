@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.compacting.after_commit import compacted
+from trinity.engine.compacting.after_commit import compact_newest
 from trinity.engine.compacting.triggered import begin
 from trinity.engine.target import Target
 from trinity.merge.strength import Strength
@@ -36,7 +36,7 @@ class Compactor:
         self._waiting = 0
         self._running = self._ended = False
 
-    def committed(self) -> None:
+    def count_commit(self) -> None:
         """Count a commit, and begin a compaction when one is due and none of the table is under way."""
         with self._mutex:
             self._waiting += 1
@@ -67,7 +67,7 @@ class Compactor:
         table = self._table
         try:
             table.session.spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
-            done = compacted(table, Strength.MINOR, max(self._every, _LEAST))
+            done = compact_newest(table, Strength.MINOR, max(self._every, _LEAST))
             if not done.skipped:
                 _log.info("%s: compacted in version %d.", table.name, done.version)
         except Exception as error:

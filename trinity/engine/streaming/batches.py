@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
-from trinity.engine.appending.append import followed, write_rows
+from trinity.engine.appending.append import evolve_table, write_rows
 from trinity.engine.appending.transforms import transformed
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.streaming.background import Compactor
@@ -97,7 +97,7 @@ class Batches:
             *(self._table.name, batch, query, result.rows, result.version, time.monotonic() - started, newest),
         )
         if self._compactor is not None:
-            self._compactor.committed()
+            self._compactor.count_commit()
 
     def _is_done(self, txn: TransactionId) -> bool:
         """Return True for a batch that the table has.
@@ -140,7 +140,7 @@ class Batches:
     def _append(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
         metadata = self._table.connector.metadata
         if self._evolve:
-            rows = followed(self._table, rows)
+            rows = evolve_table(self._table, rows)
         insert = metadata.begin_insert(self._table.handle)
         fragments = write_rows(self._table, insert, rows)
         if not fragments:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
-from trinity.engine.executes import executed, size_of
+from trinity.engine.executes import execute, size_of
 from trinity.engine.expressions import Scope, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
@@ -107,4 +107,4 @@ def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
         return merged_read(session.spark, splits).where(violated).isEmpty()
 
     what = f"The condition ({wanted}) on the rows of '{target.name}'"
-    return executed(session, what, local, by_spark, size=size_of(splits.files))
+    return execute(session, what, local, by_spark, size=size_of(splits.files))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trinity.engine.executes import executed, left_to_spark
+from trinity.engine.executes import execute, left_to_spark
 from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Host
 from trinity.engine.values.local_checks import LocalChecks, no_zone
@@ -45,4 +45,4 @@ def _check_condition(definition: TableDefinition, check: Check, session: Host) -
         analyse_checks(session.spark, definition)
 
     what = f"CHECK constraint '{check.name}' of table '{definition.full_name}', ({check.expression}),"
-    executed(session, what, local, by_spark, arrow=True)
+    execute(session, what, local, by_spark, arrow=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.expressions import check_constant
 from trinity.engine.spark.settings import pinned
@@ -119,7 +119,7 @@ def _known_value(column: Column) -> Any:
         return _OTHER
 
 
-@room()
+@deep_recursion()
 def _plain_value(column: Column) -> Any:
     """Return the value of a literal of the column's own type, or the current time; _OTHER for any other expression."""
     text = column.default or "NULL"

@@ -32,7 +32,7 @@ from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
 __all__ = ["ColumnFold", "Contributions", "Rewritten"]
 
-_ASIDE: Final = 1 << 40
+_SIDECAR_ROWS: Final = 1 << 40
 """Rows put aside arrive before the base."""
 
 
@@ -67,12 +67,12 @@ class Rewritten:
     Attributes:
         base: a folded row for each visible key.
         left: the row versions of keys with a value out of range, in fold order: they stay in the log (A4).
-        aside: row versions that later ones have to meet, with ``SINCE`` and ``ARRIVAL`` (E3).
+        sidecar_rows: row versions that later ones have to meet, with ``SINCE`` and ``ARRIVAL`` (E3).
     """
 
     base: pa.Table
     left: pa.Table
-    aside: pa.Table
+    sidecar_rows: pa.Table
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,9 @@ class ColumnFold:
         kinds = {ROW_KIND: pa.repeat(number, given.place.count)} if ROW_KIND in storage.names else {}
         base = _of_columns(values | kinds, storage, given.place.count).filter(as_arrow(fold.visible & ~unfit))
         left = given.rows.select(storage.names).filter(as_arrow(given.counted & unfit[given.place.keys]))
-        return Rewritten(base, left, self._aside(given, storage, unfit, now_ms))
+        return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, now_ms))
 
-    def _aside(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
+    def _sidecar_rows(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
         """Return the rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more
@@ -211,8 +211,8 @@ class ColumnFold:
         if not spec.ordering:
             dead = self._thresholds(rows, storage)
             found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(now_ms, pa.int64()), len(dead))))
-        aside = pa.concat_tables(found)
-        return aside.append_column(ARRIVAL, as_arrow(np.arange(len(aside)) - _ASIDE))
+        rows = pa.concat_tables(found)
+        return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows)) - _SIDECAR_ROWS))
 
     def _thresholds(self, given: Contributions, storage: pa.Schema) -> pa.Table:
         """Return for each dead key one -D that carries its thresholds (D5)."""

@@ -103,7 +103,7 @@ class _Builder:
             self.columns = {**self._new_columns(source), **self.columns}
             assigned = [self._assigned(clause) for clause in change.clauses]
         if source is None:
-            case = self._alone(change.clauses[0], assigned[0])
+            case = self._case_without_source(change.clauses[0], assigned[0])
             return Program(change.statement, (case,), target_alias=self.target.alias, reads=self._handles())
         cases = tuple(self._case(c, a, source) for c, a in zip(change.clauses, assigned, strict=True))
         names = self.target.alias, source.side.alias
@@ -194,7 +194,7 @@ class _Builder:
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
         return self._text(self.change.on, Scope(clause, (self.target, source.side)))
 
-    def _alone(self, clause: Clause, places: Sequence[Place] | None) -> Case:
+    def _case_without_source(self, clause: Clause, places: Sequence[Place] | None) -> Case:
         """Return the case of an UPDATE or DELETE without a source."""
         where, words = self.change.on, self.change.statement
         condition = self._text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None

@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
-from trinity.engine.executes import executed
+from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
@@ -97,7 +97,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         with spark_errors():
             return _write(table, rows, reads, txn)
 
-    done = rerun(table, lambda: executed(session, f"INSERT INTO '{table.name}'", here, by_spark))
+    done = rerun(table, lambda: execute(session, f"INSERT INTO '{table.name}'", here, by_spark))
     return counts(inserted=done.rows)
 
 

@@ -14,7 +14,7 @@ from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
 from trinity.sql.parsing.names import existing_table, read_name, target_name
 from trinity.sql.parsing.properties import table_properties
-from trinity.sql.queries.results import Rows, nothing
+from trinity.sql.queries.results import Rows, no_rows
 from trinity.syntax.collations import not_collated
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.types import type_text
@@ -40,7 +40,7 @@ def alter_table(session: Session, statement: Statement) -> Rows:
     if str(alter.args.get("kind")) != "TABLE":
         raise _unsupported(statement)
     if alter.args.get("exists") and session.find_table(target_name(session, alter.this)) is None:
-        return nothing()
+        return no_rows()
     return _alter(session, existing_table(session, alter.this), statement)
 
 
@@ -55,7 +55,7 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
             f"CREATE TABLE ... AS SELECT, or session.table('{table.name}').copy_to(name), then drop it.",
         )
     if len(actions) == 1 and _constraint(table, actions[0], statement):
-        return nothing()
+        return no_rows()
     changes = [change for action in actions for change in _changes(action, statement)]
     not_null = [a for a in actions if isinstance(a, exp.AlterColumn) and "allow_null" in a.args]
     settings = [a for a in actions if isinstance(a, exp.AlterSet)]
@@ -69,7 +69,7 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
         table.set_not_null(action.name, not action.args["allow_null"])
     for setting in settings:
         _set_properties(table, setting, statement)
-    return nothing()
+    return no_rows()
 
 
 def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
@@ -204,7 +204,7 @@ def alter_as_text(session: Session, statement: Statement) -> Rows:
         listed = listed[1:-1] if words[2] == "(" else listed
         source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
         table.set_properties(table_properties(source.args["properties"].expressions))
-        return nothing()
+        return no_rows()
     if words == ["ADD", "COLUMN", "("]:
         rest = statement.text[tokens[at + 2].start :]
         return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
@@ -224,4 +224,4 @@ def _move(session: Session, table: Table, statement: Statement, at: int) -> Rows
         raise _unsupported(statement)
     behind = rest[1].text if place == "AFTER" else evolve.FIRST
     table.alter(partial(evolve.moved, name=column[0], place=behind))
-    return nothing()
+    return no_rows()

@@ -12,10 +12,10 @@ from sqlglot import Token, TokenType, exp
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_rows
 from trinity.engine.appending.first_rows import columns_of_rows
-from trinity.engine.executes import executed
+from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
-from trinity.making import filled
+from trinity.making import insert_first_rows
 from trinity.sql.defining.external import register
 from trinity.sql.local.insert import as_named
 from trinity.sql.local.run import local_query
@@ -24,7 +24,7 @@ from trinity.sql.parsing.names import existing_table, parts, target_name
 from trinity.sql.parsing.properties import Options, read_options
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
-from trinity.sql.queries.results import Rows, counts, nothing
+from trinity.sql.queries.results import Rows, counts, no_rows
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.quoting import quoted
 
@@ -62,7 +62,7 @@ def create_table(session: Session, statement: Statement) -> Rows:
     if _is_external(create, options):
         _refuse_checks(name, given, "is another writer's, who would not see them")
         register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
-        return nothing()
+        return no_rows()
     _check_format(session, name, options)
     if create.expression is None:
         if given.names:
@@ -77,7 +77,7 @@ def create_table(session: Session, statement: Statement) -> Rows:
             if_not_exists=exists,
             checks=checks,
         )
-        return nothing()
+        return no_rows()
     if columns:
         raise TrinityError(
             "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
@@ -99,7 +99,7 @@ def _create_like(session: Session, create: exp.Create, name: TableName, like: ex
     _check_format(session, name, options)
     definition = existing_table(session, like.this).definition
     session.create_like(name, definition, if_not_exists=bool(create.args.get("exists")))
-    return nothing()
+    return no_rows()
 
 
 def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:
@@ -184,7 +184,7 @@ def _create_as(
         check_late_settings(session.spark, statement.text)
         return run_query(session, query)
 
-    found = executed(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
+    found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
     rows = _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
     columns = columns_of_rows(rows)
     try:
@@ -195,7 +195,7 @@ def _create_as(
         if exists and error.code == "TABLE_ALREADY_EXISTS":  # another process has created it meanwhile
             return counts()
         raise
-    return counts(inserted=filled(table, lambda made: _write(made, rows)) if options.with_data else 0)
+    return counts(inserted=insert_first_rows(table, lambda made: _write(made, rows)) if options.with_data else 0)
 
 
 def _write(table: Table, rows: Any) -> int:
@@ -233,10 +233,10 @@ def create_view(session: Session, statement: Statement) -> Rows:
     is_global = "GLOBAL" in statement.words(4)
     full = f"global_temp.{quoted(view.name)}" if is_global else quoted(view.name)
     if create.args.get("exists") and session.spark.catalog.tableExists(full):
-        return nothing()
+        return no_rows()
     with spark_errors():
         _register(rows, view.name, is_global, bool(create.args.get("replace")))
-    return nothing()
+    return no_rows()
 
 
 def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> None:

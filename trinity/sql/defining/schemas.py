@@ -9,7 +9,7 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.sql.parsing.names import catalog_name, read_name, target_name
 from trinity.sql.queries.query import run_text
-from trinity.sql.queries.results import Rows, nothing
+from trinity.sql.queries.results import Rows, no_rows
 from trinity.syntax.parse import Statement
 from trinity.syntax.quoting import quoted
 
@@ -31,7 +31,7 @@ def create_schema(session: Session, statement: Statement) -> Rows:
     if create.args.get("properties") or create.args.get("replace"):
         raise TrinityError("NOT_SUPPORTED", "CREATE SCHEMA takes no further clauses; Trinity chooses the folder.")
     session.create_schema(_schema_of(create.this), if_not_exists=bool(create.args.get("exists")))
-    return nothing()
+    return no_rows()
 
 
 def use(session: Session, statement: Statement) -> Rows:
@@ -52,7 +52,7 @@ def use(session: Session, statement: Statement) -> Rows:
         session.use(catalog_name(given), "default")
     else:
         session.use(*session.schema_name(given))
-    return nothing()
+    return no_rows()
 
 
 def drop(session: Session, statement: Statement) -> Rows:
@@ -75,4 +75,4 @@ def drop(session: Session, statement: Statement) -> Rows:
         return run_text(session, statement.to_spark().text)
     else:
         raise TrinityError("NOT_SUPPORTED", f"DROP {kind} is not supported; Trinity has tables and schemas.")
-    return nothing()
+    return no_rows()

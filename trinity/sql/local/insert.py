@@ -39,12 +39,12 @@ def why_not_stored_here(columns: Sequence[Column], types: Sequence[DataType]) ->
         wanted = parse_type(column.type)
         if placed(source, wanted) != source:
             return NotLocal(f"only Spark stores {source} in column '{column.name}' by the places of its fields")
-        if not _alike(source, wanted):
+        if not _casts_as_spark_assigns(source, wanted):
             return NotLocal(f"only Spark stores {source} in column '{column.name}' of type {wanted}")
     return None
 
 
-def _alike(source: DataType, wanted: DataType) -> bool:
+def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
     """Return True where Arrow's cast gives what Spark's assignment does; also where both refuse the type."""
     if source in (wanted, VOID) or (source.name in TEXTS and wanted.name in TEXTS):
         return True

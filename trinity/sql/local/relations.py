@@ -90,7 +90,7 @@ class Query:
         with duckdb.connect(config={"threads": pa.cpu_count()}) as connection:
             connection.execute("SET enable_progress_bar = false")
             for name, rows in self.inputs.items():
-                reader = pa.RecordBatchReader.from_batches(rows.schema, _noting(rows.open(), failed))
+                reader = pa.RecordBatchReader.from_batches(rows.schema, _keep_error(rows.open(), failed))
                 connection.register(name, reader)
             try:
                 done = connection.sql(self.text)
@@ -102,7 +102,7 @@ class Query:
                 raise (failed[0] if failed else _translated(error)) from error
 
 
-def _noting(pages: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+def _keep_error(pages: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
     """Yield pages; keep an error, of which DuckDB would tell the text alone."""
     try:
         yield from pages

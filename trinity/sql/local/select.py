@@ -65,14 +65,14 @@ class _Queries:
         """Return the rows of a query, whose WITH queries may use those around it."""
         common = self._with(tree, common)
         if isinstance(tree, exp.Subquery):
-            _only(tree, "this", "with_")
+            _refuse_other_clauses(tree, "this", "with_")
             return self.query(tree.this, common)
         if isinstance(tree, exp.Union):
             return self._union(tree, common)
         if isinstance(tree, exp.Select):
             return _Select(self, tree, common).rows()
         if isinstance(tree, exp.Values):
-            _only(tree, "expressions")
+            _refuse_other_clauses(tree, "expressions")
             return value_rows(tree, (), self.timezone)
         raise Refused(f"only Spark runs {tree.key.upper()}")
 
@@ -80,14 +80,14 @@ class _Queries:
         clause = tree.args.get("with_")
         if clause is None:
             return common
-        _only(clause, "expressions")
+        _refuse_other_clauses(clause, "expressions")
         for cte in clause.expressions:
-            _only(cte, "this", "alias")
+            _refuse_other_clauses(cte, "this", "alias")
             common = {**common, cte.alias.lower(): (cte, common)}
         return common
 
     def _union(self, tree: exp.Union, common: _Common) -> Relation:
-        _only(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
+        _refuse_other_clauses(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
         first, second = self.query(tree.this, common), self.query(tree.expression, common)
         if [c.type for c in first.columns] != [c.type for c in second.columns]:
             raise Refused("the parts of a UNION have other types")
@@ -118,8 +118,10 @@ class _Select:
 
     def rows(self) -> Relation:
         """Return the rows of a SELECT."""
-        _only(self.tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-              "distinct", "with_")  # fmt: skip
+        _refuse_other_clauses(
+            self.tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+            "distinct", "with_",
+        )  # fmt: skip
         source, condition = self._source()
         wanted = self._wanted(source)
         order = _order(self.tree, wanted, source)
@@ -143,12 +145,12 @@ class _Select:
         relation = self._table(self.tree.args["from_"].this, None if joins else condition)
         inner = all(_word(join) == "INNER" for join in joins)
         parts = list(conjuncts(condition)) if condition is not None and joins and inner else []
-        relation = self._met(relation, parts)
+        relation = self._filter_by_own_conditions(relation, parts)
         for join in joins:
             relation = self._joined(relation, join, parts)
         return relation, self._predicate(condition, Scope(relation.columns)) if condition is not None else None
 
-    def _met(self, relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
+    def _filter_by_own_conditions(self, relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
         """Leave out rows that do not meet those parts of a condition that are about this table alone."""
         scope, names = Scope(relation.columns), {c.qualifier.lower() for c in relation.columns}
         for part in parts:
@@ -161,17 +163,17 @@ class _Select:
         """Return the rows of an item of FROM; the condition may leave some of them out."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Values):
-            _only(node, "expressions", "alias")
+            _refuse_other_clauses(node, "expressions", "alias")
             names = [column.name for column in alias.columns] if alias is not None else []
             return _renamed(value_rows(node, names, self.queries.timezone), node.alias)
         if isinstance(node, exp.Subquery):
-            _only(node, "this", "alias")
+            _refuse_other_clauses(node, "this", "alias")
             return _named(_renamed(self.queries.query(node.this, self.common), node.alias), alias)
         if alias is not None and alias.columns:
             raise Refused("a table's alias names columns")
         if not isinstance(node, exp.Table):
             raise Refused(f"only Spark reads '{node.sql(dialect='spark')}'")
-        _only(node, "this", "db", "catalog", "alias", "version")
+        _refuse_other_clauses(node, "this", "db", "catalog", "alias", "version")
         named = self.common.get(node.name.lower()) if len(node.parts) == 1 else None
         if named is not None:
             cte, around = named
@@ -189,11 +191,11 @@ class _Select:
         return sorted({column.name.lower() for column in self.tree.find_all(exp.Column)})
 
     def _joined(self, left: Relation, join: exp.Join, parts: Sequence[exp.Expr]) -> Relation:
-        _only(join, "this", "side", "kind", "on")
+        _refuse_other_clauses(join, "this", "side", "kind", "on")
         word = _word(join)
         if word is None or join.args.get("on") is None:
             raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
-        right = self._met(self._table(join.this, None), parts)
+        right = self._filter_by_own_conditions(self._table(join.this, None), parts)
         scopes = Scope(left.columns), Scope(right.columns)
         pairs = [_equal_columns(part, *scopes) for part in conjuncts(join.args["on"])]
         columns = (*left.columns, *right.columns)
@@ -208,7 +210,7 @@ class _Select:
         found = list[tuple[str, exp.Expr]]()
         for node in self.tree.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-                _only(node, *(("this", "table") if isinstance(node, exp.Column) else ()))
+                _refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ()))
                 qualifier = node.text("table").lower()
                 shown = [c for c in source.columns if not qualifier or c.qualifier.lower() == qualifier]
                 if not shown:
@@ -227,10 +229,10 @@ class _Select:
     ) -> Relation:
         scope = Scope(source.columns)
         values = [(name, self._expression(tree, scope)) for name, tree in wanted]
-        columns = [(ScopeColumn(name, new_field(), _shown(value.type)), value) for name, value in values]
+        columns = [(ScopeColumn(name, new_field(), _result_type(value.type)), value) for name, value in values]
         shown = tuple(column for column, _ in columns)
         if self.tree.args.get("distinct"):
-            _only(self.tree.args["distinct"])
+            _refuse_other_clauses(self.tree.args["distinct"])
             if order:
                 raise Refused("ORDER BY of SELECT DISTINCT")
             return _distinct(mapped(source, columns, condition))
@@ -239,7 +241,7 @@ class _Select:
             value = self._expression(tree, scope)
             if value.type.nested:
                 raise Refused(f"only Spark orders by {value.type}")
-            columns.append((ScopeColumn("", new_field(), _shown(value.type)), value))
+            columns.append((ScopeColumn("", new_field(), _result_type(value.type)), value))
             keys.append(f"{columns[-1][0].field} {words}")
         found = mapped(source, columns, condition)
         if not keys:
@@ -263,7 +265,7 @@ class _Select:
         clause = self.tree.args.get("group")
         if clause is None:
             return []
-        _only(clause, "expressions")
+        _refuse_other_clauses(clause, "expressions")
         return [_of_result(node, wanted, source, outer=False) for node in clause.expressions]
 
     def _grouped(
@@ -298,7 +300,7 @@ class _Groups:
     def key(self, tree: exp.Expr) -> None:
         value = self.select._expression(tree, self.scope)
         as_one_value(value.type)
-        kind, field = _shown(value.type), new_field()
+        kind, field = _result_type(value.type), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
         self.outer.append((ScopeColumn(field, field, kind), field))
         self.by.append(field)
@@ -328,7 +330,7 @@ class _Groups:
         argument = self.select._expression(call.argument, self.scope) if call.argument is not None else None
         field, of = new_field(), new_field()
         if argument is not None:
-            self.inner.append((ScopeColumn(of, of, _shown(argument.type)), argument))
+            self.inner.append((ScopeColumn(of, of, _result_type(argument.type)), argument))
         kind = call.type_of(None if argument is None else argument.type)
         self.outer.append((ScopeColumn(field, field, kind), call.text(of, kind)))
         return self.outer[-1][0]
@@ -353,7 +355,7 @@ class _Groups:
 # -- parts of trees -------------------------------------------------------------------------------------
 
 
-def _only(node: exp.Expr, *known: str) -> None:
+def _refuse_other_clauses(node: exp.Expr, *known: str) -> None:
     """Refuse a node with further clauses than some."""
     further = [name for name, value in node.args.items() if value and name not in known]
     if further:
@@ -369,12 +371,12 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
     clause = tree.args.get("order")
     if clause is None:
         return []
-    _only(clause, "expressions")
+    _refuse_other_clauses(clause, "expressions")
     found = []
     for node in clause.expressions:
         if not isinstance(node, exp.Ordered):
             raise Refused(f"only Spark orders by '{node.sql(dialect='spark')}'")
-        _only(node, "this", "desc", "nulls_first")
+        _refuse_other_clauses(node, "this", "desc", "nulls_first")
         down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
         nulls = (not down) if first is None else bool(first)
         words = f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if nulls else 'LAST'}"
@@ -396,7 +398,7 @@ def _cut(tree: exp.Expr, found: Relation) -> Relation:
     return some_pages(found, 2**62 if most is None else most, after or 0)
 
 
-def _shown(kind: DataType) -> DataType:
+def _result_type(kind: DataType) -> DataType:
     """Return the type of a column of a result, where CHAR and VARCHAR are strings."""
     if kind == VOID:
         raise Refused("a column of NULLs has no type")
@@ -427,7 +429,7 @@ def _number(clause: exp.Expr | None) -> int | None:
     if clause is None:
         return None
     value = clause.args.get("expression")
-    _only(clause, "expression")
+    _refuse_other_clauses(clause, "expression")
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise Refused(f"only Spark evaluates '{clause.sql(dialect='spark')}'")
     return int(value.name)

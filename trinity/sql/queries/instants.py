@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trinity.calls.spark import spark_errors
-from trinity.engine.executes import executed
+from trinity.engine.executes import execute
 from trinity.engine.expressions import ONE_ROW, Scope, compile_expression
 from trinity.engine.guard import guard_statement
 from trinity.engine.not_local import NotLocal
@@ -26,7 +26,7 @@ def instant(session: Session, text: str) -> dt.datetime:
     Raises:
         TrinityError: INVALID_ARGUMENTS for NULL, and for a time beyond the years 1 to 9999; errors of the expression.
     """
-    return executed(
+    return execute(
         session, f"The time {text}", lambda: local_instant(session, text), lambda: _by_spark(session, text), arrow=True
     )
 

@@ -12,7 +12,7 @@ from trinity.engine.spark.frames import small_table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Rows", "counts", "nothing"]
+__all__ = ["Rows", "counts", "no_rows"]
 
 Rows: TypeAlias = Union["DataFrame", pa.Table, Callable[[], pa.RecordBatchReader]]
 """The rows of a statement: by Spark, or of this process, which may compute them when they are asked for."""
@@ -26,6 +26,6 @@ def counts(*, updated: int = 0, deleted: int = 0, inserted: int = 0) -> pa.Table
     return small_table(dict.fromkeys(_COUNTS, "bigint"), [row])
 
 
-def nothing() -> pa.Table:
+def no_rows() -> pa.Table:
     """Return no rows and no columns, as Spark does for DDL."""
     return pa.table({})

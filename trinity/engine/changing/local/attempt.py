@@ -81,7 +81,7 @@ class LocalAttempt(Attempt):
         """The plan over the target."""
         return LocalPlan.of(self.statement, self.compiled, self.source.fields)
 
-    def written(self) -> Written | NotLocal:
+    def write(self) -> Written | NotLocal:
         """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
         if (found := self.whole_files()) is not None:
             return found

@@ -101,7 +101,7 @@ class Join:
         found = np.zeros(target.num_rows, bool)
         equal = self.equal
         for places, mine in equal.places(target) if equal is not None else self._all_places(target.num_rows):
-            pairs = _beside(target.take(as_arrow(places)), self.rows.take(as_arrow(mine)))
+            pairs = _side_by_side(target.take(as_arrow(places)), self.rows.take(as_arrow(mine)))
             if self.also is not None:
                 holds = pc.fill_null(self.also.evaluate(pairs), False)
                 pairs, those = pairs.filter(holds), as_numpy(holds)
@@ -113,7 +113,7 @@ class Join:
                 yield When.MATCHED, pairs
         if When.NOT_MATCHED_BY_SOURCE in self.kinds:
             alone = target.filter(as_arrow(~found))
-            yield When.NOT_MATCHED_BY_SOURCE, _beside(alone, _nulls(self.rows.schema, alone.num_rows))
+            yield When.NOT_MATCHED_BY_SOURCE, _side_by_side(alone, _nulls(self.rows.schema, alone.num_rows))
 
     def _all_places(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the places of each row of the target beside each of the source, some rows of the target at once."""
@@ -127,14 +127,14 @@ class Join:
         """Yield the rows of the source that no row of the target matched, once all its pages are joined."""
         if When.NOT_MATCHED in self.kinds and not self.matched.all():
             rows = self.rows.take(as_arrow(np.flatnonzero(~self.matched)))
-            yield When.NOT_MATCHED, _beside(_nulls(target, rows.num_rows), rows)
+            yield When.NOT_MATCHED, _side_by_side(_nulls(target, rows.num_rows), rows)
 
 
 def _wide(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
 
 
-def _beside(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+def _side_by_side(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
     fields: Sequence[pa.Field] = [*one.schema, *other.schema]
     return pa.RecordBatch.from_arrays([*one.columns, *other.columns], schema=pa.schema(fields))
 

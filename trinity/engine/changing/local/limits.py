@@ -8,7 +8,7 @@ from itertools import chain
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.local.target import why_not_read
 from trinity.engine.changing.plan import concerned
@@ -65,7 +65,7 @@ def _texts(program: Program) -> Iterator[str]:
         yield from (text for text in (case.condition, *values) if isinstance(text, str))
 
 
-@room()
+@deep_recursion()
 def _compares_char(text: str, program: Program, definition: TableDefinition) -> bool:
     """Return True for a text that names a CHAR column of the target and the source."""
     tree, names = spark_tree(text), Names(program.target_alias, program.source_alias, program.source_columns)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, written
+from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, collect_results
 
 __all__ = ["Part", "write_changes"]
 
@@ -36,4 +36,4 @@ def write_changes(parts: Sequence[Part], last: Part, task: ChangeTask, sink: Sin
             found = list(pool.map(run, range(len(parts)), parts))
     else:
         found = [run(order, part) for order, part in enumerate(parts)]
-    return written([fragment for fragments in [*found, run(len(parts), last)] for fragment in fragments])
+    return collect_results([fragment for fragments in [*found, run(len(parts), last)] for fragment in fragments])

@@ -123,7 +123,7 @@ class SparkAttempt(Attempt):
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def written(self) -> Written:
+    def write(self) -> Written:
         """Write the changes; return the sinks' fragments, and the number of rows changed by kind."""
         if (found := self.whole_files()) is not None:
             return found
@@ -134,14 +134,14 @@ class SparkAttempt(Attempt):
         changes = self.changes()
         fills = self.definition.keyed and (self.plan.inserting or self.plan.moving)
         if not fills and not concerned(self.program):
-            return self._written(changes)
+            return self._write_changes(changes)
         held = changes.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if fills:
                 check_keys(self.table.session.spark, self.plan, self.splits, held)
             if concerned(self.program):
                 check_unique(self.table.session.spark, self.plan, self.splits, held)
-            return self._written(held)
+            return self._write_changes(held)
         finally:
             held.unpersist()
 
@@ -178,7 +178,7 @@ class SparkAttempt(Attempt):
         tasks = max(1, math.ceil((self.source.rows or 0) / _ROWS_PER_TASK))
         return self.plan.upserted(insert_case(self.plan)).coalesce(tasks)
 
-    def _written(self, changes: DataFrame) -> Written:
+    def _write_changes(self, changes: DataFrame) -> Written:
         given = arrow_schema(changes.schema)
         data = pa.schema(list(given.field(MERGE_ROW).type)[: len(self.definition.columns)])
         return write_changes(

@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.depth import room
+from trinity.depth import deep_recursion
 from trinity.engine.changing.conditions import Names
 from trinity.engine.program import Expression, Program, with_texts
 from trinity.engine.values.assignment import types_of
@@ -45,7 +45,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
     return replace(program, on=condition(program.on), cases=tuple(cases))
 
 
-@room()
+@deep_recursion()
 def padded_text(text: str, definition: TableDefinition, names: Names, source: DataFrame) -> str:
     """Return an expression whose comparisons of CHAR columns of the target with text of the source are padded.
 

@@ -19,9 +19,9 @@ from trinity.engine.changing.change_tasks import (
     SinkTask,
     Written,
     change_schema,
+    collect_results,
     merge_page,
     nullable,
-    written,
 )
 from trinity.engine.changing.guard import MergeGuard
 from trinity.engine.changing.processors import OPERATION, RowChangeProcessor
@@ -145,7 +145,7 @@ def write_changes(
         stored = spark_schema(arrow)
         prepared = map_in_arrow(changes, lambda pages: task(pages), stored)
         found = run_on_spark(sink, distribution.placed(prepared, processor.row_id))
-    return written(found)
+    return collect_results(found)
 
 
 def write_upserts(

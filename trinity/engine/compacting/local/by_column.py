@@ -62,7 +62,7 @@ class ColumnRewrite:
     def _add_all(self, parts: Parts) -> None:
         read = self.storage.append(pa.field(SINCE, pa.int64()))
         keys = self._keys(FoldedKeys.of(self.fold, read))
-        earlier = keys.aside()
+        earlier = keys.sidecar_rows()
         placed = read.append(pa.field(ARRIVAL, pa.int64()))
         for file in self.fold.splits.sidecar:
             for page in keys.split(live_pages(file, placed))[0]:
@@ -78,7 +78,7 @@ class ColumnRewrite:
         self.in_log = len(found.left) > 0
         self._add(parts, found.base)
         self._add(parts, found.left, left=True)
-        self._add(parts, found.aside, deleted=True)
+        self._add(parts, found.sidecar_rows, deleted=True)
 
     def _keys(self, keys: FoldedKeys) -> FoldedKeys:
         """Return the keys that are folded: those of the sidecar too where its rows grow too old."""

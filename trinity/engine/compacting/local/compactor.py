@@ -50,7 +50,7 @@ _MOST_AT_ONCE: Final = 4_000_000
 class LocalCompactor:
     """See :class:`~trinity.engine.compacting.compactor.Compactor`."""
 
-    def folded(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
+    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
         if fold.spec.by_column:
             return _folded_by_column(fold, write, buckets)
         if (why := _why_not(fold)) is not None:
@@ -74,7 +74,7 @@ class LocalCompactor:
         with _laid_out(stays, storage, layout) as parts:
             return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
 
-    def folded_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
+    def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
         spec, storage = fold.spec, fold.splits.storage
         if (why := _why_not_by_column(fold) if spec.by_column else _why_not(fold)) is not None:
             return why
@@ -84,14 +84,14 @@ class LocalCompactor:
             stays = [*_found(fold, [], deleted_too=True).staying]
         layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
 
-        def written(part: int) -> list[bytes]:
+        def write_part(part: int) -> list[bytes]:
             rows = parts.take(part)
             return write(part, in_order(rows, np.arange(len(rows)), spec.key))
 
         with _laid_out(stays, storage, layout, ordered=spec.by_column) as parts:
-            return _all(written, list(parts))
+            return _all(write_part, list(parts))
 
-    def concatenated(
+    def concatenate(
         self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask
     ) -> list[bytes] | NotLocal:
         if not splits_are_own(splits):
@@ -106,7 +106,7 @@ class LocalCompactor:
     def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> NotLocal:
         return NotLocal("other engines have written its files")
 
-    def resolved(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+    def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
         fold, spec = resolve.fold, resolve.fold.spec
         if (why := _why_not(fold)) is not None:
             return why
@@ -114,7 +114,7 @@ class LocalCompactor:
         found = _found(fold, touched, deleted_too=spec.keeps_tombstones)
         losing = {f.path: [as_arrow(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
-        write = resolve.writing(sidecar_schema(resolve.rewrite.target.storage, spec))
+        write = resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, spec))
         count = fold.splits.definition.partition_by
         layout = Layout.of_partitions(resolve.replaced, spec) if count else Layout(spec.key, 1)
         task = BucketTask(write, BucketMerge(spec, storage, {}))

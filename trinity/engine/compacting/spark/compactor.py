@@ -10,7 +10,7 @@ from trinity.engine.compacting.bucket_merge import in_buckets
 from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.spark.bucket_rewrite import rewritten_in_buckets
-from trinity.engine.compacting.spark.resolve import resolved
+from trinity.engine.compacting.spark.resolve import write_resolve
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark import fold_by_column as by_column
@@ -38,7 +38,7 @@ class SparkCompactor:
 
     spark: SparkSession
 
-    def folded(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes]:
+    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes]:
         splits, spec = fold.splits, fold.spec
 
         def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
@@ -53,7 +53,7 @@ class SparkCompactor:
             return by_column.rewritten(by_column.versions(self.spark, splits, spec), splits, spec, run)
         return run(with_tombstones(SparkExecutor(self.spark).winners(fold), spec))
 
-    def folded_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes]:
+    def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes]:
         splits, spec, log = fold.splits, fold.spec, fold.log
         versions = log_scan(self.spark, splits, spec, log, stamps=True)
         if not spec.by_column:
@@ -62,9 +62,7 @@ class SparkCompactor:
         rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}", ARRIVAL)
         return run_on_spark(write, distributed(rows, splits, spec, log, count))
 
-    def concatenated(
-        self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask
-    ) -> list[bytes]:
+    def concatenate(self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask) -> list[bytes]:
         if splits.definition.partition_by:
             rows = grouped_scan(self.spark, groups, splits)
         else:
@@ -83,5 +81,5 @@ class SparkCompactor:
         rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
         return run_on_spark(write, rows)
 
-    def resolved(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]]:
-        return resolved(self.spark, resolve)
+    def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]]:
+        return write_resolve(self.spark, resolve)

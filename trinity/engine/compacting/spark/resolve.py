@@ -39,7 +39,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["resolved"]
+__all__ = ["write_resolve"]
 
 _RUN_BYTES: Final = 32 * 1024 * 1024
 """Bytes of log for each file of a run."""
@@ -48,10 +48,10 @@ _SCAN_BYTES: Final = 64 * 1024 * 1024
 _MOST_TASKS: Final = 64
 
 
-def resolved(spark: SparkSession, resolve: Resolve) -> tuple[list[bytes], list[bytes]]:
+def write_resolve(spark: SparkSession, resolve: Resolve) -> tuple[list[bytes], list[bytes]]:
     """Return the fragments of run and sidecar, and of positions (R1)."""
     work: _Resolve = (_ByColumn if resolve.fold.spec.by_column else _WholeRows)(spark, resolve)
-    fragments, deletes = work.written()
+    fragments, deletes = work.write()
     if (positions := work.superseded_rows()) is not None:
         task = _PositionTask(DeleteTask(resolve.sinks, resolve.rewrite, _tokens(work.unbucketed_files)[1]))
         deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.unbucketed_files)), FILE_TOKEN))
@@ -81,9 +81,9 @@ class _Resolve(ABC):
         return self.fold.spec
 
     @cached_property
-    def writing(self) -> RewriteTask:
+    def rewrite_task(self) -> RewriteTask:
         """What writes run and sidecar."""
-        return self.resolve.writing(sidecar_schema(self.resolve.rewrite.target.storage, self.spec))
+        return self.resolve.rewrite_task(sidecar_schema(self.resolve.rewrite.target.storage, self.spec))
 
     @property
     @abstractmethod
@@ -91,7 +91,7 @@ class _Resolve(ABC):
         """The kept files whose superseded rows :meth:`superseded_rows` finds."""
 
     @abstractmethod
-    def written(self) -> tuple[list[bytes], list[bytes]]:
+    def write(self) -> tuple[list[bytes], list[bytes]]:
         """Write run and sidecar. Returns their fragments, and those of positions that came up on the way."""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class _ByColumn(_Resolve):
     def unbucketed_files(self) -> list[DataFile]:
         return may_share_keys(self.fold.base, [*self.fold.log, *self.splits.sidecar], self.splits.definition)
 
-    def written(self) -> tuple[list[bytes], list[bytes]]:
+    def write(self) -> tuple[list[bytes], list[bytes]]:
         splits, spec, replaced, runs = self.splits, self.spec, self.resolve.replaced, self.fold.runs
         base = self._touched(plain_scan(self.spark, self.unbucketed_files, splits.storage))
         if runs:
@@ -131,7 +131,7 @@ class _ByColumn(_Resolve):
 
         def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
             rows = distributed(rows, splits, spec, replaced, self.tasks)
-            return run_on_spark(replace(self.writing, in_log=in_log), rows)
+            return run_on_spark(replace(self.rewrite_task, in_log=in_log), rows)
 
         return by_column.rewritten(by_column.after_base(base, self._later, splits, spec), splits, spec, run), []
 
@@ -181,15 +181,15 @@ class _WholeRows(_Resolve):
         """Touched files in none."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
-    def written(self) -> tuple[list[bytes], list[bytes]]:
+    def write(self) -> tuple[list[bytes], list[bytes]]:
         """Write live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         if not self.bucketed_files:
             newest = with_tombstones(self.unbeaten, self.spec)
             rows = distributed(newest, self.splits, self.spec, self.resolve.replaced, self.tasks)
-            return run_on_spark(self.writing, rows), []
+            return run_on_spark(self.rewrite_task, rows), []
         base = {f.bucket.index: f for f in self.bucketed_files if f.bucket}
         merge = BucketMerge(self.spec, self.splits.storage, base)
-        task = _ResolveTask(self.writing, self.resolve.sinks, self.resolve.rewrite, merge)
+        task = _ResolveTask(self.rewrite_task, self.resolve.sinks, self.resolve.rewrite, merge)
         winners = None if self.unbucketed_files else log_winners_in_process(self.spark, self.fold)
         if winners is None or isinstance(winners, NotLocal):
             written = Written.of(run_on_spark(task, self.in_buckets))

@@ -73,7 +73,7 @@ def _rows(target: Target, part: Interval, definition: TableDefinition, form: For
         found = [rows for rows in (kept_rows(target, kept.values(), columns),) if rows is not None]
         if moved := steps_of(target, rest):
             found.append(counted_changes(target.session.spark, moved, columns, net=form.net))
-    return union(found) if found else _nothing(target.session.spark, columns)
+    return union(found) if found else _empty_feed(target.session.spark, columns)
 
 
 def _usable(kept: dict[int, KeptChanges], definition: TableDefinition, form: Form) -> dict[int, KeptChanges]:
@@ -106,7 +106,7 @@ def _shown(changes: Changes, definition: TableDefinition, form: Form) -> list[Da
     return [*shown, *(in_form(each, updates=form.updates, preimages=form.preimages) for each in changes.rows)]
 
 
-def _nothing(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
+def _empty_feed(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
     kinds = {**{c.name: spark_type(c.type) for c in columns}, CHANGE_TYPE: "string", VERSION: "bigint"}
     return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in kinds.items()))
 

@@ -74,7 +74,7 @@ def _states(appends: Appends) -> DataFrame:
     joined = rows.join(moments.alias("m"), [*there, F.col(_SINCE) <= F.col(f"m.{_MOMENT}")])
     at_moments = joined.selectExpr("r.*", f"m.{_MOMENT}").drop(_SINCE)
     # the bounds of the files also hold for these rows
-    states = by_column.folded(at_moments, _dated(appends.splits), replace(spec, key=(*spec.key, _MOMENT)))
+    states = by_column.folded(at_moments, _with_moment_column(appends.splits), replace(spec, key=(*spec.key, _MOMENT)))
     # a key that has no row at a moment may have had one at the moment before
     return moments.join(states, [*spec.key, _MOMENT], "left").withColumn(DELETED, F.expr(f"NOT ({DELETED} <=> false)"))
 
@@ -89,7 +89,7 @@ def _moments(appends: Appends) -> DataFrame:
     return touched.selectExpr(*key, f"explode(array({FIRST}L, {_MOMENT})) AS {_MOMENT}").distinct()
 
 
-def _dated(splits: SplitSource) -> SplitSource:
+def _with_moment_column(splits: SplitSource) -> SplitSource:
     """Return the version as if the moment were a column of it."""
     definition = splits.definition
     return replace(

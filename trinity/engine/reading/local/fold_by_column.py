@@ -1,6 +1,6 @@
 """Reads of tables whose engine folds column by column (partial-update, aggregation), by this process.
 
-Only keys of the log are folded, with their base rows, or with what compaction put aside of them (E3). All other base
+Only keys of the log are folded, with their base rows, or with what the sidecar has of them (E3). All other base
 rows are merged rows as they are, and pass by.
 """
 
@@ -44,7 +44,7 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
     base, log = tiers(fold.splits.files)
     touched = {file.path for file in may_share_keys(base, log, fold.splits.definition)}
     keys = FoldedKeys.of(fold, storage)
-    earlier = keys.aside()
+    earlier = keys.sidecar_rows()
 
     def split(file: DataFile, group: int | None) -> list[pa.RecordBatch]:
         if file.path not in touched:
@@ -97,7 +97,7 @@ class FoldedKeys:
             others.append(page)
         return others, met
 
-    def aside(self) -> list[pa.Table]:
+    def sidecar_rows(self) -> list[pa.Table]:
         """Return what the sidecar has of the folded keys, in arrival order."""
         placed = self.storage.append(pa.field(ARRIVAL, pa.int64()))
         met = [rows for file in self.fold.splits.sidecar for rows in self.split(live_pages(file, placed))[1]]

@@ -30,7 +30,7 @@ def why_not_by_position(
         return NotLocal(f"merge engine {spec.engine.value} folds column by column")
     if splits.definition.external or not splits_are_own(splits):
         return FOREIGN
-    if not _alike(splits, spec):
+    if not _compares_as_spark(splits, spec):
         return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
     if sum(f.rows for f in base) > _MOST_ROWS:
         return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
@@ -54,7 +54,7 @@ def compared_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[Data
 
     Those are Trinity's own files, by columns of types that both compare alike; what others wrote is left to Spark.
     """
-    return _are_own(files) and _alike(splits, spec)
+    return _are_own(files) and _compares_as_spark(splits, spec)
 
 
 def splits_are_own(splits: SplitSource) -> bool:
@@ -66,5 +66,5 @@ def _are_own(files: Iterable[DataFile]) -> bool:
     return all(f.origin is Origin.OWN for f in files)
 
 
-def _alike(splits: SplitSource, spec: MergeSpec) -> bool:
+def _compares_as_spark(splits: SplitSource, spec: MergeSpec) -> bool:
     return compared_alike(splits.definition, (*spec.key, *spec.ordering))

@@ -40,7 +40,7 @@ __all__ = [
     "versions",
 ]
 
-_ASIDE: Final = 1 << 40
+_SIDECAR_ROWS: Final = 1 << 40
 """Rows put aside arrive before the base, whose arrival is -1."""
 
 
@@ -199,11 +199,11 @@ class _Rewrite:
             rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
         if not self.spec.puts_aside:
             return rows
-        aside = self._aside()
+        versions = self._sidecar_rows()
         if unfit is not None:
-            aside = aside.join(F.broadcast(unfit), list(self.spec.key), "left_anti")
+            versions = versions.join(F.broadcast(unfit), list(self.spec.key), "left_anti")
         since = f"coalesce({SINCE}, {self.now})"
-        return rows.unionByName(self._routed(aside, deleted=True, left="false", since=since, arrival=self._order()))
+        return rows.unionByName(self._routed(versions, deleted=True, left="false", since=since, arrival=self._order()))
 
     def _routed(self, rows: DataFrame, *, deleted: bool, left: str, since: str, arrival: str) -> DataFrame:
         facts = [f"{deleted} AS {DELETED}", f"{left} AS {LEFT}", f"{since} AS {SINCE}", f"{arrival} AS {ARRIVAL}"]
@@ -211,9 +211,9 @@ class _Rewrite:
 
     def _order(self) -> str:
         key = ", ".join(map(quoted, self.spec.key))
-        return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_ASIDE}L"
+        return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_SIDECAR_ROWS}L"
 
-    def _aside(self) -> DataFrame:
+    def _sidecar_rows(self) -> DataFrame:
         """Return the rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more

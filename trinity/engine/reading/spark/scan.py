@@ -51,7 +51,7 @@ __all__ = [
     "version_scan",
 ]
 
-_NOT_ASIDE: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
+_NO_SIDECAR_ROW: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
 
 
 def plain_scan(
@@ -177,14 +177,14 @@ def log_scan(
         versions = with_stamps(versions, in_order, splits) if stamps else versions
         versions = with_order_restored(versions, in_order, splits, spec) if arrival else versions
     if runs:
-        earlier = plain_scan(spark, runs, storage).selectExpr("*", f"-1L AS {ARRIVAL}", _NOT_ASIDE)
+        earlier = plain_scan(spark, runs, storage).selectExpr("*", f"-1L AS {ARRIVAL}", _NO_SIDECAR_ROW)
         versions = versions.unionByName(earlier, allowMissingColumns=True)
     if not sidecar:
         return versions
-    aside = storage.append(pa.field(SINCE, pa.int64()))
+    columns = storage.append(pa.field(SINCE, pa.int64()))
     if ordered:
-        return versions.unionByName(plain_scan(spark, sidecar, aside.append(pa.field(ARRIVAL, pa.int64()))))
-    kept = plain_scan(spark, sidecar, aside)
+        return versions.unionByName(plain_scan(spark, sidecar, columns.append(pa.field(ARRIVAL, pa.int64()))))
+    kept = plain_scan(spark, sidecar, columns)
     # (the sidecar is in no doubt)
     return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"), allowMissingColumns=True)
 
@@ -196,21 +196,21 @@ def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
     ordinals = arrow_frame(spark, pa.table({NATIVE_FILE: names, FILE_NUMBER: range(len(files))}))
     arrival = f"shiftleft({FILE_NUMBER}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
     joined = rows.join(F.broadcast(ordinals), NATIVE_FILE)
-    return joined.selectExpr(*[quoted(f.name) for f in storage], arrival, _NOT_ASIDE)
+    return joined.selectExpr(*[quoted(f.name) for f in storage], arrival, _NO_SIDECAR_ROW)
 
 
 def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Add the arrival, ordinal of the file in ``names`` and row's position in its file, and no ``SINCE``."""
     if not names:  # no file, and so no _metadata, or no interest in them
-        return rows.selectExpr("*", f"0L AS {ARRIVAL}", _NOT_ASIDE)
+        return rows.selectExpr("*", f"0L AS {ARRIVAL}", _NO_SIDECAR_ROW)
     if len(names) == 1:
-        return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}", _NOT_ASIDE)
+        return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}", _NO_SIDECAR_ROW)
     lines = ",".join(f"({text_literal(name)},{ordinal}L)" for ordinal, name in enumerate(names))
     ordinals = spark.sql(f"SELECT col1 AS {FILE}, col2 AS {FILE_NUMBER} FROM VALUES {lines}")
     found = rows.selectExpr("*", f"_metadata.file_name AS {FILE}", f"_metadata.row_index AS {POSITION}")
     joined = found.join(F.broadcast(ordinals), FILE)
     arrival = f"shiftleft({FILE_NUMBER}, {POSITION_BITS}) + {POSITION} AS {ARRIVAL}"
-    return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival, _NOT_ASIDE)
+    return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival, _NO_SIDECAR_ROW)
 
 
 def bucketed_scan(

@@ -17,7 +17,7 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.backends.base import IngestMode, Result, one_by_one
 from trinity.journal.backends.warehouse.batches import append_rows, insert_journalled
 from trinity.journal.backends.warehouse.changes import run_change
-from trinity.journal.backends.warehouse.fetched import fetched
+from trinity.journal.backends.warehouse.fetched import fetch_result
 from trinity.journal.backends.warehouse.ingest import ingest
 from trinity.journal.backends.warehouse.rewriter import Merged, rewrite_merged
 from trinity.journal.batches import Batch, batch_of, check_counts, returns_rows
@@ -120,7 +120,7 @@ class WarehouseBackend:
         found = self._rewrite(text)
         if found.changes is not None:
             return self._change(found, found.changes, txn)
-        result = fetched(self.session.sql(found.sql, txn=txn), self.session.timezone)
+        result = fetch_result(self.session.sql(found.sql, txn=txn), self.session.timezone)
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
             self._model = self._described() if self._model.tables else self._model
         return result

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trinity.result import Result as Answer
 
-__all__ = ["fetched", "fetched_frame"]
+__all__ = ["fetch_result", "fetched_frame"]
 
 _COUNT: Final = "num_affected_rows"
 _VOID: Final = DataType("void")
@@ -33,7 +33,7 @@ _READ_AHEAD: Final = 100_000
 """Number of rows from which on a query is not read whole before its first row is fetched."""
 
 
-def fetched(rows: Answer, timezone: str) -> Result:
+def fetch_result(rows: Answer, timezone: str) -> Result:
     """Return the rows of a query, or the count of a change; ``timezone`` is the session's."""
     if not rows.columns:
         return Result(None, iter(()), -1)
