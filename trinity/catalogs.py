@@ -29,7 +29,7 @@ class Catalogs(Mapping[str, Connector]):
     """Catalog name -> connector.
 
     Args:
-        settings: catalog name -> ``{"connector": format, ...options}``.
+        settings: catalog name -> ``{"connector": format, ...options}``; the format by its name, or as a class.
         context: gives connectors access to the session's Spark.
         storage: options of the object stores of all catalogs that have no ``storage_options`` of their own.
 
@@ -48,8 +48,9 @@ class Catalogs(Mapping[str, Connector]):
         self._options = {name: dict(options) for name, options in settings.items()}
         for options in self._options.values():
             keep(options)
-        self._names = {name: _connector_name(name, options) for name, options in self._options.items()}
-        self._formats = {name: _load(name, connector) for name, connector in self._names.items()}
+        given = {name: _connector(name, options) for name, options in self._options.items()}
+        self._names = {name: _name_of(connector) for name, connector in given.items()}
+        self._formats = {name: _made(name, connector) for name, connector in given.items()}
         self._buckets = Buckets(self._options, self._formats, storage)
         self._open: dict[str, Connector] = {}
         self._closed = False
@@ -177,11 +178,23 @@ class Catalogs(Mapping[str, Connector]):
                 raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' cannot be opened: {error}.") from error
 
 
-def _connector_name(catalog: str, options: dict[str, Any]) -> str:
-    connector = options.pop("connector", None)
+def _name_of(connector: object) -> str:
+    """Return the name of a connector: that of its entry point, or ``module:Class`` of a class of formats."""
+    return f"{connector.__module__}:{connector.__qualname__}" if isinstance(connector, type) else str(connector)
+
+
+def _connector(catalog: str, options: dict[str, Any]) -> object:
+    connector: object = options.pop("connector", None)
     if connector is None:
         raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{catalog}' names no 'connector'.")
-    return str(connector)
+    return connector
+
+
+def _made(catalog: str, connector: object) -> Format:
+    """Return the format of a catalog: an instance of a class that was given, or of an installed one of that name."""
+    if isinstance(connector, type) and issubclass(connector, Format):
+        return connector()
+    return _load(catalog, str(connector))
 
 
 def _load(catalog: str, connector: str) -> Format:

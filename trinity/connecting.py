@@ -47,7 +47,8 @@ def connect(
             catalog in an object store also needs an address (docs/object-stores.md).
         spark: the caller's Spark session; by default one is started when first needed. With Spark Connect a folder
             has the catalogs ``parquet`` and ``iceberg`` only (docs/clusters.md).
-        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
+        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``; a format by its name,
+            or its class, which need not be installed.
         catalog: current catalog; by default ``parquet`` with a warehouse, else the first of ``catalogs``.
         schema: current schema.
         spark_settings: settings for the Spark that is started, such as ``{"spark.driver.memory": "4g"}``; it is local

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,22 @@ from typer.testing import CliRunner
 import trinity
 from trinity import Column
 from trinity_conformance import CheckResult, Report
-from trinity_conformance.command import cli
-from trinity_conformance.command.checks import CHECKS, check_of
+from trinity_conformance.command import checks, cli
+from trinity_conformance.command.checks import CHECKS, Check, check_of, checks_as_of
+from trinity_conformance.command.explain import PLANTED, rules
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
-from trinity_conformance.mutants.care import CARE_MUTANTS
-from trinity_conformance.mutants.effects import DML_MUTANTS
-from trinity_conformance.mutants.engines import ENGINE_MUTANTS
-from trinity_conformance.mutants.feeds import FEED_MUTANTS
-from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
-from trinity_conformance.mutants.tables import MUTANTS, ModelSubject
+from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.play import traces
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.report.results import load
 
 IDEMPOTENCE, ROW_CHANGE = check_of("idempotence"), check_of("row-change")
 PASSED = CheckResult(IDEMPOTENCE, 5)
 FAILED = CheckResult(IDEMPOTENCE, 5, failures=[NonConformance("idempotence", "row 1 is there twice")])
 INCONCLUSIVE = CheckResult(IDEMPOTENCE, 1, {"retry": (1, 2)})
 LEFT_OUT = CheckResult(IDEMPOTENCE, 1, {"retry": (1, 2)}, alone=True)
+BLOCKED = CheckResult(ROW_CHANGE, blocked=True)
 NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
 
 
@@ -42,29 +39,99 @@ NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
         ([PASSED, LEFT_OUT], 0, "left out without Spark: idempotence"),
         ([INCONCLUSIVE], 3, "inconclusive: idempotence;"),
         ([INCONCLUSIVE, FAILED], 1, "row 1 is there twice"),
+        ([FAILED, BLOCKED], 1, "blocked: 1 checks wait for the first steps"),
     ],
 )
 def test_exit_codes(
     results: list[CheckResult], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def no_spark(connector: str, options: Mapping[str, str]) -> Iterator[None]:
-        yield None
-
     def run(connector: str, *_: Any, **__: Any) -> Report:
         return Report(connector, "smoke", 0, results, Tally())
 
-    monkeypatch.setattr(cli, "_spark", no_spark)
     monkeypatch.setattr(cli, "run_check", run)
-    done = CliRunner().invoke(cli.app, ["run", "memory", "--traces", str(tmp_path)])
+    done = CliRunner().invoke(cli.app, ["run", "memory", "--no-spark", "--traces", str(tmp_path)])
     assert done.exit_code == code, done.output
     assert "memory (trinity.memory:MemoryFormat, of trinity-merge" in done.output
     assert said in done.output
 
 
-def test_an_unknown_format_is_wrong_usage() -> None:
-    done = CliRunner().invoke(cli.app, ["run", "memry"])
-    assert (done.exit_code, "memory" in done.output) == (2, True)
+def test_a_suite_that_breaks_says_so_and_keeps_the_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any, **__: Any) -> Report:
+        raise ZeroDivisionError("out of luck")
+
+    monkeypatch.setattr(cli, "run_check", run)
+    done = CliRunner().invoke(cli.app, ["run", "memory", "--no-spark", "--traces", str(tmp_path)])
+    assert (done.exit_code, "says nothing of the adapter: ZeroDivisionError: out of luck" in done.output) == (4, True)
+    assert "Traceback" in (tmp_path / "crash.txt").read_text()
+
+
+BLIND = """
+from trinity.memory import MemoryFormat
+
+class Blind(MemoryFormat):
+    def create(self, catalog, options, context):
+        made = super().create(catalog, options, context)
+        made.metadata.get_splits = None
+        return made
+"""
+
+
+def test_an_adapter_that_cannot_be_read_is_one_failure_and_the_rest_is_blocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The class is run by its name, from a file that is not installed."""
+    (tmp_path / "blind.py").write_text(BLIND)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "")
+    done = CliRunner().invoke(cli.app, ["run", "blind:Blind", "--no-spark", "--report", "results.json"])
+    assert done.exit_code == 1, done.output
+    assert done.output.count("'NoneType' object is not callable") == 1
+    found = load(Path("results.json"))
+    assert found.with_status("failed") == ["first-steps"]
+    assert found.with_status("blocked") == [c.id for c in CHECKS[1:]]
+    [(_, finding)] = found.findings
+    again = CliRunner().invoke(cli.app, ["replay", finding.history, "--format", "blind:Blind", "--no-spark"])
+    assert (again.exit_code, "blind:Blind: failed at step 0" in again.output) == (1, True), again.output
+
+
+def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = replace(IDEMPOTENCE, id="newer", since="0.10.0")
+    monkeypatch.setattr(checks, "CHECKS", (IDEMPOTENCE, newer))
+    assert [c.id for c in checks_as_of("0.9.1")] == ["idempotence"]
+    assert [c.id for c in checks_as_of("0.10.0")] == ["idempotence", "newer"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["memry"], "memory"),
+        (["os:path"], "is no adapter"),
+        (["nowhere:Format"], "cannot be imported"),
+        (["memory", "--as-of", "new"], "'new' is no version"),
+        (["memory", "--report", "x.pdf"], "There is no form of a report '.pdf'"),
+    ],
+)
+def test_wrong_usage(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "")
+    done = CliRunner().invoke(cli.app, ["run", *words])
+    assert (done.exit_code, said in done.output) == (2, True), done.output
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.id)
+def test_every_check_is_explained(check: Check) -> None:
+    done = CliRunner().invoke(cli.app, ["explain", check.id])
+    assert done.exit_code == 0, done.output
+    assert all(f"  {rule}  {text}" in done.output for rule, text in rules().items() if rule in check.rules)
+
+
+def test_an_explanation_has_rule_situations_and_faults() -> None:
+    done = CliRunner().invoke(cli.app, ["explain", "idempotence"])
+    assert "is above the highest" in done.output or "not above the highest one recorded" in done.output
+    assert "a transaction number that had been recorded (at least 2 times)" in done.output
+    assert "(against L4)" in done.output
 
 
 @pytest.mark.parametrize(
@@ -93,14 +160,13 @@ def test_a_warehouse_with_tables_is_refused(tmp_path: Path) -> None:
 def test_smoke_meets_what_every_check_is_about() -> None:
     """Its work is fixed, so a run on any machine that gets through it is conclusive."""
     tally = Tally()
-    checks = [c for c in CHECKS if c.emphasis or c.programs]
-    for _, histories, _ in generated_of(checks, BUDGETS["smoke"], 0, changes=True):
+    drawn = [c for c in CHECKS if c.emphasis or c.programs]
+    for _, histories, _ in generated_of(drawn, BUDGETS["smoke"], 0, changes=True):
         for history in histories:
             play(ModelSubject(), history, tally)
-    assert {r.check.id: r.missing for r in results_of(checks, tally, []) if r.status != "passed"} == {}
+    assert {r.check.id: r.missing for r in results_of(drawn, tally, []) if r.status != "passed"} == {}
 
 
 def test_the_readme_counts_the_planted_faults() -> None:
-    planted = {*MUTANTS, *CARE_MUTANTS, *FEED_MUTANTS, *DML_MUTANTS, *ENGINE_MUTANTS, *FUNCTION_MUTANTS}
     readme = (Path(__file__).parents[1] / "README.md").read_text()
-    assert f"{len(planted)} planted faults" in readme
+    assert f"{len(PLANTED)} planted faults" in readme

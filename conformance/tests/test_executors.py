@@ -22,6 +22,7 @@ from trinity_conformance.play import traces
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally, play
 from trinity_conformance.play.traces import Compact, Executor, History, Upsert
+from trinity_conformance.play.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 
@@ -61,7 +62,7 @@ def trial(history: History) -> NonConformance | None:
 def test_a_trace_keeps_who_executes_each_step(turns: History, tmp_path: Path) -> None:
     assert {step.executor for step in turns.steps} == {"spark", "local"}
     assert traces.load(str(traces.save(turns, tmp_path)), tmp_path) == turns
-    shown = [line for line in turns.table().splitlines() if "[local] " in line]
+    shown = [line for line in story(turns).splitlines() if "[this process] " in line]
     assert len(shown) == sum(step.executor == "local" for step in turns.steps)
 
 

@@ -44,6 +44,7 @@ class Shared(TrinitySubject):
     def __init__(
         self, connector: str, spark: SparkSession, folder: Path, *, external: bool = False, stamped: bool = True
     ) -> None:
+        self.format = connector
         self.external = external
         self.stamped = stamped
         self.others = folder / "others"
@@ -62,12 +63,12 @@ class Shared(TrinitySubject):
     def register(self, shape: Shape) -> None:
         """Has the other engine make the table."""
         self.adopt(shape)
-        location = _OTHERS[self._connector](self, 0).make(self._arrow(shape.columns, []))
+        location = _OTHERS[self.format](self, 0).make(self._arrow(shape.columns, []))
         key = {"primary-key": ",".join(shape.key)}
-        self.session.register(self._name, self._connector, location, {**key, **shape.options()})
+        self.session.register(self._name, self.format, location, {**key, **shape.options()})
 
     def another(self, how: int) -> Writer:
-        return _OTHERS[self._connector](self, how)
+        return _OTHERS[self.format](self, how)
 
     @property
     def table(self) -> Table:

@@ -10,7 +10,7 @@ from trinity_conformance.generate.histories import GENERAL
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.play.engine_refusals import ENGINE_REFUSALS
 
-__all__ = ["CHECKS", "Check", "check_of"]
+__all__ = ["CHECKS", "Check", "check_of", "checks_as_of"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Check:
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.
         needs: what an adapter may refuse to have, with NOT_SUPPORTED: ``row changes``, ``merge engines``.
+        since: version of the suite that has it first; ``run --as-of`` leaves out what is newer.
     """
 
     id: str
@@ -36,9 +37,17 @@ class Check:
     programs: bool = False
     engines: bool = False
     needs: str = ""
+    since: str = "0.1.0"
 
 
 CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "first-steps",
+        ("L1",),
+        "a keyed table can be made, written to and read; all other checks build on that",
+        {},
+        {},
+    ),
     Check(
         "read-equality",
         ("L1", "K1", "K2", "K3", "K4", "U1", "U2", "U3", "U4", "U8", "D1"),
@@ -220,3 +229,20 @@ def check_of(check_id: str) -> Check:
         KeyError: there is none.
     """
     return {check.id: check for check in CHECKS}[check_id]
+
+
+def checks_as_of(version: str) -> list[Check]:
+    """Return the checks that a version of the suite had.
+
+    Raises:
+        ValueError: the text is no version, as ``0.1.0``.
+    """
+    wanted = _numbers(version)
+    return [check for check in CHECKS if _numbers(check.since) <= wanted]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, version.split(".")))
+    except ValueError:
+        raise ValueError(f"'{version}' is no version: give numbers with points, as 0.1.0") from None

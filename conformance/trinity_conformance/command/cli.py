@@ -1,27 +1,36 @@
-"""``trinity-conformance``: run, list, replay, init, self-test.
+"""``trinity-conformance``: run, explain, list, report, compare, replay, init, self-test.
 
 Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it,
-3 nothing differed, but a check saw too little to prove anything.
+3 nothing differed, but a check saw too little to prove anything, 4 the suite itself broke.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from importlib.metadata import entry_points
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from trinity.errors import TrinityError, nearest
-from trinity.spi import ENTRY_POINT_GROUP
-from trinity_conformance.command.checks import CHECKS
+from trinity.errors import TrinityError
+from trinity.spi import Format
+from trinity_conformance.command.checks import CHECKS, check_of, checks_as_of
+from trinity_conformance.command.environment import (
+    adapter,
+    catalog_options,
+    crash_saved,
+    known,
+    local_spark,
+    origin,
+    quiet,
+    wrong_usage,
+)
+from trinity_conformance.command.explain import explain as explained
+from trinity_conformance.command.progress import progress_of
 from trinity_conformance.command.scaffold import scaffold
 from trinity_conformance.command.suite import BUDGETS, Report, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
@@ -29,11 +38,13 @@ from trinity_conformance.mutants.selftest import self_test as run_self_test
 from trinity_conformance.play import traces
 from trinity_conformance.play.coverage import SITUATIONS
 from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.play.runner import play
 from trinity_conformance.play.subject import LeftToSpark, TrinitySubject, Unsupported
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from trinity_conformance.play.words import story
+from trinity_conformance.report.comparison import changes, regressions
+from trinity_conformance.report.forms import FORMS, summarise_on_github, write
+from trinity_conformance.report.results import Results, load
+from trinity_conformance.report.text import show
 
 __all__ = ["app"]
 
@@ -47,8 +58,6 @@ app = typer.Typer(
 _TRACES = Path(".trinity-conformance")
 _WIDTH = 160
 """Width of text for a file or a pipe, in characters."""
-_LINE_EVERY = 5
-"""Histories between two lines of progress there."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]
 _Warehouse = Annotated[
     str | None, typer.Option(help="Empty place of the tables, as s3://bucket/path; a temporary folder by default.")
@@ -58,6 +67,10 @@ _Options = Annotated[
 ]
 _NoSpark = Annotated[bool, typer.Option("--no-spark", help="Without Spark and Java: what this process plays alone.")]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text; NO_COLOR does the same.")]
+_Reports = Annotated[
+    list[Path] | None,
+    typer.Option("--report", metavar="FILE", help=f"Write the report to this file, by its ending: {' '.join(FORMS)}."),
+]
 
 
 def _console(no_color: bool) -> Console:
@@ -65,160 +78,114 @@ def _console(no_color: bool) -> Console:
     return found if found.is_terminal else Console(no_color=True, highlight=False, width=_WIDTH)
 
 
-def _fail(message: str) -> typer.Exit:
-    typer.echo(message, err=True)
-    return typer.Exit(2)
-
-
-def _known(kind: str, name: str, known: list[str]) -> str:
-    if name not in known:
-        raise _fail(f"There is no {kind} '{name}'.{nearest(name, known)} There are: {', '.join(known)}.")
-    return name
-
-
-def _catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict[str, str]:
-    """Return the settings of the adapter's catalog from the command line."""
-    options = {} if warehouse is None else {"warehouse": warehouse}
-    for option in given or ():
-        name, sign, value = option.partition("=")
-        if not (name and sign):
-            raise _fail(f"--option '{option}' is no setting: give NAME=VALUE.")
-        options[name] = value
-    return options
-
-
-@contextmanager
-def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yield a local Spark for the adapter, or a server's session, after a check that the catalog is empty."""
-    import trinity
-    from trinity.engine.spark.remote import is_remote
-
-    with TemporaryDirectory(prefix="trinity-conformance-") as folder:
-        catalogs = {"c": {"connector": connector, "warehouse": folder, **options}}
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.warehouse.dir": str(Path(folder) / "spark"),
-        }
-        with _usable(), trinity.connect(catalogs=catalogs, spark_settings=settings) as session:
-            if tables := session.list_tables("c", "default"):
-                raise _fail(f"The warehouse has tables already, as '{tables[0]}': give an empty one.")
-            spark = session.spark
-        if not is_remote(spark):
-            spark.sparkContext.setLogLevel("OFF")
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # the suite provokes refusals
-        try:
-            yield spark
-        finally:
-            spark.stop()
-
-
-@contextmanager
-def _usable() -> Iterator[None]:
-    """Report an environment that cannot run an adapter."""
-    try:
-        yield
-    except TrinityError as error:
-        raise _fail(str(error)) from error
-
-
 @app.command()
 def run(
-    connector: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of an installed adapter, as in `list`.")],
+    connector: Annotated[
+        str, typer.Argument(metavar="ADAPTER", help="Name of an installed adapter, as in `list`, or module:Class.")
+    ],
     budget: Annotated[str, typer.Option(help="smoke (two minutes), standard (ten) or deep (an hour).")] = "smoke",
     check: Annotated[str | None, typer.Option(help="Only this check.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Number of the first history.")] = 0,
-    json: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON to this file.")] = None,
+    report: _Reports = None,
     no_spark: _NoSpark = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
+    as_of: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Only the checks that this version of the suite had.")
+    ] = None,
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
     """Play generated histories on an adapter and compare every read with the model.
 
     Exit codes: 0 it conforms, 1 it does not, 2 wrong usage or an environment that cannot run it, 3 nothing differed,
-    but a check saw too little to prove anything.
+    but a check saw too little to prove anything, 4 the suite itself broke.
     """
-    _known("format", connector, connectors())
-    _known("budget", budget, list(BUDGETS))
-    if check is not None:
-        _known("check", check, [c.id for c in CHECKS])
-    options = _catalog_options(warehouse, option)
+    subject = adapter(connector)
+    known("budget", budget, list(BUDGETS))
+    checks = _checks(check, as_of)
+    for path in report or ():
+        known("form of a report", path.suffix, list(FORMS))
+    options = catalog_options(warehouse, option)
     console = _console(no_color)
-    chosen = BUDGETS[budget]
-    most = chosen.histories + chosen.programs + chosen.engine_histories
-    console.print(f"{connector} ({_origin(connector)}): {check or f'{len(CHECKS)} checks'}, {budget}, seed {seed}")
-    opened = nullcontext(None) if no_spark else _spark(connector, options)
-    with opened as spark, _progress(console, connector, most) as shown:
-        try:
-            report = run_check(connector, spark, check, budget, seed, progress=shown, options=options)
-        except TrinityError as error:
-            raise _fail(f"The adapter '{connector}' could not be run: {error}") from error
-    _show(console, report, folder)
-    if json is not None:
-        json.write_text(report.to_json() + "\n", encoding="utf-8")
-    raise typer.Exit(1 if not report.conforms else 3 if report.inconclusive else 0)
+    console.print(f"{connector} ({origin(connector)}): {check or f'{checks} checks'}, {budget}, seed {seed}")
+    opened = nullcontext(None) if no_spark else local_spark(subject, options)
+    with crash_saved(folder), quiet():
+        with opened as spark, progress_of(console, connector, BUDGETS[budget]) as shown:
+            try:
+                done = run_check(subject, spark, check, budget, seed, progress=shown, options=options, as_of=as_of)
+            except TrinityError as error:
+                raise wrong_usage(f"The adapter '{connector}' could not be run: {error}") from error
+        results = Results.of(done, origin(connector), spark=not no_spark)
+        _save(done, folder)
+        show(console, results)
+        for path in report or ():
+            write(results, path)
+        summarise_on_github(results)
+    raise typer.Exit({"conforms": 0, "does not conform": 1, "inconclusive": 3}[results.verdict])
 
 
-def _origin(connector: str) -> str:
-    """Return the class of an adapter, and its distribution."""
-    [point] = [p for p in entry_points(group=ENTRY_POINT_GROUP) if p.name == connector]
-    return f"{point.value}, of {point.dist.name} {point.dist.version}" if point.dist else point.value
+def _checks(check: str | None, as_of: str | None) -> int:
+    """Return how many checks are asked for."""
+    if check is not None:
+        known("check", check, [c.id for c in CHECKS])
+        return 1
+    try:
+        return len(CHECKS if as_of is None else checks_as_of(as_of))
+    except ValueError as error:
+        raise wrong_usage(f"--as-of: {error}.") from error
 
 
-class _Shown:
-    """Progress of a run: a bar on a terminal, else a line now and then."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self.progress = progress
-        self.task = progress.add_task("starting", total=total)
-
-    def __call__(self, tally: Tally) -> None:
-        text = f"{tally.histories} histories, {tally.rows} row versions, {tally.keys} keys compared"
-        self.progress.update(self.task, advance=1, description=text)
-        console = self.progress.console
-        if not console.is_terminal and tally.histories % _LINE_EVERY == 0:
-            console.print(text)
-
-
-@contextmanager
-def _progress(console: Console, connector: str, total: int) -> Iterator[_Shown]:
-    columns = (SpinnerColumn(), TextColumn(f"{connector}: {{task.description}}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield _Shown(progress, total)
-
-
-def _show(console: Console, report: Report, folder: Path) -> None:
-    tally = report.tally
+def _save(report: Report, folder: Path) -> None:
+    """Keep the histories of the findings as trace files."""
     for failure in report.failures:
         if failure.history is not None:
             traces.save(failure.history, folder)
-        console.print(failure.report(), markup=False)
-        console.print()
-    table = Table(title=f"{report.connector}, {report.budget}, seed {report.seed}")
-    for heading in ("check", "rules", "result", "comparisons", "what"):
-        table.add_column(heading, justify="right" if heading == "comparisons" else "left")
-    for result in report.results:
-        colour = {"passed": "green", "failed": "red"}.get(result.status, "yellow")
-        missing = "; ".join(f"met {n} only {a} of {b} times" for n, (a, b) in result.missing.items())
-        status = f"[{colour}]{result.status}[/]"
-        rules = " ".join(result.check.rules)
-        table.add_row(result.check.id, rules, status, str(result.observations), missing or result.check.title)
-    console.print(table)
-    console.print(
-        f"{tally.histories} histories, {tally.rows} row versions, {tally.keys} keys compared, {report.seconds:.1f} s"
-    )
-    for reason, count in tally.left.items():
-        console.print(f"left to Spark ({count} times): {reason}", markup=False)
-    for reason, count in tally.unsupported.items():
-        console.print(f"not supported ({count} histories left out): {reason}", markup=False)
-    if report.left_out:
-        console.print(f"left out without Spark: {', '.join(report.left_out)}")
-    if report.conforms and report.inconclusive:
-        console.print(
-            f"inconclusive: {', '.join(report.inconclusive)}; give a larger --budget, or one --check at a time"
-        )
+
+
+@app.command()
+def explain(check: Annotated[str, typer.Argument(help="Id of a check, as in `list`.")]) -> None:
+    """Explain a check: its rules in the words of the semantics, what is played, and which faults it is to find."""
+    typer.echo(explained(check_of(known("check", check, [c.id for c in CHECKS]))))
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS.json", help="What `run --report FILE.json` wrote.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help=f"Written by their ending: {' '.join(FORMS)}.")
+    ] = None,
+    no_color: _NoColor = False,
+) -> None:
+    """Show the results of an earlier run, or write them in other forms."""
+    found = _loaded(results)
+    for path in files or ():
+        known("form of a report", path.suffix, list(FORMS))
+        write(found, path)
+    if not files:
+        show(_console(no_color), found)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="Results of the earlier run.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="Results of the later run.")],
+) -> None:
+    """Compare two runs. Exits with 1 when a check proves less in the later one."""
+    earlier, later = _loaded(before), _loaded(after)
+    worse = regressions(earlier, later)
+    for line in worse:
+        typer.echo(f"worse    {line}")
+    for line in changes(earlier, later):
+        typer.echo(f"changed  {line}")
+    raise typer.Exit(1 if worse else 0)
+
+
+def _loaded(path: Path) -> Results:
+    try:
+        return load(path)
+    except ValueError as error:
+        raise wrong_usage(str(error)) from error
 
 
 @app.command("list")
@@ -241,49 +208,63 @@ def list_all(no_color: _NoColor = False) -> None:
 @app.command()
 def replay(
     trace: Annotated[str, typer.Argument(metavar="FILE_OR_ID", help="A trace file, or the id of a saved one.")],
-    connector: Annotated[str | None, typer.Option("--format", help="Adapter; all of them by default.")] = None,
+    connector: Annotated[
+        str | None, typer.Option("--format", help="Adapter, or module:Class; all adapters by default.")
+    ] = None,
     no_spark: _NoSpark = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Show every row and every character of the steps.")] = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
     """Play one history again, and compare after every step."""
-    try:
-        history = traces.load(trace, folder)
-    except ValueError as error:
-        raise _fail(f"{error}") from error
-    names = connectors() if connector is None else [_known("format", connector, connectors())]
-    options = _catalog_options(warehouse, option)
+    history = _history(trace, folder)
+    names = connectors() if connector is None else [connector]
+    options = catalog_options(warehouse, option)
     if options and connector is None:
-        raise _fail("--warehouse and --option are of one adapter's catalog: name it by --format.")
+        raise wrong_usage("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
-    console.print(history.table(), markup=False)
+    console.print(story(history, whole=whole), markup=False)
     played = without_spark(history) if no_spark else history
-    outcomes = [_replayed(console, name, played, options, spark=not no_spark) for name in names]
+    with crash_saved(folder), quiet():
+        outcomes = [_replayed(console, name, adapter(name), played, options, spark=not no_spark) for name in names]
     raise typer.Exit(0 if all(outcomes) else 1)
 
 
+def _history(trace: str, folder: Path) -> traces.History:
+    try:
+        return traces.load(trace, folder)
+    except ValueError as error:
+        raise wrong_usage(f"{error}") from error
+
+
 def _replayed(
-    console: Console, connector: str, history: traces.History, options: Mapping[str, str], *, spark: bool
+    console: Console,
+    name: str,
+    subject_class: str | type[Format],
+    history: traces.History,
+    options: Mapping[str, str],
+    *,
+    spark: bool,
 ) -> bool:
-    opened = _spark(connector, options) if spark else nullcontext(None)
+    opened = local_spark(subject_class, options) if spark else nullcontext(None)
     with opened as found, TemporaryDirectory(prefix="trinity-conformance-") as tables:
-        subject = TrinitySubject(connector, found, Path(tables), options)
+        subject = TrinitySubject(subject_class, found, Path(tables), options)
         try:
             play(subject, history, every_step=True)
         except NonConformance as failure:
-            console.print(f"{connector}: failed at step {failure.step}: {failure}", markup=False)
+            console.print(f"{name}: failed at step {failure.step}: {failure}", markup=False)
             return False
         except Unsupported as reason:
-            console.print(f"{connector}: not supported: {reason}", markup=False)
+            console.print(f"{name}: not supported: {reason}", markup=False)
             return True
         except LeftToSpark as reason:
-            console.print(f"{connector}: left to Spark: {reason}", markup=False)
+            console.print(f"{name}: left to Spark: {reason}", markup=False)
             return True
         finally:
             subject.close()
-    console.print(f"{connector}: passed", markup=False)
+    console.print(f"{name}: passed", markup=False)
     return True
 
 
@@ -294,12 +275,12 @@ def init(
 ) -> None:
     """Write a new adapter, which conforms as it is. Change it step by step, and run the suite after each step."""
     if name in connectors():
-        raise _fail(f"A format '{name}' is installed already; choose another name.")
+        raise wrong_usage(f"A format '{name}' is installed already; choose another name.")
     target = folder or Path(f"{name}-trinity")
     try:
         files = scaffold(name, target)
     except TrinityError as error:
-        raise _fail(error.message) from error
+        raise wrong_usage(error.message) from error
     for file in files:
         typer.echo(file)
     typer.echo(f"\nNow: pip install -e '{target}[test]' && trinity-conformance run {name}")

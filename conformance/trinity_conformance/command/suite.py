@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from trinity.spi import ENTRY_POINT_GROUP
-from trinity_conformance.command.checks import CHECKS, Check, check_of
+from trinity.spi import ENTRY_POINT_GROUP, Format
+from trinity_conformance.command.checks import CHECKS, Check, check_of, checks_as_of
 from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories, resplit
 from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.generate.executors import by_turns, without_spark
@@ -23,6 +21,7 @@ from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.engine_refusals import refuse_engines
+from trinity_conformance.play.first_steps import first_steps
 from trinity_conformance.play.meanwhile import try_meanwhile
 from trinity_conformance.play.refusals import refuse_all
 from trinity_conformance.play.runner import Tally, play
@@ -86,6 +85,14 @@ class Budget:
         return self.seconds + self.program_seconds + self.engine_seconds
 
 
+Progress: TypeAlias = Callable[[Tally, str], None]
+"""Takes the work so far, and what is being played: a kind of histories, or the id of a check."""
+
+
+def _silent(tally: Tally, what: str) -> None:
+    """Tell nobody."""
+
+
 OF_SPARK: Final = frozenset({"spark", "refusal of a DataFrame"})
 """Situations that only Spark has."""
 _RESPLIT: Final = 3
@@ -116,6 +123,7 @@ class CheckResult:
         failures: the failures found.
         lacking: True when the adapter refused, with NOT_SUPPORTED, everything that the check needs.
         alone: True without Spark.
+        blocked: True when the first steps failed, so that it was not run.
     """
 
     check: Check
@@ -124,15 +132,19 @@ class CheckResult:
     failures: list[NonConformance] = field(default_factory=list)
     lacking: bool = False
     alone: bool = False
+    blocked: bool = False
 
     @property
     def status(self) -> str:
         """``failed``, ``not supported``, ``inconclusive`` (it saw too little of what it is about) or ``passed``.
 
-        Without Spark, a check that saw too little is ``left out``: the rest of it was left to Spark.
+        Without Spark, a check that saw too little is ``left out``: the rest of it was left to Spark. A check that waits
+        for the first steps to work is ``blocked``.
         """
         if self.failures:
             return "failed"
+        if self.blocked:
+            return "blocked"
         if self.lacking:
             return "not supported"
         if self.missing or not self.observations:
@@ -184,39 +196,6 @@ class Report:
         """Return all failures as text; for an assertion's message."""
         return "\n\n".join(f.report() for f in self.failures) or f"{self.connector}: no finding"
 
-    def to_json(self) -> str:
-        """Return the report as JSON."""
-        packages = ("trinity-merge", "pyspark", "pyarrow", "hypothesis")
-        data: dict[str, Any] = {
-            "connector": self.connector,
-            "budget": self.budget,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 1),
-            "histories": self.tally.histories,
-            "rows": self.tally.rows,
-            "keys": self.tally.keys,
-            "checks": [_check_json(r) for r in self.results],
-            "situations": dict(sorted(self.tally.coverage.counts.items())),
-            "unsupported": dict(self.tally.unsupported),
-            "left_to_spark": dict(self.tally.left),
-            "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
-        }
-        return json.dumps(data, indent=2)
-
-
-def _check_json(result: CheckResult) -> dict[str, Any]:
-    return {
-        "id": result.check.id,
-        "rules": list(result.check.rules),
-        "status": result.status,
-        "observations": result.observations,
-        "missing": {k: {"seen": a, "wanted": b} for k, (a, b) in result.missing.items()},
-        "failures": [
-            {"message": f.message, "history": f.history.id if f.history else None, "step": f.step}
-            for f in result.failures
-        ],
-    }
-
 
 def connectors() -> list[str]:
     """Return the names of the installed adapters, sorted."""
@@ -224,64 +203,82 @@ def connectors() -> list[str]:
 
 
 def run_check(
-    connector: str,
+    connector: str | type[Format],
     spark: SparkSession | None,
     check: str | None = None,
     budget: Budget | str = "smoke",
     seed: int = 0,
     folder: Path | None = None,
-    progress: Callable[[Tally], None] | None = None,
+    progress: Progress = _silent,
     options: Mapping[str, Any] = MappingProxyType({}),
+    as_of: str | None = None,
 ) -> Report:
     """Run one check, or all of them over the same histories.
 
     Args:
-        connector: name of the adapter's entry point.
+        connector: name of the adapter's entry point, or its class.
         spark: the session to run on, in turns with this process; None for this process alone.
         check: id of a check; all by default.
         budget: one of :data:`BUDGETS`, or its name.
         seed: number of the first history; the same seed gives the same histories.
         folder: an empty folder for the tables; a temporary one by default.
-        progress: called after every history.
+        progress: called with the work so far and what is being played, before and after each piece of it.
         options: further settings of the adapter's catalog; a ``warehouse`` among them replaces the folder, and must be
             as empty.
+        as_of: a version of the suite; checks that are newer are left out.
 
     Raises:
         TrinityError: the adapter cannot be opened.
     """
     if folder is None:
         with TemporaryDirectory(prefix="trinity-conformance-") as made:
-            return run_check(connector, spark, check, budget, seed, Path(made), progress, options)
+            return run_check(connector, spark, check, budget, seed, Path(made), progress, options, as_of)
     begun = monotonic()
     chosen = BUDGETS[budget] if isinstance(budget, str) else budget
-    checks = [check_of(check)] if check else list(CHECKS)
+    checks = [check_of(check)] if check else list(CHECKS) if as_of is None else checks_as_of(as_of)
+    wanted = {c.id for c in checks}
     tally = Tally()
-    subject = TrinitySubject(connector, spark, folder, options)
+    name = connector if isinstance(connector, str) else f"{connector.__module__}:{connector.__qualname__}"
+    try:
+        subject = first_steps(connector, spark, folder, options, tally)
+    except NonConformance as failure:
+        return Report(name, chosen.name, seed, blocked_by(failure, checks), tally, monotonic() - begun)
     try:
         found = []
         changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)
         lacks = set() if changes else {"row changes"}
         for needed, generated, seconds in generated_of(checks, chosen, seed, changes, spark is not None):
+            what = f"histories of {needed}" if needed else "histories"
             played, refused = tally.histories, tally.unsupported.total()
-            found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
+            found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress, what)
             if tally.histories == played and tally.unsupported.total() > refused:
                 lacks.add(needed)
-        if check in (None, "bad-input"):
+        if "bad-input" in wanted:
+            progress(tally, "bad-input")
             seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
             found += refuse_all(subject, tally, seconds, chosen.refusals)
-        if check in (None, "engine-options"):
+        if "engine-options" in wanted:
+            progress(tally, "engine-options")
             seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
             found += refuse_engines(subject, tally, seconds, chosen.refusals)
-        if check in (None, "merge-sinks"):
+        if "merge-sinks" in wanted:
+            progress(tally, "merge-sinks")
             found += try_sinks(SinkBench(subject.session, "c"), tally)
-        if check == "concurrency" or (check is None and chosen.concurrency):
+        if "concurrency" in wanted and (check is not None or chosen.concurrency):
+            progress(tally, "concurrency")
             found += try_meanwhile(subject, tally)
     finally:
         tally.left.update(subject.left)
         subject.close()
     excused = {*([] if subject.durable else ["reopen"]), *(OF_SPARK if spark is None else [])}
     results = results_of(checks, tally, found, excused, lacks, alone=spark is None)
-    return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
+    return Report(name, chosen.name, seed, results, tally, monotonic() - begun)
+
+
+def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckResult]:
+    """Return the results of a run whose first steps failed: one failure, and all other checks blocked."""
+    others = [CheckResult(check, blocked=True) for check in checks if check.id != failure.check]
+    return [CheckResult(check_of(failure.check), 1, failures=[failure]), *others]
 
 
 def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
@@ -346,10 +343,12 @@ def run_histories(
     budget: Budget,
     generated: Iterable[History],
     tally: Tally,
-    progress: Callable[[Tally], None] | None = None,
+    progress: Progress = _silent,
+    what: str = "histories",
 ) -> list[NonConformance]:
     """Play generated histories until the budget is used up; return the failures, shrunk."""
     until, found = monotonic() + budget.seconds, list[NonConformance]()
+    progress(tally, what)
     for number, history in enumerate(generated):
         if (number and monotonic() > until) or len(found) >= budget.failures:
             break
@@ -361,8 +360,7 @@ def run_histories(
             pass
         except NonConformance as failure:
             found.append(shrink(failure, lambda smaller: _trial(subject, smaller), budget.shrink))
-        if progress is not None:
-            progress(tally)
+        progress(tally, what)
     return found
 
 

@@ -12,6 +12,7 @@ from trinity_conformance.model.sketches import SKETCH_FORMS
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import Value, encode, equal_form, order_form
 from trinity_conformance.play.traces import History
+from trinity_conformance.play.words import story
 
 __all__ = ["NonConformance", "cell_form", "compare", "compare_arrivals"]
 
@@ -41,14 +42,18 @@ class NonConformance(Exception):
     def __str__(self) -> str:
         return f"{self.check}: {self.message}"
 
-    def report(self) -> str:
-        """Return what a person needs: the message, the trace's steps, and how to run it again."""
+    def report(self, *, whole: bool = False) -> str:
+        """Return what a person needs: the message, the trace's steps, and how to run it again.
+
+        Args:
+            whole: show every row and every character of the steps.
+        """
         if self.history is None:
             return str(self)
         where = f"step {self.step}" if 0 <= self.step < len(self.history.steps) else "the end"
         return (
             f"{self.check}, seen at {where} of history {self.history.id}:\n{self.message}\n\n"
-            f"{self.history.table()}\n\nreplay: trinity-conformance replay {self.history.id}"
+            f"{story(self.history, whole=whole)}\n\nreplay: trinity-conformance replay {self.history.id}"
         )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import trinity
 from trinity.calls.spark import spark_errors
 from trinity.errors import TrinityError
-from trinity.spi import arrow_type
+from trinity.spi import Format, arrow_type
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.programs import Counts
 from trinity_conformance.model.shapes import Column, Shape
@@ -133,7 +133,7 @@ class TrinitySubject:
     """An adapter, found by its entry point's name, and used only through the public API.
 
     Args:
-        connector: name of the entry point.
+        connector: name of the entry point, or its class.
         spark: the Spark session that all histories share; None for this process alone.
         folder: an empty folder, the catalog's warehouse.
         options: further settings of the catalog; a ``warehouse`` among them replaces the folder, and must be as empty.
@@ -141,7 +141,7 @@ class TrinitySubject:
 
     def __init__(
         self,
-        connector: str,
+        connector: str | type[Format],
         spark: SparkSession | None,
         folder: Path,
         options: Mapping[str, Any] = MappingProxyType({}),

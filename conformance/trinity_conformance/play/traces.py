@@ -64,11 +64,6 @@ class Step:
         """Return what the step's kind has, in a JSON-ready form."""
         return {k: v for k, v in asdict(self).items() if k != "executor"}
 
-    def describe(self) -> str:
-        """Return one line for people."""
-        shown = ", ".join(f"{k}={v}" for k, v in self.content().items())
-        return f"{self.op} {shown}".strip()
-
 
 @dataclass(frozen=True)
 class Upsert(Step):
@@ -91,15 +86,6 @@ class Upsert(Step):
     def rows(self) -> tuple[tuple[Json, ...], ...]:
         """All rows in arrival order."""
         return tuple(row for split in self.splits for row in split)
-
-    def describe(self) -> str:
-        """Return one line: path, transaction, and up to four rows of each split."""
-        shown = " | ".join(
-            " ".join("(" + ", ".join(map(_short, row)) + ")" for row in split[:4]) + (" ..." if len(split) > 4 else "")
-            for split in self.splits
-        )
-        columns = f" ({', '.join(self.names)})" if self.names else ""
-        return f"upsert {self.path}{f' txn={self.txn}' if self.txn else ''}{columns} {shown}"
 
 
 @dataclass(frozen=True)
@@ -222,10 +208,6 @@ class Other(Step):
     def content(self) -> dict[str, Any]:
         return {"how": self.how, "step": self.step.to_json()}
 
-    def describe(self) -> str:
-        """Return one line: the number, and the step."""
-        return f"another engine ({self.how}): {self.step.describe()}"
-
 
 _STEPS: Final[dict[str, type[Step]]] = {
     c.op: c
@@ -276,18 +258,6 @@ class History:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a conformance trace: {error!r}") from error
 
-    def table(self) -> str:
-        """Return the DDL and a numbered list of steps, for people."""
-        steps = [f"{number:>3}  {self.line(step)}" for number, step in enumerate(self.steps)]
-        return "\n".join([self.shape.ddl("t"), *steps])
-
-    def line(self, step: Step) -> str:
-        """Return one line for a step; SQL as text."""
-        if isinstance(step, Other):
-            return f"another engine ({step.how}): {self.line(step.step)}"
-        text = step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
-        return f"[{step.executor}] {text}" if step.executor != "spark" else text
-
 
 def _step(data: Mapping[str, Any]) -> Step:
     fields = {k: _tuples(v) for k, v in data.items() if k != "op"}
@@ -302,11 +272,6 @@ def _step(data: Mapping[str, Any]) -> Step:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _short(value: Json) -> str:
-    text = "NULL" if value is None else str(value)
-    return text if len(text) <= 16 else text[:13] + "..."
 
 
 def save(history: History, folder: Path) -> Path:

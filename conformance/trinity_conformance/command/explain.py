@@ -1,0 +1,74 @@
+"""Explains a check: the rules in the words of the semantics, what is generated for it, and what faults look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from trinity_conformance.command.checks import Check
+from trinity_conformance.mutants.care import CARE_MUTANTS
+from trinity_conformance.mutants.effects import DML_MUTANTS
+from trinity_conformance.mutants.engines import ENGINE_MUTANTS
+from trinity_conformance.mutants.feeds import FEED_MUTANTS
+from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
+from trinity_conformance.mutants.tables import MUTANTS
+from trinity_conformance.play.coverage import SITUATIONS
+
+__all__ = ["PLANTED", "explain", "rules"]
+
+_RULE: Final = re.compile(r'^- <a id="\w+"></a>\*\*(\w+)\*\* (.*?)\s*\*\([^)]*\)\*$', re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+PLANTED: Final[Mapping[str, str]] = {
+    name: (mutant.__doc__ or "").strip()
+    for mutants in (MUTANTS, CARE_MUTANTS, FEED_MUTANTS, DML_MUTANTS, ENGINE_MUTANTS, FUNCTION_MUTANTS)
+    for name, mutant in mutants.items()
+}
+"""Name of a planted fault -> what is wrong with it, and against which rule."""
+
+
+@cache
+def rules() -> Mapping[str, str]:
+    """Return the text of each rule by its id: in the wheel that of the package, in a checkout that of docs/."""
+    packed = Path(__file__).parents[1] / "semantics.md"
+    page = packed if packed.is_file() else Path(__file__).parents[3] / "docs/semantics.md"
+    found = _RULE.findall(page.read_text(encoding="utf-8"))
+    return {rule: " ".join(_LINK.sub(r"\1", text).split()) for rule, text in found}
+
+
+def explain(check: Check) -> str:
+    """Return what a check is about, as text."""
+    faults = [f"  {name}: {fault}" for name, fault in PLANTED.items() if _is_against(fault, check)]
+    parts = [
+        f"{check.id}: {check.title}",
+        "\n".join(["Rules", *(f"  {rule}  {rules()[rule]}" for rule in check.rules)]),
+        "\n".join(["What is played", *(f"  {line}" for line in _played(check))]),
+        "\n".join(["Planted faults that are against these rules", *(faults or ["  none in the model"])]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _is_against(fault: str, check: Check) -> bool:
+    return bool(set(check.rules) & set(re.findall(r"\b[A-Z]\d{1,2}\b", fault)))
+
+
+def _played(check: Check) -> Iterator[str]:
+    if check.programs:
+        yield "Programs of three to six statements (MERGE, UPDATE, DELETE) over a table; each is read after."
+    if check.engines:
+        yield "Histories of tables of the merge engines partial-update, aggregation and first-row."
+    elif check.emphasis:
+        yield "Histories of tables: writes, and what the check is about."
+    if check.emphasis:
+        drawn = sorted(check.emphasis.items(), key=lambda item: -item[1])
+        yield "Run alone, its steps are drawn by these weights: " + ", ".join(f"{op} {n}" for op, n in drawn) + "."
+    if not (check.emphasis or check.programs):
+        yield "Cases written by hand, which are the same in each run."
+    if check.needs:
+        yield f"An adapter that refuses {check.needs} as NOT_SUPPORTED is not tested by it."
+    if check.quotas:
+        yield "It has passed only where these were met:"
+        yield from (f"  {SITUATIONS[name]} (at least {wanted} times)" for name, wanted in check.quotas.items())

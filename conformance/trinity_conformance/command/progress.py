@@ -1,0 +1,48 @@
+"""The progress of a run: a bar on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from trinity_conformance.command.suite import Budget
+from trinity_conformance.play.runner import Tally
+
+__all__ = ["progress_of"]
+
+_SECONDS: Final = 10
+"""Seconds between two lines of progress about the same thing, where there is no terminal."""
+
+
+class _Shown:
+    def __init__(self, progress: Progress, budget: Budget) -> None:
+        self.progress = progress
+        self.histories = budget.histories + budget.programs + budget.engine_histories
+        self.seconds = budget.seconds_in_all
+        self.task = progress.add_task("starting", total=1.0)
+        self.begun = monotonic()
+        self.said, self.said_at = "", self.begun
+
+    def __call__(self, tally: Tally, what: str) -> None:
+        elapsed = monotonic() - self.begun
+        done = min(1.0, max(tally.histories / self.histories, elapsed / self.seconds))
+        of_histories = tally.histories and what.startswith("histories")
+        left = f", about {elapsed * (1 - done) / done:.0f} s left" if of_histories else ""
+        self.progress.update(self.task, completed=done, description=what + left)
+        if self.progress.console.is_terminal or (what == self.said and monotonic() - self.said_at < _SECONDS):
+            return
+        self.said, self.said_at = what, monotonic()
+        self.progress.console.print(f"{what}: {tally.histories} played, {elapsed:.0f} s{left}")
+
+
+@contextmanager
+def progress_of(console: Console, name: str, budget: Budget) -> Iterator[_Shown]:
+    """Yield what a run tells its progress to: the work so far, and the kind of histories or the check of now."""
+    columns = (SpinnerColumn(), TextColumn(f"{name}: {{task.description}}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Shown(progress, budget)

@@ -1,0 +1,17 @@
+"""The mark of each status. It goes before the word, and never stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["MARKS"]
+
+MARKS: Final[Mapping[str, str]] = {
+    "passed": "✓",
+    "failed": "✗",
+    "blocked": "■",
+    "inconclusive": "?",
+    "not supported": "-",
+    "left out": "·",
+}

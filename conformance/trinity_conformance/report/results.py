@@ -1,0 +1,213 @@
+"""The result of a run as a value that JSON keeps; every form of a report is made of it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from trinity_conformance.command.suite import CheckResult, Report
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.words import story
+
+__all__ = ["Finding", "Outcome", "Results", "load"]
+
+_FORMAT: Final = 2
+_PACKAGES: Final = ("trinity-merge", "pyarrow", "pyspark", "hypothesis")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference that a check found.
+
+    Attributes:
+        message: what was expected, and what happened.
+        history: id of the history; empty outside histories.
+        steps: the history in words.
+        trace: the history as its trace file has it; None outside histories.
+    """
+
+    message: str
+    history: str = ""
+    steps: str = ""
+    trace: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, failure: NonConformance) -> Finding:
+        """Return a failure as a value."""
+        if failure.history is None:
+            return cls(failure.message)
+        history = failure.history
+        return cls(failure.message, history.id, story(history), json.loads(history.to_json()))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one check.
+
+    Attributes:
+        id, title, rules: those of the check.
+        status: ``passed``, ``failed``, ``blocked``, ``inconclusive``, ``not supported`` or ``left out``.
+        observations: comparisons made.
+        missing: situations below their quota: name -> (seen, wanted).
+        findings: what differed.
+    """
+
+    id: str
+    title: str
+    rules: tuple[str, ...]
+    status: str
+    observations: int = 0
+    missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What a reader should know beside the status: what was not seen often enough, or what holds."""
+        seen = "; ".join(f"met {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
+        return seen if seen and self.status in ("inconclusive", "left out") else self.title
+
+    @classmethod
+    def of(cls, result: CheckResult) -> Outcome:
+        """Return a check's result as a value."""
+        check, findings = result.check, tuple(map(Finding.of, result.failures))
+        missing = dict(result.missing)
+        return cls(check.id, check.title, check.rules, result.status, result.observations, missing, findings)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The result of a run.
+
+    Attributes:
+        connector: name of the adapter, and ``origin``: its class and distribution.
+        budget, seed: those of the run.
+        spark: whether there was a Spark.
+        date: the day of the run, as YYYY-MM-DD, in UTC.
+        seconds: duration without the start of Spark.
+        histories, rows, keys: histories played, row versions written, keys compared.
+        checks: one outcome per check.
+        situations: how often each was met.
+        unsupported: what the adapter refused to support, and how often.
+        left_to_spark: why this process left steps to Spark, and how often.
+        versions: package -> version.
+    """
+
+    connector: str
+    origin: str
+    budget: str
+    seed: int
+    spark: bool
+    date: str
+    seconds: float
+    histories: int
+    rows: int
+    keys: int
+    checks: tuple[Outcome, ...]
+    situations: Mapping[str, int]
+    unsupported: Mapping[str, int]
+    left_to_spark: Mapping[str, int]
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, report: Report, origin: str = "", *, spark: bool = True) -> Results:
+        """Return a report as a value."""
+        tally = report.tally
+        return cls(
+            report.connector,
+            origin,
+            report.budget,
+            report.seed,
+            spark,
+            datetime.now(UTC).date().isoformat(),
+            round(report.seconds, 1),
+            tally.histories,
+            tally.rows,
+            tally.keys,
+            tuple(map(Outcome.of, report.results)),
+            dict(sorted(tally.coverage.counts.items())),
+            dict(tally.unsupported),
+            dict(tally.left),
+            {"python": platform.python_version(), **_versions()},
+        )
+
+    @property
+    def findings(self) -> list[tuple[Outcome, Finding]]:
+        """Every finding, with the outcome that it belongs to."""
+        return [(outcome, finding) for outcome in self.checks for finding in outcome.findings]
+
+    def with_status(self, *statuses: str) -> list[str]:
+        """Return the ids of the checks with one of these statuses."""
+        return [outcome.id for outcome in self.checks if outcome.status in statuses]
+
+    @property
+    def verdict(self) -> str:
+        """``conforms``, ``does not conform``, or ``inconclusive``."""
+        if self.with_status("failed", "blocked"):
+            return "does not conform"
+        return "inconclusive" if self.with_status("inconclusive") else "conforms"
+
+    @property
+    def head(self) -> str:
+        """One line: the run and its verdict."""
+        how = "" if self.spark else " without Spark"
+        return f"{self.connector} {self.verdict}: {self.budget}{how}, seed {self.seed}, {self.date}"
+
+    @property
+    def work(self) -> str:
+        """One line: what was done."""
+        done = f"{self.histories} histories, {self.rows} row versions, {self.keys} keys compared"
+        return f"{done}, {self.seconds:.1f} s"
+
+    def to_json(self) -> str:
+        """Return the results as JSON."""
+        return json.dumps({"format": _FORMAT, **asdict(self)}, indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Results:
+        """Return the results that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: other text, or a report of another format.
+        """
+        try:
+            data = json.loads(text)
+            if (made := data.pop("format")) != _FORMAT:
+                raise ValueError(f"it has format {made!r}; this program reads {_FORMAT}")
+            return cls(**{**data, "checks": tuple(map(_outcome, data["checks"]))})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it lacks or adds something: {error!r}") from error
+
+
+def load(path: Path) -> Results:
+    """Return the results that a file keeps.
+
+    Raises:
+        ValueError: no such file, or none of results.
+    """
+    try:
+        return Results.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"'{path}' is not the JSON of a run (`run --report {path.stem}.json`): {error}") from error
+
+
+def _outcome(data: Mapping[str, Any]) -> Outcome:
+    missing = {name: (seen, wanted) for name, (seen, wanted) in data["missing"].items()}
+    findings = tuple(Finding(**finding) for finding in data["findings"])
+    return Outcome(**{**data, "rules": tuple(data["rules"]), "missing": missing, "findings": findings})
+
+
+def _versions() -> Mapping[str, str]:
+    """Return the versions of the packages that are installed; an author's environment may lack pyspark."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
