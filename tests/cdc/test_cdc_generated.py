@@ -103,7 +103,7 @@ def check(session: Session, tool: str, texts: list[str], singly: int) -> None:
 @pytest.mark.parametrize("tool", TOOLS)
 def test_generated_messages(session: Session, tool: str) -> None:
     draw = random.Random(f"{tool} 0")
-    check(session, tool, [message(draw, tool) for _ in range(100)], 2)
+    check(session, tool, [message(draw, tool) for _ in range(50)], 1)
 
 
 @pytest.mark.full

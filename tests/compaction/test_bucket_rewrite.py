@@ -74,8 +74,8 @@ def check_in_order(table: Table, key: list[str]) -> None:
     ("key", "folded"),
     [
         pytest.param("whole", "here", marks=pytest.mark.full),
-        ("in parts", "by Spark"),
-        pytest.param("text", "here", marks=pytest.mark.full),
+        pytest.param("in parts", "by Spark", marks=pytest.mark.full),
+        ("text", "here"),
     ],
     indirect=["folded"],
 )
