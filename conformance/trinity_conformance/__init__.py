@@ -1,6 +1,11 @@
 """The conformance suite: generated histories of tables, a pure-Python model, and any adapter behind Trinity's API."""
 
-try:
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
     from trinity_conformance.command.checks import CHECKS, Check
     from trinity_conformance.command.suite import BUDGETS, Budget, CheckResult, Report, connectors, run_check
     from trinity_conformance.generate.histories import histories, profiles, shapes
@@ -9,12 +14,7 @@ try:
     from trinity_conformance.play.differences import NonConformance
     from trinity_conformance.play.runner import Tally, play
     from trinity_conformance.play.traces import History
-except ModuleNotFoundError as error:  # only Trinity is installed, without the extra
-    raise ModuleNotFoundError(
-        f"The conformance suite needs a package that is not installed ({error}): "
-        "pip install 'trinity-merge[conformance]'.",
-        name=error.name,
-    ) from None
+    from trinity_conformance.report.results import Results
 
 __all__ = [
     "BUDGETS",
@@ -27,6 +27,7 @@ __all__ = [
     "Model",
     "NonConformance",
     "Report",
+    "Results",
     "Shape",
     "Tally",
     "connectors",
@@ -36,3 +37,36 @@ __all__ = [
     "run_check",
     "shapes",
 ]
+
+for _package in ("hypothesis", "datasketches", "pyroaring"):
+    if find_spec(_package) is None:  # only Trinity is installed, without the extra
+        raise ModuleNotFoundError(
+            f"The conformance suite needs the package '{_package}', which is not installed: "
+            "pip install 'trinity-merge[conformance]'.",
+            name=_package,
+        )
+
+_PLACES: Final = {
+    "command.checks": ("CHECKS", "Check"),
+    "command.suite": ("BUDGETS", "Budget", "CheckResult", "Report", "connectors", "run_check"),
+    "generate.histories": ("histories", "profiles", "shapes"),
+    "model.shapes": ("Column", "Shape"),
+    "model.tables": ("Model",),
+    "play.differences": ("NonConformance",),
+    "play.runner": ("Tally", "play"),
+    "play.traces": ("History",),
+    "report.results": ("Results",),
+}
+"""Module -> the exported names that it defines. They are loaded late, so that the pytest plugin costs nothing."""
+
+if not TYPE_CHECKING:  # with this function mypy would accept any name of the module
+
+    def __getattr__(name: str) -> object:
+        """Load a name when it is first used."""
+        from importlib import import_module
+
+        for module, names in _PLACES.items():
+            if name in names:
+                globals()[name] = found = getattr(import_module(f"trinity_conformance.{module}"), name)
+                return found
+        raise AttributeError(f"module 'trinity_conformance' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""``trinity-conformance``: run, explain, list, report, compare, replay, init, self-test.
+"""``trinity-conformance``: run, explain, list, report, compare, replay, export, init, self-test.
 
 Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it,
 3 nothing differed, but a check saw too little to prove anything, 4 the suite itself broke.
@@ -32,7 +32,7 @@ from trinity_conformance.command.environment import (
 from trinity_conformance.command.explain import explain as explained
 from trinity_conformance.command.progress import progress_of
 from trinity_conformance.command.scaffold import scaffold
-from trinity_conformance.command.suite import BUDGETS, Report, connectors, run_check
+from trinity_conformance.command.suite import BUDGETS, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.mutants.selftest import self_test as run_self_test
 from trinity_conformance.play import traces
@@ -44,6 +44,7 @@ from trinity_conformance.play.words import story
 from trinity_conformance.report.comparison import changes, regressions
 from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load
+from trinity_conformance.report.script import python_test, script
 from trinity_conformance.report.text import show
 
 __all__ = ["app"]
@@ -55,7 +56,6 @@ app = typer.Typer(
     help="Tests a table format adapter of Trinity.",
 )
 
-_TRACES = Path(".trinity-conformance")
 _WIDTH = 160
 """Width of text for a file or a pipe, in characters."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]
@@ -93,7 +93,7 @@ def run(
     as_of: Annotated[
         str | None, typer.Option(metavar="VERSION", help="Only the checks that this version of the suite had.")
     ] = None,
-    folder: _Traces = _TRACES,
+    folder: _Traces = traces.TRACES,
     no_color: _NoColor = False,
 ) -> None:
     """Play generated histories on an adapter and compare every read with the model.
@@ -117,7 +117,7 @@ def run(
             except TrinityError as error:
                 raise wrong_usage(f"The adapter '{connector}' could not be run: {error}") from error
         results = Results.of(done, origin(connector), spark=not no_spark)
-        _save(done, folder)
+        done.save(folder)
         show(console, results)
         for path in report or ():
             write(results, path)
@@ -134,13 +134,6 @@ def _checks(check: str | None, as_of: str | None) -> int:
         return len(CHECKS if as_of is None else checks_as_of(as_of))
     except ValueError as error:
         raise wrong_usage(f"--as-of: {error}.") from error
-
-
-def _save(report: Report, folder: Path) -> None:
-    """Keep the histories of the findings as trace files."""
-    for failure in report.failures:
-        if failure.history is not None:
-            traces.save(failure.history, folder)
 
 
 @app.command()
@@ -215,7 +208,7 @@ def replay(
     whole: Annotated[bool, typer.Option("--whole", help="Show every row and every character of the steps.")] = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
-    folder: _Traces = _TRACES,
+    folder: _Traces = traces.TRACES,
     no_color: _NoColor = False,
 ) -> None:
     """Play one history again, and compare after every step."""
@@ -266,6 +259,23 @@ def _replayed(
             subject.close()
     console.print(f"{name}: passed", markup=False)
     return True
+
+
+@app.command()
+def export(
+    trace: Annotated[str, typer.Argument(metavar="FILE_OR_ID", help="A trace file, or the id of a saved one.")],
+    connector: Annotated[str, typer.Option("--format", help="Adapter, or module:Class.")],
+    as_test: Annotated[bool, typer.Option("--pytest", help="As a test of pytest.")] = False,
+    no_spark: _NoSpark = False,
+    option: _Options = None,
+    folder: _Traces = traces.TRACES,
+) -> None:
+    """Print a history as a program that needs Trinity and pyarrow alone, for a bug report."""
+    adapter(connector)
+    history = _history(trace, folder)
+    form = python_test if as_test else script
+    played = without_spark(history) if no_spark else history
+    typer.echo(form(played, connector, f"A finding in {connector}.", catalog_options(None, option)), nl=False)
 
 
 @app.command()

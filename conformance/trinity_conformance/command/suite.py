@@ -19,6 +19,7 @@ from trinity_conformance.generate.executors import by_turns, without_spark
 from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
+from trinity_conformance.play import traces
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.engine_refusals import refuse_engines
 from trinity_conformance.play.first_steps import first_steps
@@ -191,6 +192,12 @@ class Report:
     def left_out(self) -> list[str]:
         """Ids of the checks that need Spark, in a run without it."""
         return [r.check.id for r in self.results if r.status == "left out"]
+
+    def save(self, folder: Path) -> None:
+        """Keep the histories of the failures as trace files."""
+        for failure in self.failures:
+            if failure.history is not None:
+                traces.save(failure.history, folder)
 
     def text(self) -> str:
         """Return all failures as text; for an assertion's message."""

@@ -18,6 +18,7 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import Json
 
 __all__ = [
+    "TRACES",
     "Alter",
     "Change",
     "Compact",
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 _FORMAT: Final = 1
+TRACES: Final = Path(".trinity-conformance")
+"""The folder in which failing histories are kept, unless another one is named."""
 
 Executor: TypeAlias = Literal["spark", "local"]
 """What executes a step: Spark, or this process alone as far as it can."""
