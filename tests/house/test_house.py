@@ -22,8 +22,8 @@ ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceber
 
 OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
 """What an adapter may import of ``trinity``: the names in their ``__all__``."""
-ACME: Final = ROOT / "tests/plugins/acme"
-"""A stranger's adapter."""
+STRANGERS: Final = sorted((ROOT / "tests/plugins").iterdir())
+"""Adapters of others."""
 
 
 def modules() -> list[Path]:
@@ -42,13 +42,13 @@ def test_packages_import_downwards_only(package: str) -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    [*ADAPTERS, ACME],
+    [*ADAPTERS, *STRANGERS],
     ids=lambda folder: folder.name,
 )
 def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
     """Trinity's own also what the package with the code that adapters share has for them alone."""
     public = {f"{module}.{name}" for module in OPEN for name in importlib.import_module(module).__all__}
-    if folder != ACME:
+    if folder not in STRANGERS:
         public |= {f"trinity.storage.{name}" for name in not_for_strangers()}
     paths = [path for path in folder.rglob("*.py") if "tests" not in path.relative_to(folder).parts]
     found = {(path.name, name) for path in paths for _, name in imports(path) if name.split(".")[0] == "trinity"}

@@ -65,7 +65,9 @@ def test_the_wheel_holds_exactly_these_packages(built: Built) -> None:
     assert top == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(built.wheel)
     assert any(name.endswith("licenses/LICENSE") for name in built.wheel)
-    assert "trinity_conformance/template/acme_trinity/metadata.py" in built.wheel
+    assert "trinity_conformance/template/acme/acme_trinity/metadata.py" in built.wheel
+    assert "trinity_conformance/template/ledger/ledger_trinity/metadata.py" in built.wheel
+    assert "trinity_conformance/semantics.md" in built.wheel
 
 
 def test_the_source_distribution_runs_the_tests(built: Built) -> None:

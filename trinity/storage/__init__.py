@@ -83,8 +83,7 @@ from trinity.storage.parquet_sink import ParquetPageSink, SinkFile
 from trinity.storage.parquet_sink import footer_statistics as footer_statistics
 from trinity.storage.parquet_sink import is_sink_file as is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, identity_only
-from trinity.storage.position_deletes import DeletesFragment
-from trinity.storage.position_deletes import PositionDeletes as PositionDeletes
+from trinity.storage.position_deletes import DeletesFragment, PositionDeletes
 from trinity.storage.position_deletes import PositionDeleteSink as PositionDeleteSink
 from trinity.storage.position_deletes import deletes_of_fragments as deletes_of_fragments
 from trinity.storage.position_deletes import named_files as named_files
@@ -146,6 +145,7 @@ __all__ = [
     "ParquetPageSink",
     "ParquetSinkProvider",
     "PartitionedPageSink",
+    "PositionDeletes",
     "RowChanges",
     "S3Options",
     "SingleTable",

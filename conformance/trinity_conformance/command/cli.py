@@ -31,7 +31,7 @@ from trinity_conformance.command.environment import (
 )
 from trinity_conformance.command.explain import explain as explained
 from trinity_conformance.command.progress import progress_of
-from trinity_conformance.command.scaffold import scaffold
+from trinity_conformance.command.scaffold import TEMPLATES, scaffold
 from trinity_conformance.command.suite import BUDGETS, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.mutants.selftest import self_test as run_self_test
@@ -282,13 +282,16 @@ def export(
 def init(
     name: Annotated[str, typer.Argument(help="Name of the format: what `connector` names in a catalog's settings.")],
     folder: Annotated[Path | None, typer.Option(help="Where to; ./NAME-trinity by default.")] = None,
+    template: Annotated[
+        str, typer.Option(help="files: each version is a list of files; catalog: commits are those of a database.")
+    ] = "files",
 ) -> None:
     """Write a new adapter, which conforms as it is. Change it step by step, and run the suite after each step."""
     if name in connectors():
         raise wrong_usage(f"A format '{name}' is installed already; choose another name.")
     target = folder or Path(f"{name}-trinity")
     try:
-        files = scaffold(name, target)
+        files = scaffold(name, target, known("template", template, list(TEMPLATES)))
     except TrinityError as error:
         raise wrong_usage(error.message) from error
     for file in files:

@@ -1,32 +1,37 @@
-"""Makes a new adapter from a template that conforms as it is: the Acme plugin of the tests under another name."""
+"""Makes a new adapter from a template that conforms as it is: a plugin of the tests under another name."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["scaffold", "template"]
+__all__ = ["TEMPLATES", "scaffold"]
 
+TEMPLATES: Final[Mapping[str, str]] = {"files": "acme", "catalog": "ledger"}
+"""Kind of format -> its template: each version a list of files, or a commit protocol of its own over a database."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS: Final = frozenset({".md", ".py", ".toml", ".typed"})
 """Endings of the files of a template; a folder in which it was run holds others too."""
 
 
-def template() -> Path:
-    """Return the folder of the template: in the wheel that of the package, in a checkout that of the tests."""
+def _template(kind: str) -> Path:
+    """Return the folder of a template: in the wheel that of the package, in a checkout that of the tests."""
     packed = Path(__file__).parent.parent / "template"
-    return packed if packed.is_dir() else Path(__file__).parents[3] / "tests/plugins/acme"
+    plugins = packed if packed.is_dir() else Path(__file__).parents[3] / "tests/plugins"
+    return plugins / TEMPLATES[kind]
 
 
-def scaffold(name: str, folder: Path) -> list[Path]:
+def scaffold(name: str, folder: Path, kind: str = "files") -> list[Path]:
     """Write an adapter to a folder.
 
     Args:
         name: name of the format: what ``connector`` names in a catalog's settings.
         folder: the adapter's folder; made when missing.
+        kind: one of :data:`TEMPLATES`.
 
     Returns:
         the files, sorted.
@@ -40,17 +45,21 @@ def scaffold(name: str, folder: Path) -> list[Path]:
         )
     if folder.is_dir() and any(folder.iterdir()):
         raise TrinityError("INVALID_ARGUMENTS", f"Folder '{folder}' holds files already; name another with --folder.")
-    found = [p for p in sorted(template().rglob("*")) if p.is_file() and p.suffix in _KINDS]
-    return sorted(_written(folder / _renamed(str(p.relative_to(template())), name), p.read_text(), name) for p in found)
+    source, word = _template(kind), TEMPLATES[kind]
+    found = [p for p in sorted(source.rglob("*")) if p.is_file() and p.suffix in _KINDS]
+    made = [
+        (folder / _renamed(str(p.relative_to(source)), word, name), _renamed(p.read_text(), word, name)) for p in found
+    ]
+    return sorted(_written(path, text) for path, text in made)
 
 
-def _written(path: Path, text: str, name: str) -> Path:
+def _written(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_renamed(text, name), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
 
 
-def _renamed(text: str, name: str) -> str:
-    """Return a text with the template's name replaced: ``Acme`` in class names and prose, ``acme`` elsewhere."""
+def _renamed(text: str, word: str, name: str) -> str:
+    """Return a text with the template's word replaced: ``Acme`` in class names and prose, ``acme`` elsewhere."""
     title = "".join(part.capitalize() for part in name.split("_"))
-    return text.replace("Acme", title).replace("acme", name)
+    return text.replace(word.capitalize(), title).replace(word, name)

@@ -1,0 +1,234 @@
+"""The metadata of a catalog of Ledger tables: what the engine asks for, in terms of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from ledger_trinity.attempt import LedgerAttempt
+from ledger_trinity.database import Database
+from trinity.errors import TrinityError
+from trinity.spi import (
+    CommitResult,
+    DataFile,
+    HistoryEntry,
+    InsertTableHandle,
+    RewriteTableHandle,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    VacuumResult,
+    WriteTarget,
+    stored_field,
+)
+from trinity.storage import (
+    Change,
+    ObjectStore,
+    RowChanges,
+    TableVersion,
+    after_commit,
+    check_still_there,
+    commit_change,
+    commit_loop,
+    commit_result,
+    delete_around,
+    delete_orphans,
+    identity_only,
+    no_such_version,
+    no_table,
+    oldest_needed,
+    on_newest,
+    table_taken,
+    version_at,
+    write_target,
+)
+
+__all__ = ["LedgerMetadata"]
+
+T = TypeVar("T")
+
+
+class LedgerMetadata(RowChanges):
+    """The metadata of one catalog.
+
+    Args:
+        catalog: its name.
+        warehouse: its folder.
+    """
+
+    def __init__(self, catalog: str, warehouse: str) -> None:
+        self._catalog = catalog
+        self._database = Database(warehouse)
+
+    # -- names ------------------------------------------------------------------------------------------
+
+    def list_schemas(self) -> list[str]:
+        return self._database.schemas()
+
+    def create_schema(self, schema: str) -> None:
+        if not self._database.add_schema(schema):
+            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already.")
+
+    def drop_schema(self, schema: str) -> None:
+        self._check_schema(schema)
+        if schema == "default":
+            raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.default' cannot be dropped.")
+        if tables := self._database.remove_schema(schema):
+            text = (
+                f"Schema '{self._catalog}.{schema}' holds tables, as '{tables[0]}': drop these first, or use CASCADE."
+            )
+            raise TrinityError("SCHEMA_NOT_EMPTY", text)
+
+    def list_tables(self, schema: str) -> list[str]:
+        self._check_schema(schema)
+        return self._database.tables(schema)
+
+    def _check_schema(self, schema: str) -> None:
+        if schema not in (known := self._database.schemas()):
+            text = f"Schema '{self._catalog}.{schema}' does not exist. There are: {', '.join(known)}."
+            raise TrinityError("SCHEMA_NOT_FOUND", text)
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        found = self._database.id_of(schema, table)
+        return None if found is None else TableHandle(self._catalog, schema, table, self._database.folder_of(found))
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        identity_only(definition, "Ledger")
+        self._check_schema(definition.schema)
+        first = TableVersion.first(definition)
+        folder = self._database.folder_of(first.definition.id)
+        table = TableHandle(self._catalog, definition.schema, definition.name, folder)
+        ObjectStore(folder).make_folder()
+        if not self._database.add_table(first):
+            raise table_taken(table.full_name)
+        return table
+
+    def drop_table(self, table: TableHandle) -> None:
+        here, table_id = self._here(table)
+
+        def drop() -> None:
+            if not self._database.remove_table(table_id):
+                raise no_table(table.full_name)
+            after_commit("files of a dropped table stay", lambda: ObjectStore(here.location).delete_below(""))
+
+        commit_loop(here.location, drop, alone=True)
+
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(attempt: LedgerAttempt) -> None:
+            if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
+                attempt.put_version(replace(attempt.newest, operation="alter", definition=changed))
+
+        self._on_newest(table, alter)
+
+    # -- versions ---------------------------------------------------------------------------------------
+
+    def _here(self, table: TableHandle) -> tuple[TableHandle, str]:
+        """Return the table that has the name now, with its folder, and its id; the version stays."""
+        table_id = self._database.id_of(table.schema, table.table)
+        if table_id is None:
+            raise no_table(table.full_name)
+        table.check_same(table_id)
+        return replace(table, location=self._database.folder_of(table_id), id=table_id), table_id
+
+    def _load(self, table: TableHandle) -> tuple[TableHandle, TableVersion]:
+        """Return the table that has the name now, and its version, or its newest."""
+        here, table_id = self._here(table)
+        newest = self._database.newest(table_id)
+        if newest is None:  # dropped since
+            raise no_table(table.full_name)
+
+        def read(number: int) -> TableVersion:
+            found = self._database.read(table_id, number)
+            if found is None:
+                raise no_such_version(here, number + 1, newest)
+            return found
+
+        return here, version_at(here, newest, read)
+
+    def get_table_definition(self, table: TableHandle) -> TableDefinition:
+        return self._load(table)[1].definition
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        _, at = self._load(table)
+        files = [file.renamed(at.definition.stored_names) for file in at.files]
+        return SplitSource(
+            at.number,
+            at.timestamp_ms,
+            at.definition,
+            _storage(at.definition),
+            tuple(f for f in files if f.tier is not Tier.SIDECAR),
+            tuple(f for f in files if f.tier is Tier.SIDECAR),
+            commit=at.commit,
+        )
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return self._database.history(self._here(table)[1])
+
+    # -- writes -----------------------------------------------------------------------------------------
+
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+        here, at = self._load(table)
+        return InsertTableHandle(here.pinned(at.number, at.definition.id), at.definition, _target(here, at))
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        begun = self.begin_insert(table)
+        return RewriteTableHandle(begun.table, begun.definition, begun.target, tuple(replaced))
+
+    def begin_resolve(
+        self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
+    ) -> RewriteTableHandle:
+        return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        return self._load(replace(table, version=None))[1].txns.get(application)
+
+    def commit(self, change: Change) -> CommitResult:
+        return self._on_newest(change.table, lambda attempt: commit_change(attempt, change))
+
+    def _on_newest(self, table: TableHandle, use: Callable[[LedgerAttempt], T]) -> T:
+        """Run attempts until one commits; each loads the newest version first."""
+        here, known = self._load(replace(table, version=None))
+
+        def attempt(newest: TableHandle) -> T:
+            return use(LedgerAttempt(newest, self._load(newest)[1], self._database))
+
+        return on_newest(here, known.definition, attempt)
+
+    # -- care -------------------------------------------------------------------------------------------
+
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        def go_back(attempt: LedgerAttempt) -> CommitResult:
+            newest, (_, then) = attempt.newest, self._load(replace(attempt.table, version=table.version))
+            definition = change(newest.definition, then.definition)
+            check_still_there(table, then.files, newest.files)
+            if (then.files, definition) == (newest.files, newest.definition):
+                return CommitResult(newest.number, skipped=True)
+            wanted = replace(newest, operation="restore", definition=definition, files=then.files)
+            return commit_result(attempt.put_version(wanted), then.files)
+
+        return self._on_newest(table, go_back)
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        here, table_id = self._here(table)
+        store = ObjectStore(here.location)
+        oldest = oldest_needed(self._database.history(table_id), older_than_ms)
+        gone = delete_around(
+            lambda: delete_orphans(store, self._database.needed(table_id), older_than_ms),
+            lambda: self._database.forget(table_id, oldest),
+        )
+        return VacuumResult(len(gone), sum(entry.size for entry in gone), oldest)
+
+
+def _storage(definition: TableDefinition) -> pa.Schema:
+    """Return the schema of the files: Trinity's types as they are, under the names that files have."""
+    return pa.schema([stored_field(column, column.to_arrow().type) for column in definition.columns])
+
+
+def _target(table: TableHandle, at: TableVersion) -> WriteTarget:
+    return write_target(table.location, at.definition, _storage(at.definition))
