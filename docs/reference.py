@@ -59,16 +59,23 @@ def _loaded() -> dict[str, griffe.Module]:
 def _public_classes() -> frozenset[str]:
     """Return the full names of the classes that others may import."""
     exported = ((module, str(name)) for module in _loaded().values() for name in module.exports or ())
-    return frozenset(_target(module[name]).path for module, name in exported)
+    return frozenset(_exported(module, name).path for module, name in exported)
 
 
 def _entries(module: griffe.Module) -> Iterator[tuple[str, Any]]:
     """(name, object) of each public name, and of each public method and property of a class (``Class.method``)."""
     for name in map(str, module.exports or ()):
-        found = _target(module[name])
+        found = _exported(module, name)
         yield name, found
         if found.is_class:
             yield from ((f"{name}.{member.name}", member) for member in _methods(found))
+
+
+def _exported(module: griffe.Module, name: str) -> Any:
+    """What a name of a package is: where a module within it has the same name, what is imported."""
+    found = _target(module[name])
+    imported = module.imports.get(name, found.path)
+    return found if imported == found.path or not found.is_module else module.modules_collection[imported]
 
 
 def _target(found: Any) -> Any:

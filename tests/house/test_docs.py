@@ -1,4 +1,4 @@
-"""Every example of the README and of docs/ is executed, and prints what the page says."""
+"""The pages: examples that need Spark or a server print what the page says, links and terms are there."""
 
 from __future__ import annotations
 
@@ -6,74 +6,46 @@ import doctest
 import re
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from docs.examples import FLAGS, Page, differences, pages, report
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
+from tests.support.page_needs import buckets, postgres, without_spark
 from tests.support.paths import ROOT
 from trinity.cli.main import app
 from trinity.errors import CODES
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+"""Those without Spark and servers are run by tests/local/test_pages.py."""
 
 
-@pytest.fixture
-def postgres(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has libpq find the tests' server, without what a page makes."""
-    for name, value in server.items():
-        monkeypatch.setenv({"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}"), value)
-    with psycopg.connect(autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS hr, shop CASCADE")
-        connection.execute("DROP PUBLICATION IF EXISTS trinity")
+@pytest.mark.parametrize("page", [page for page in pages() if "spark" in page.needs], ids=lambda page: page.name)
+def test_examples_with_spark(page: Page, spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    if "postgres" in page.needs:
+        with postgres(request.getfixturevalue("server")):
+            different = differences(page, {})
+    else:
+        different = differences(page, {})
+    assert different == [], report(page, different)
 
 
-@pytest.fixture
-def bucket(object_server: ObjectServer, google_server: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Makes the buckets of a page, and gives it the names that are the reader's own."""
-    object_server.files.create_dir("lakehouse")
-    google_server.stored.buckets["lakehouse"] = {}
-    monkeypatch.setenv("GOOGLE_BASE_URL", google_server.options["endpoint"])
-    monkeypatch.setenv("GOOGLE_ALLOW_HTTP", "true")
-    options = object_server.options
-    return {
-        "endpoint": options["endpoint"],
-        "key": options["access_key_id"],
-        "secret": options["secret_access_key"],
-        "key_file": google_server.options["service_account"],
-    }
+def test_examples_in_buckets(object_server: ObjectServer, google_server: GoogleServer) -> None:
+    (page,) = (page for page in pages() if page.needs == {"bucket"})
+    with buckets(object_server, google_server) as given, without_spark():
+        different = differences(page, given)
+    assert different == [], report(page, different)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_examples(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if page.name in ("journal.md", "cdc.md"):
-        request.getfixturevalue("postgres")
-    given = request.getfixturevalue("bucket") if page.name == "object-stores.md" else {}
-    # without the fence's end, which doctest would take for output
-    text = re.sub(r"^```\w*$", "", page.read_text(), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, given, page.name, str(page), 0)
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
-    report: list[str] = []
-    runner.run(test, out=report.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(report)
-
-
-def test_the_first_example_runs_as_it_is_pasted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    readme = (ROOT / "README.md").read_text()
-    found = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", readme, re.DOTALL)
-    assert found is not None
-    exec(found[1], {})
-    assert capsys.readouterr().out.strip() == found[2].strip()
+def test_all_that_pages_need_is_known() -> None:
+    known = [frozenset(), {"spark"}, {"spark", "postgres"}, {"bucket"}]
+    assert [page.name for page in pages() if page.needs not in known] == []
 
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +80,7 @@ def test_every_code_has_its_row() -> None:
     assert sorted(code for row in rows for code in re.findall(r"`(\w+)`", row)) == sorted(CODES)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:

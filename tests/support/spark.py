@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -12,7 +13,7 @@ from trinity.connecting import connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["AZURITE", "drop_temp_views", "spark"]
+__all__ = ["AZURITE", "drop_temp_views", "spark", "started"]
 
 _SETTINGS: Final = {
     "spark.master": "local[2]",
@@ -43,8 +44,17 @@ _BUCKETS: Final = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> SparkSession:
     """The one that runs, or a new one, with the JARs of all formats and of object stores."""
-    folder = tmp_path_factory.mktemp("spark")
     short_tier = "not full" in pytestconfig.getoption("markexpr")
+    return started(tmp_path_factory.mktemp("spark"), short_tier)
+
+
+def started(folder: Path, short_tier: bool) -> SparkSession:
+    """Return the Spark that runs, or a new one.
+
+    Args:
+        folder: the place of its own files.
+        short_tier: whether it evaluates expressions as they are, and knows S3 alone.
+    """
     settings = {
         **_SETTINGS,
         **(_INTERPRETED if short_tier else {}),

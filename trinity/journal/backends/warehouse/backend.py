@@ -16,7 +16,6 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.backends.base import IngestMode, Result, one_by_one
 from trinity.journal.backends.warehouse.batches import append_rows, insert_journalled
-from trinity.journal.backends.warehouse.changes import run_change
 from trinity.journal.backends.warehouse.fetched import fetch_result
 from trinity.journal.backends.warehouse.ingest import ingest
 from trinity.journal.backends.warehouse.rewriter import Merged, rewrite_merged
@@ -182,6 +181,8 @@ class WarehouseBackend:
         if stored is None:
             raise TrinityError("TABLE_NOT_FOUND", f"The journal of table {table} was dropped meanwhile.")
         check_expressions(stored.definition, lambda: self.session.spark)  # the statement has its DEFAULTs
+        from trinity.journal.backends.warehouse.changes import run_change  # Spark runs it
+
         return run_change(found, table, stored, txn)
 
     def explain(self, sql: str) -> list[str]:

@@ -1,0 +1,193 @@
+"""``python -m docs.examples [--write] PAGE…`` runs the examples of pages and says where they print something else.
+
+The ``python`` blocks of a page are one script, run from top to bottom in an empty folder. The ``text`` block behind a
+block is what it prints; ``--write`` writes it. Of a set of tabs the first is run; on a page of Spark, every one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parent.parent
+_FENCE: Final = re.compile(r"^( *`{3,})(\w*)")
+_TAB: Final = re.compile(r'^( *)=== "')
+_NEEDS: Final = re.compile(r"^<!-- examples: (.*) -->$", re.MULTILINE)
+FLAGS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Example:
+    """A block of Python.
+
+    Attributes:
+        line: the number of its first line in the page, from 0.
+        end: that of the line behind it.
+        margin: the blanks in front of its lines.
+        code: its text.
+        prints: what the page says that it prints.
+        until: the line behind what it prints.
+    """
+
+    line: int
+    end: int
+    margin: str
+    code: str
+    prints: str
+    until: int
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of Markdown.
+
+    Attributes:
+        path: where it is.
+        text: what it says.
+        needs: what its examples need beside this process: ``spark``, ``postgres``, ``bucket``.
+    """
+
+    path: Path
+    text: str
+    needs: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """The path from the root of the repository."""
+        return Path(os.path.relpath(self.path, ROOT)).as_posix()
+
+    @property
+    def examples(self) -> list[Example]:
+        """The blocks that are run."""
+        return list(_examples(self.text.splitlines(), every_tab="spark" in self.needs))
+
+
+def read(path: Path) -> Page:
+    """Read a page."""
+    text = path.read_text()
+    found = _NEEDS.search(text)
+    return Page(path.absolute(), text, frozenset(found[1].split() if found else ()))
+
+
+def pages() -> list[Page]:
+    """Return the pages with examples: README and those of docs, but for the generated ones."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    written = [read(path) for path in found if not path.is_relative_to(ROOT / "docs/api")]
+    return [page for page in written if page.examples]
+
+
+def run(page: Page, given: Mapping[str, Any]) -> Iterator[tuple[Example, str]]:
+    """Run the examples in an empty folder, and yield each with what it prints.
+
+    Args:
+        page: the page.
+        given: names that are the reader's own, with their values.
+    """
+    names = {"__name__": "__main__", **given}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for example in page.examples:
+            printed = io.StringIO()
+            # empty lines in front: a traceback shows the lines of the page
+            code = compile("\n" * example.line + example.code, str(page.path), "exec", dont_inherit=True)
+            with contextlib.redirect_stdout(printed):
+                exec(code, names)
+            yield example, printed.getvalue()
+
+
+def differences(page: Page, given: Mapping[str, Any]) -> list[tuple[Example, str]]:
+    """Run a page, and return the examples that print something else than the page says, with what they print."""
+    same = doctest.OutputChecker().check_output
+    return [(example, found) for example, found in run(page, given) if not same(example.prints, found, FLAGS)]
+
+
+def report(page: Page, different: list[tuple[Example, str]]) -> str:
+    """Say what is printed and what the page says."""
+    return "\n".join(
+        f"{page.name}:{example.line + 1} prints\n{_shown(found)}\nand the page says\n{_shown(example.prints)}"
+        for example, found in different
+    )
+
+
+def _shown(text: str) -> str:
+    return indent(text.rstrip("\n"), "  ")
+
+
+def write(page: Page, different: list[tuple[Example, str]]) -> None:
+    """Write into a page what its examples print."""
+    lines = page.text.splitlines()
+    for example, found in reversed(different):
+        kept = [line.rstrip() for line in found.rstrip().splitlines()]
+        block = ["", "```text", *kept, "```"] if kept else []
+        lines[example.end : example.until] = [f"{example.margin}{line}".rstrip() for line in block]
+    page.path.write_text("\n".join(lines) + "\n")
+
+
+def _examples(lines: list[str], every_tab: bool) -> Iterator[Example]:
+    at = 0
+    tabs = skipped = -1  # the margins of the set of tabs here, and of the tab here that is not run
+    while at < len(lines):
+        line, margin = lines[at], len(lines[at]) - len(lines[at].lstrip())
+        if line.strip() and margin <= tabs:
+            another = _TAB.match(line) is not None and margin == tabs
+            skipped = margin if another and not every_tab else -1
+            tabs = margin if another else -1
+        if _TAB.match(line) and tabs < 0:
+            tabs = margin
+        if not (fence := _FENCE.match(line)):
+            at += 1
+            continue
+        end = _end(lines, at)
+        if fence[2] == "python" and skipped < 0:
+            yield _example(lines, at, end)
+        at = end
+
+
+def _end(lines: list[str], fence: int) -> int:
+    """The line behind the block that begins with a fence."""
+    opened = _FENCE.match(lines[fence])
+    assert opened is not None
+    return next(at for at in range(fence + 1, len(lines)) if lines[at].rstrip() == opened[1]) + 1
+
+
+def _example(lines: list[str], fence: int, end: int) -> Example:
+    margin = lines[fence][: lines[fence].index("`")]
+    code = dedent("\n".join(lines[fence + 1 : end - 1])) + "\n"
+    following = next((at for at in range(end, len(lines)) if lines[at].strip()), len(lines))
+    if following == len(lines) or lines[following] != f"{margin}```text":
+        return Example(fence + 1, end, margin, code, "", end)
+    until = _end(lines, following)
+    return Example(fence + 1, end, margin, code, dedent("\n".join(lines[following + 1 : until - 1])) + "\n", until)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the pages that are named, those without Spark first.
+
+    Returns:
+        How many differ.
+    """
+    from tests.support.page_needs import provided  # with the servers of the tests
+
+    named = [read(Path(name)) for name in arguments if name != "--write"]
+    different = 0
+    for page in sorted(named, key=lambda page: "spark" in page.needs):
+        with provided(page.needs) as given:
+            found = differences(page, given)
+        different += bool(found)
+        print(report(page, found) if found else f"{page.name} prints what it says")
+        if "--write" in arguments:
+            write(page, found)
+    return different
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
