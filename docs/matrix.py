@@ -1,0 +1,134 @@
+"""``python -m docs.matrix`` writes docs/conformance.md out of the runs in docs/runs/, which keep what was played and when.
+
+``trinity-conformance run ADAPTER --no-spark --report docs/runs/ADAPTER.json`` makes that of an adapter, and
+``python -m tests.world`` that of other systems, ``systems.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from trinity_conformance.report.results import Results, load
+
+ROOT: Final = Path(__file__).parent.parent
+RUNS: Final = ROOT / "docs/runs"
+PAGE: Final = ROOT / "docs/conformance.md"
+_ADAPTERS: Final = ("parquet", "delta", "iceberg", "memory", "acme", "ledger")
+_HEAD: Final = """# Who keeps which rule
+
+This page shows which [rules](semantics.md) each adapter of Trinity keeps, and which of them other systems keep when
+they upsert and merge. You need it when you choose a format, or when you compare Trinity's merge with that of another
+system. Programs played the histories and wrote this page: `python -m docs.matrix`, out of the runs in `docs/runs/`.
+"""
+_OF_ADAPTERS: Final = """
+## Adapters
+
+Every adapter plays the same histories: the budget `smoke` of the [conformance suite](../conformance/README.md), without
+Spark. *Kept* means that each check of the rule passed. *Partly* means that all that was played passed, but that a part
+needs Spark, or a thing that the adapter lacks. Rules that the suite has no check for are not listed; Trinity's own
+tests prove them.
+"""
+_OF_SYSTEMS: Final = """
+## Other systems
+
+Each system upserts in the way that its documentation shows: by key. Where the table has a watermark, a matched row is
+updated under the condition `source.w >= target.w OR target.w IS NULL`. Where it has tombstones, a WHEN deletes. In the
+histories of a row of this table nothing else can go wrong. *Kept* says how many of {histories} histories read as the
+rules ask; those with a type that the system lacks are left out. *None* means that the system has no such thing, and
+*not asked* that it has no SQL. A rule that is not kept is no defect of that system: it promises something else.
+"""
+_RANKS: Final = ("failed", "blocked", "inconclusive", "not supported", "left out", "passed")
+_WORDS: Final = {"passed": "kept", "failed": "not kept", "blocked": "not kept", "left out": "partly"}
+
+
+def page() -> str:
+    """Return the page."""
+    runs = [load(RUNS / f"{name}.json") for name in _ADAPTERS]
+    systems = json.loads((RUNS / "systems.json").read_text(encoding="utf-8"))
+    parts = [
+        _HEAD,
+        _OF_ADAPTERS,
+        *_adapters(runs),
+        _OF_SYSTEMS.format(histories=systems["histories"]),
+        *_systems(systems),
+    ]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def _adapters(runs: Sequence[Results]) -> Iterator[str]:
+    statuses = [_by_rule(run) for run in runs]
+    rules = sorted({rule for found in statuses for rule in found}, key=_place)
+    head = ("rule", *_ADAPTERS)
+    yield _table(head, ([_link(rule), *(_word(found.get(rule, "left out")) for found in statuses)] for rule in rules))
+    told = ", ".join(f"{name} {number}" for name, number in runs[0].versions.items() if name != "pyspark")
+    days = sorted({run.date for run in runs})
+    histories = ", ".join(f"{name} {run.histories}" for name, run in zip(_ADAPTERS, runs, strict=True))
+    yield f"Played on {' and '.join(days)} with {told}. Histories: {histories}."
+
+
+def _by_rule(run: Results) -> Mapping[str, str]:
+    """Return the worst status of the checks of each rule."""
+    found: dict[str, str] = {}
+    for outcome in run.checks:
+        for rule in outcome.rules:
+            found[rule] = min(found.get(rule, "passed"), outcome.status, key=_RANKS.index)
+    return found
+
+
+def _word(status: str) -> str:
+    return _WORDS.get(status, status)
+
+
+def _place(rule: str) -> tuple[str, int]:
+    return rule[0], int(rule[1:])
+
+
+def _systems(found: Mapping[str, Any]) -> Iterator[str]:
+    answers: Mapping[str, Mapping[str, Any]] = found["answers"]
+    laws = dict.fromkeys(law for of in answers.values() for law in of)
+    rules = {law: " ".join(map(_link, of[law]["rules"])) for of in answers.values() for law in of}
+    rows = ([law, rules[law], *(_cell(of.get(law), system, law) for system, of in answers.items())] for law in laws)
+    yield _table(("what holds", "rules", *answers), rows)
+    yield f"Played on {found['date']}."
+    yield "### The shortest history that each does not keep\n"
+    for system, of in answers.items():
+        for law, answer in of.items():
+            if answer["message"]:
+                told = f"{answer['steps']}\n\n{answer['message']}"
+                yield f"#### {_title(system, law)}\n\n```text\n{told}\n```\n"
+
+
+def _cell(answer: Mapping[str, Any] | None, system: str, law: str) -> str:
+    if answer is None:
+        return "not asked"
+    if answer["message"]:
+        return f"[not kept](#{_anchor(_title(system, law))})"
+    return "none" if answer["refused"] else f"kept ({answer['kept']})"
+
+
+def _title(system: str, law: str) -> str:
+    return f"{system}: {law}"
+
+
+def _anchor(title: str) -> str:
+    """Return the anchor that a heading gets."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _link(rule: str) -> str:
+    return f"[{rule}](semantics.md#{rule.lower()})"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return (
+        "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("| --- ", "|---").replace("--- |", "---|") + "\n"
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

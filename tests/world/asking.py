@@ -1,0 +1,94 @@
+"""Asks a system about a law: plays its histories, and makes the first one that fails small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from tests.world.laws import Law, narrowed
+from trinity_conformance.model.statements import Statement
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import play
+from trinity_conformance.play.subject import Subject, Unsupported
+from trinity_conformance.play.traces import History
+from trinity_conformance.play.words import in_words
+from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+
+__all__ = ["Answer", "ask"]
+
+_SHRINK: Final = ShrinkBudget(20, 60)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a system does about a law.
+
+    Attributes:
+        rules: the law's.
+        kept: how many histories read as the model.
+        refused: why it cannot be asked: what it does not have.
+        message: how the shortest history that it does not keep differs, and its ``steps``.
+        trace: that history as its trace file has it.
+    """
+
+    rules: tuple[str, ...]
+    kept: int = 0
+    refused: str = ""
+    message: str = ""
+    steps: str = ""
+    trace: Any = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        return asdict(self)
+
+
+def ask(subject: Subject, law: Law, histories: int, takes: Callable[[Statement], bool] = lambda _: True) -> Answer:
+    """Plays the first histories of a law on a system, with the statements that it takes.
+
+    What the system does not have, as a type, is left out; where it has none of it, the answer says so.
+    """
+    kept, refused, about = 0, "", _about(law, takes)
+    for seed in range(histories):
+        try:
+            play(subject, about(law.draw(seed)))
+            kept += 1
+        except Unsupported as reason:
+            refused = str(reason)
+        except NonConformance as failure:
+            small = shrink(failure, _trial(subject, about), _SHRINK)
+            assert small.history is not None
+            trace = json.loads(small.history.to_json())
+            return Answer(law.rules, kept, "", small.message, _told(small.history), trace)
+    return Answer(law.rules, kept, "" if kept else refused)
+
+
+def _about(law: Law, takes: Callable[[Statement], bool]) -> Callable[[History], History]:
+    """Leaves out the statements that are not about the law, or that the system does not know."""
+    asked = law.asked
+    if asked is None:
+        return lambda history: history
+    return lambda history: narrowed(history, lambda statement, effect: takes(statement) and asked(statement, effect))
+
+
+def _trial(subject: Subject, about: Callable[[History], History]) -> Callable[[History], NonConformance | None]:
+    def trial(history: History) -> NonConformance | None:
+        if about(history) != history:
+            return None
+        try:
+            play(subject, history, every_step=True)
+        except NonConformance as failure:
+            return failure
+        except Unsupported:
+            return None
+        return None
+
+    return trial
+
+
+def _told(history: History) -> str:
+    """The steps in words: what executes them is not Trinity."""
+    lines = [f"{number:>3}  {in_words(step, history.shape)}" for number, step in enumerate(history.steps)]
+    return "\n".join([history.shape.ddl("t"), *lines]).replace(" of Arrow data", "")
