@@ -158,6 +158,19 @@ def test_keys_that_were_deleted_stay_away_without_a_watermark(local: Session, lo
         assert table.to_arrow().sort_by("k").column("k").to_pylist() == [0, 1, 2, 4, 6, 7, 8, 9], strength
 
 
+def test_a_full_compaction_forgets_expired_tombstones_though_nothing_was_written_since(local_orders: Table) -> None:
+    local_orders.upsert([{"order_id": "1", "ts": 1, "amount": 1.0}, {"order_id": "2", "ts": 1, "amount": 2.0}])
+    local_orders.delete(["1"])
+    local_orders.compact("full")
+    assert local_orders.compact("full").skipped
+    local_orders.set_properties({"tombstone.retention": "1 day"})
+    assert local_orders.compact("full").skipped
+    local_orders.set_properties({"tombstone.retention": "0 seconds"})
+    local_orders.compact("full")
+    assert [row["order_id"] for row in local_orders.log()] == ["2"]
+    assert local_orders.compact("full").skipped
+
+
 def test_of_a_large_log_a_share_of_the_keys_is_folded_at_a_time(
     local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

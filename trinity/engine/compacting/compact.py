@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from trinity.engine.compacting.compactor import Compactor
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
@@ -17,10 +21,12 @@ from trinity.engine.executes import execute, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.layout import bucket_types, tiers, well_bucketed
+from trinity.engine.reading.local.fold_by_column import live_pages
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.target import Host
 from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
 from trinity.errors import TrinityError
+from trinity.hidden import SINCE
 from trinity.merge.options import keeps_versions
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
@@ -215,7 +221,16 @@ def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
     Older releases gave the sidecar names by which other readers of a table's folder take it for rows.
     """
     old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
-    return bool(splits.files) and (old or not _is_compact(splits, spec))
+    return bool(splits.files) and (old or not _is_compact(splits, spec)) or _has_expired(splits, spec)
+
+
+def _has_expired(splits: SplitSource, spec: MergeSpec) -> bool:
+    """Return True where tombstones are aside for longer than the table keeps them."""
+    if spec.tombstone_retention_ms is None or spec.by_column:
+        return False
+    oldest = int(time.time() * 1000) - spec.tombstone_retention_ms
+    pages = (page for file in splits.sidecar for page in live_pages(file, pa.schema([(SINCE, pa.int64())])))
+    return any(pc.any(pc.less(page.column(SINCE), oldest)).as_py() for page in pages)
 
 
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
