@@ -221,7 +221,8 @@ def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
     Older releases gave the sidecar names by which other readers of a table's folder take it for rows.
     """
     old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
-    return bool(splits.files) and (old or not _is_compact(splits, spec)) or _has_expired(splits, spec)
+    rewritten = bool(splits.files) and (old or not _is_compact(splits, spec))
+    return rewritten or _has_expired(splits, spec)
 
 
 def _has_expired(splits: SplitSource, spec: MergeSpec) -> bool:
