@@ -15,7 +15,7 @@ from trinity.buckets import Buckets
 from trinity.errors import TrinityError, nearest
 from trinity.names import TableName
 from trinity.secrets import keep, scrubbing
-from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, SparkRequirements
+from trinity.spi import ENTRY_POINT_GROUP, Capability, Connector, ConnectorContext, Format, SparkRequirements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,6 +96,11 @@ class Catalogs(Mapping[str, Connector]):
         """Return the prefixes of the format's own table properties."""
         self.check(catalog)
         return self._formats[catalog].property_prefixes
+
+    def capabilities(self, catalog: str) -> frozenset[Capability]:
+        """Return what the tables of a catalog's format can do."""
+        self.check(catalog)
+        return self._formats[catalog].capabilities
 
     def warehouse(self, catalog: str) -> str | None:
         """Return a catalog's place on a disk, or in an object store that the session reaches; else None."""

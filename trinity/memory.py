@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, Format, TableDefinition, TableHandle
+from trinity.spi import (
+    EVERYTHING,
+    TRANSFORMS,
+    Capability,
+    Connector,
+    ConnectorContext,
+    Format,
+    TableDefinition,
+    TableHandle,
+)
 from trinity.storage import (
     CommitRaced,
     ObjectStore,
@@ -120,6 +129,10 @@ class MemoryConnector(Connector):
 
 class MemoryFormat(Format):
     """Tables that last as long as their session. Takes no options; a ``warehouse`` is ignored."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES}
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         unknown = set(options) - {"warehouse"}

@@ -24,7 +24,7 @@ from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
 from trinity.secrets import keep
-from trinity.spi import Column, Connector, ConnectorContext, RepairResult, TableDefinition, TransactionId
+from trinity.spi import Capability, Column, Connector, ConnectorContext, RepairResult, TableDefinition, TransactionId
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -200,6 +200,10 @@ class Session:
     def format_name(self, catalog: str) -> str:
         """Return the name of a catalog's connector, as in ``USING delta``. Raises CATALOG_NOT_FOUND."""
         return self._catalogs.format_name(catalog)
+
+    def capabilities(self, catalog: str) -> frozenset[Capability]:
+        """Return what the tables of a catalog's format can do. Raises CATALOG_NOT_FOUND."""
+        return self._catalogs.capabilities(catalog)
 
     def connector(self, catalog: str) -> Connector:
         """Return a catalog's connector; its first use opens it. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""

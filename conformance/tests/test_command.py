@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import trinity
 from trinity import Column
+from trinity.spi import EVERYTHING
 from trinity_conformance import CheckResult, Report
 from trinity_conformance.command import checks, cli
 from trinity_conformance.command.checks import CHECKS, Check, check_of, checks_as_of
@@ -143,7 +144,7 @@ def test_an_explanation_has_rule_situations_and_faults() -> None:
     ],
 )
 def test_settings_of_a_catalog_that_are_none(command: list[str], said: str, tmp_path: Path) -> None:
-    _, histories, _ = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, changes=True))
+    _, histories, _ = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, EVERYTHING))
     trace = str(traces.save(next(histories), tmp_path))
     done = CliRunner().invoke(cli.app, [trace if word == "TRACE" else word for word in command])
     assert (done.exit_code, said in done.output) == (2, True), done.output
@@ -161,7 +162,7 @@ def test_smoke_meets_what_every_check_is_about() -> None:
     """Its work is fixed, so a run on any machine that gets through it is conclusive."""
     tally = Tally()
     drawn = [c for c in CHECKS if c.emphasis or c.programs]
-    for _, histories, _ in generated_of(drawn, BUDGETS["smoke"], 0, changes=True):
+    for _, histories, _ in generated_of(drawn, BUDGETS["smoke"], 0, EVERYTHING):
         for history in histories:
             play(ModelSubject(), history, tally)
     assert {r.check.id: r.missing for r in results_of(drawn, tally, []) if r.status != "passed"} == {}

@@ -1,5 +1,6 @@
 """Interfaces that an adapter implements, and the values that pass through it. Depends on pyarrow only."""
 
+from trinity.spi.capabilities import EVERYTHING, TRANSFORMS, Capability
 from trinity.spi.connector import (
     ENTRY_POINT_GROUP,
     Connector,
@@ -64,6 +65,9 @@ from trinity.spi.types import DataType, arrow_type, parse_given_type, parse_type
 
 __all__ = [
     # the adapter
+    "Capability",
+    "EVERYTHING",
+    "TRANSFORMS",
     "ENTRY_POINT_GROUP",
     "Connector",
     "ConnectorContext",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trinity.errors import TrinityError
+from trinity.spi.capabilities import EVERYTHING, Capability
 from trinity.spi.files import Bucket, Tier
 from trinity.spi.handles import MergeTableHandle, RewriteTableHandle, TableHandle, WriteTarget
 from trinity.spi.metadata import ConnectorMetadata, not_supported
@@ -167,6 +168,15 @@ class Format(ABC):
         refused.
         """
         return ()
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the format's tables can do: everything, unless an adapter says less.
+
+        Trinity asks nobody: the adapter itself refuses what it does not declare. The conformance suite checks that what
+        is declared works, and that all else is refused.
+        """
+        return EVERYTHING
 
     @property
     def spark(self) -> SparkRequirements:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.generate.histories import GENERAL
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.play.engine_refusals import ENGINE_REFUSALS
@@ -25,7 +26,8 @@ class Check:
         emphasis: weights of the steps of its own histories, when it is run alone.
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.
-        needs: what an adapter may refuse to have, with NOT_SUPPORTED: ``row changes``, ``merge engines``.
+        needs: what an adapter has to declare for it.
+        needs_one_of: capabilities of which it has to declare one.
         since: version of the suite that has it first; ``run --as-of`` leaves out what is newer.
     """
 
@@ -36,15 +38,35 @@ class Check:
     emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
     programs: bool = False
     engines: bool = False
-    needs: str = ""
+    needs: frozenset[Capability] = frozenset()
+    needs_one_of: frozenset[Capability] = EVERYTHING
     since: str = "0.1.0"
 
+    def possible(self, capabilities: Collection[Capability]) -> bool:
+        """Return whether an adapter with these capabilities can pass it."""
+        return self.needs <= set(capabilities) and not self.needs_one_of.isdisjoint(capabilities)
+
+
+_ROW_CHANGES: Final = frozenset((Capability.ROW_CHANGES,))
+_ENGINES: Final = frozenset((Capability.PARTIAL_UPDATE, Capability.AGGREGATION, Capability.FIRST_ROW))
+_TIME_TRAVEL: Final = frozenset((Capability.TIME_TRAVEL,))
+_ALTERATIONS: Final = frozenset((
+    Capability.RENAME_COLUMN, Capability.ADD_COLUMN, Capability.DROP_COLUMN, Capability.MOVE_COLUMN,
+    Capability.WIDEN_COLUMN,
+))  # fmt: skip
 
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "first-steps",
         ("L1",),
         "a keyed table can be made, written to and read; all other checks build on that",
+        {},
+        {},
+    ),
+    Check(
+        "capabilities",
+        ("L8",),
+        "what the adapter declares works, and all else is refused and changes nothing",
         {},
         {},
     ),
@@ -104,6 +126,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "earlier versions read as they did, by number and by time",
         {"past-version": 2, "past-timestamp": 1, "history": 2},
         {"upsert": 4, "read-past": 4, "compact": 1, "reopen": 1},
+        needs=_TIME_TRAVEL,
     ),
     Check(
         "changes",
@@ -112,6 +135,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"changes": 3, "changes-over-compaction": 1, "changes of lookup": 1, "changes of input": 1,
          "changes of full-compaction": 1},
         {"upsert": 6, "delete": 2, "compact": 2, "resolve": 1, "vacuum": 1, "read-past": 1},
+        needs=_TIME_TRAVEL,
     ),
     Check(
         "schema-change",
@@ -119,6 +143,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "columns that are renamed, moved, widened, added or dropped leave every other value as it was",
         {"alter swap": 1, "alter blank": 1},
         {"upsert": 4, "alter": 5, "compact": 1, "query": 1, "read-past": 2, "read": 2},
+        needs_one_of=_ALTERATIONS,
     ),
     Check(
         "executors",
@@ -134,6 +159,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "bad input is refused by name, and the table reads as before",
         {"refusal": 31, "refusal of a DataFrame": 4},
         {},
+        needs=frozenset((Capability.BOOLEAN, Capability.DECIMAL, Capability.VARCHAR)),
     ),
     Check(
         "merge-engines",
@@ -145,7 +171,7 @@ CHECKS: Final[tuple[Check, ...]] = (
          "omitted column in a group": 2, "row after the first": 2, "fold-after-compaction": 2, "resolve": 1},
         {"upsert": 6, "delete": 1, "read": 2, "compact": 1, "resolve": 1},
         engines=True,
-        needs="merge engines",
+        needs_one_of=_ENGINES,
     ),
     Check(
         "retracts",
@@ -156,7 +182,7 @@ CHECKS: Final[tuple[Check, ...]] = (
          "late retract in a group": 1, "ignored retract": 1},
         {"upsert": 6, "read": 3, "compact": 1, "resolve": 1},
         engines=True,
-        needs="merge engines",
+        needs_one_of=_ENGINES,
     ),
     Check(
         "engine-change",
@@ -165,7 +191,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"hard delete": 1},
         {"upsert": 5, "change": 6, "delete": 2, "compact": 1, "resolve": 1},
         engines=True,
-        needs="merge engines",
+        needs_one_of=_ENGINES,
     ),
     Check(
         "out-of-range",
@@ -174,7 +200,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"out-of-range": 1},
         {"upsert": 6, "read": 3, "compact": 1, "resolve": 1},
         engines=True,
-        needs="merge engines",
+        needs_one_of=_ENGINES,
     ),
     Check(
         "engine-options",
@@ -182,7 +208,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "tables, rows and statements that a merge engine does not take are refused by name, and nothing is changed",
         {"engine-refusal": len(ENGINE_REFUSALS)},
         {},
-        needs="merge engines",
+        needs=_ENGINES | {Capability.BINARY, Capability.ARRAY, Capability.STRUCT},
     ),
     Check(
         "row-change",
@@ -192,7 +218,7 @@ CHECKS: Final[tuple[Check, ...]] = (
          "nothing-selected": 1, "late-under-vacated": 1},
         {},
         programs=True,
-        needs="row changes",
+        needs=_ROW_CHANGES,
     ),
     Check(
         "refused-change",
@@ -201,7 +227,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"multiple-matches": 1},
         {},
         programs=True,
-        needs="row changes",
+        needs=_ROW_CHANGES,
     ),
     Check(
         "merge-sinks",
@@ -209,7 +235,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "merge sinks take the pages that they should, refuse others, and may be run twice",
         {},
         {},
-        needs="row changes",
+        needs=_ROW_CHANGES,
     ),
     Check(
         "concurrency",

@@ -30,6 +30,7 @@ from trinity_conformance.command.environment import (
     wrong_usage,
 )
 from trinity_conformance.command.explain import explain as explained
+from trinity_conformance.command.gaps import Gap, load_gaps
 from trinity_conformance.command.progress import progress_of
 from trinity_conformance.command.scaffold import TEMPLATES, scaffold
 from trinity_conformance.command.suite import BUDGETS, connectors, run_check
@@ -90,6 +91,7 @@ def run(
     no_spark: _NoSpark = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
+    gaps: Annotated[Path | None, typer.Option(help="Known gaps, a TOML file: checks that may fail.")] = None,
     as_of: Annotated[
         str | None, typer.Option(metavar="VERSION", help="Only the checks that this version of the suite had.")
     ] = None,
@@ -107,13 +109,16 @@ def run(
     for path in report or ():
         known("form of a report", path.suffix, list(FORMS))
     options = catalog_options(warehouse, option)
+    expected = _gaps(gaps)
     console = _console(no_color)
     console.print(f"{connector} ({origin(connector)}): {check or f'{checks} checks'}, {budget}, seed {seed}")
     opened = nullcontext(None) if no_spark else local_spark(subject, options)
     with crash_saved(folder), quiet():
         with opened as spark, progress_of(console, connector, BUDGETS[budget]) as shown:
             try:
-                done = run_check(subject, spark, check, budget, seed, progress=shown, options=options, as_of=as_of)
+                done = run_check(
+                    subject, spark, check, budget, seed, progress=shown, options=options, as_of=as_of, gaps=expected
+                )
             except TrinityError as error:
                 raise wrong_usage(f"The adapter '{connector}' could not be run: {error}") from error
         results = Results.of(done, origin(connector), spark=not no_spark)
@@ -123,6 +128,13 @@ def run(
             write(results, path)
         summarise_on_github(results)
     raise typer.Exit({"conforms": 0, "does not conform": 1, "inconclusive": 3}[results.verdict])
+
+
+def _gaps(file: Path | None) -> tuple[Gap, ...]:
+    try:
+        return load_gaps(file) if file is not None else ()
+    except TrinityError as error:
+        raise wrong_usage(error.message) from error
 
 
 def _checks(check: str | None, as_of: str | None) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.command.checks import Check
 from trinity_conformance.mutants.care import CARE_MUTANTS
 from trinity_conformance.mutants.effects import DML_MUTANTS
@@ -55,6 +56,11 @@ def _is_against(fault: str, check: Check) -> bool:
     return bool(set(check.rules) & set(re.findall(r"\b[A-Z]\d{1,2}\b", fault)))
 
 
+def _listed(capabilities: Iterable[Capability]) -> str:
+    *others, last = sorted(c.value for c in capabilities)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _played(check: Check) -> Iterator[str]:
     if check.programs:
         yield "Programs of three to six statements (MERGE, UPDATE, DELETE) over a table; each is read after."
@@ -68,7 +74,9 @@ def _played(check: Check) -> Iterator[str]:
     if not (check.emphasis or check.programs):
         yield "Cases written by hand, which are the same in each run."
     if check.needs:
-        yield f"An adapter that refuses {check.needs} as NOT_SUPPORTED is not tested by it."
+        yield f"An adapter without {_listed(check.needs)} is not tested by it."
+    if check.needs_one_of != EVERYTHING:
+        yield f"One without all of {_listed(check.needs_one_of)} is not tested by it."
     if check.quotas:
         yield "It has passed only where these were met:"
         yield from (f"  {SITUATIONS[name]} (at least {wanted} times)" for name, wanted in check.quotas.items())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from importlib.metadata import entry_points
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from trinity.spi import ENTRY_POINT_GROUP, Format
+from trinity.spi import ENTRY_POINT_GROUP, EVERYTHING, Capability, Format
 from trinity_conformance.command.checks import CHECKS, Check, check_of, checks_as_of
+from trinity_conformance.command.gaps import Gap, stale
+from trinity_conformance.generate.declared import drawn
 from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories, resplit
 from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.generate.executors import by_turns, without_spark
@@ -20,6 +24,8 @@ from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.play import traces
+from trinity_conformance.play.capabilities import verify
+from trinity_conformance.play.coverage import uncertain
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.engine_refusals import refuse_engines
 from trinity_conformance.play.first_steps import first_steps
@@ -28,7 +34,7 @@ from trinity_conformance.play.refusals import refuse_all
 from trinity_conformance.play.runner import Tally, play
 from trinity_conformance.play.sink_bench import SinkBench
 from trinity_conformance.play.sink_checks import try_sinks
-from trinity_conformance.play.subject import LeftToSpark, Subject, TrinitySubject, Unsupported
+from trinity_conformance.play.subject import LeftToSpark, Subject, Unsupported
 from trinity_conformance.play.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
@@ -122,9 +128,10 @@ class CheckResult:
         observations: comparisons made.
         missing: situations below their quota: name -> (seen, wanted).
         failures: the failures found.
-        lacking: True when the adapter refused, with NOT_SUPPORTED, everything that the check needs.
+        lacking: True when the adapter lacks what the check needs.
         alone: True without Spark.
         blocked: True when the first steps failed, so that it was not run.
+        gap: the known gap that these failures are.
     """
 
     check: Check
@@ -134,16 +141,17 @@ class CheckResult:
     lacking: bool = False
     alone: bool = False
     blocked: bool = False
+    gap: Gap | None = None
 
     @property
     def status(self) -> str:
-        """``failed``, ``not supported``, ``inconclusive`` (it saw too little of what it is about) or ``passed``.
+        """``failed``, ``known gap``, ``not supported``, ``inconclusive`` (it saw too little) or ``passed``.
 
         Without Spark, a check that saw too little is ``left out``: the rest of it was left to Spark. A check that waits
         for the first steps to work is ``blocked``.
         """
         if self.failures:
-            return "failed"
+            return "known gap" if self.gap is not None else "failed"
         if self.blocked:
             return "blocked"
         if self.lacking:
@@ -164,6 +172,8 @@ class Report:
         results: one per check.
         tally: work and situations.
         seconds: duration without the start of Spark.
+        lacks: what the adapter does not declare.
+        undeclared: what works, although it does not declare it.
     """
 
     connector: str
@@ -172,11 +182,13 @@ class Report:
     results: list[CheckResult]
     tally: Tally
     seconds: float = 0.0
+    lacks: Sequence[str] = ()
+    undeclared: Sequence[str] = ()
 
     @property
     def failures(self) -> list[NonConformance]:
-        """All failures, by check."""
-        return [f for r in self.results for f in r.failures]
+        """All failures but those of known gaps, by check."""
+        return [f for r in self.results if r.gap is None for f in r.failures]
 
     @property
     def conforms(self) -> bool:
@@ -219,6 +231,7 @@ def run_check(
     progress: Progress = _silent,
     options: Mapping[str, Any] = MappingProxyType({}),
     as_of: str | None = None,
+    gaps: Collection[Gap] = (),
 ) -> Report:
     """Run one check, or all of them over the same histories.
 
@@ -233,13 +246,14 @@ def run_check(
         options: further settings of the adapter's catalog; a ``warehouse`` among them replaces the folder, and must be
             as empty.
         as_of: a version of the suite; checks that are newer are left out.
+        gaps: known gaps. Their failures are not made smaller, and the run goes on after them.
 
     Raises:
         TrinityError: the adapter cannot be opened.
     """
     if folder is None:
         with TemporaryDirectory(prefix="trinity-conformance-") as made:
-            return run_check(connector, spark, check, budget, seed, Path(made), progress, options, as_of)
+            return run_check(connector, spark, check, budget, seed, Path(made), progress, options, as_of, gaps)
     begun = monotonic()
     chosen = BUDGETS[budget] if isinstance(budget, str) else budget
     checks = [check_of(check)] if check else list(CHECKS) if as_of is None else checks_as_of(as_of)
@@ -251,15 +265,16 @@ def run_check(
     except NonConformance as failure:
         return Report(name, chosen.name, seed, blocked_by(failure, checks), tally, monotonic() - begun)
     try:
-        found = []
-        changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)
-        lacks = set() if changes else {"row changes"}
-        for needed, generated, seconds in generated_of(checks, chosen, seed, changes, spark is not None):
-            what = f"histories of {needed}" if needed else "histories"
-            played, refused = tally.histories, tally.unsupported.total()
-            found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress, what)
-            if tally.histories == played and tally.unsupported.total() > refused:
-                lacks.add(needed)
+        declares, undeclared, found = subject.capabilities, frozenset[Capability](), list[NonConformance]()
+        if "capabilities" in wanted:
+            progress(tally, "capabilities")
+            verified = verify(subject, tally)
+            undeclared, found, subject.capabilities = verified.undeclared, [*verified.findings], verified.usable
+        can, expected = subject.capabilities, {gap.check for gap in gaps}
+        wanted &= {c.id for c in checks if c.possible(can)}
+        for what, generated, seconds in generated_of(checks, chosen, seed, can, spark is not None):
+            limits = replace(chosen, seconds=seconds)
+            found += run_histories(subject, limits, generated, tally, progress, what, expected)
         if "bad-input" in wanted:
             progress(tally, "bad-input")
             seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
@@ -278,8 +293,10 @@ def run_check(
         tally.left.update(subject.left)
         subject.close()
     excused = {*([] if subject.durable else ["reopen"]), *(OF_SPARK if spark is None else [])}
-    results = results_of(checks, tally, found, excused, lacks, alone=spark is None)
-    return Report(name, chosen.name, seed, results, tally, monotonic() - begun)
+    results = results_of(checks, tally, found, excused, can, alone=spark is None)
+    results = with_gaps(results, gaps, date.today())
+    lacks, more = (sorted(c.value for c in found) for found in (EVERYTHING - declares, undeclared))
+    return Report(name, chosen.name, seed, results, tally, monotonic() - begun, lacks, more)
 
 
 def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckResult]:
@@ -288,56 +305,51 @@ def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckRe
     return [CheckResult(check_of(failure.check), 1, failures=[failure]), *others]
 
 
-def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
-    refusal = subject.refuses_changes()
-    if refusal is not None:
-        tally.unsupported[refusal] += 1
-    return refusal is None
-
-
 def generated_of(
-    checks: list[Check], budget: Budget, seed: int, changes: bool, spark: bool = True
+    checks: list[Check], budget: Budget, seed: int, capabilities: Collection[Capability], spark: bool = True
 ) -> Iterator[tuple[str, Iterator[History], float]]:
-    """Yield the capability that a kind of histories needs of the adapter, these histories, and their seconds.
+    """Yield each kind of histories of what an adapter can do, with its name and its seconds.
 
     Their steps are executed by turns, or by this process alone where there is no Spark. A single check gets all of the
     seconds.
     """
-    for needed, drawn, seconds in _drawn(checks, budget, seed, changes):
-        yield needed, (by_turns(h, n) if spark else without_spark(h) for n, h in enumerate(drawn, seed)), seconds
+    for what, found, seconds in _drawn(checks, budget, seed, capabilities):
+        yield what, (by_turns(h, n) if spark else without_spark(h) for n, h in enumerate(found, seed)), seconds
 
 
 def _drawn(
-    checks: list[Check], budget: Budget, seed: int, changes: bool
+    checks: list[Check], budget: Budget, seed: int, can: Collection[Capability]
 ) -> Iterator[tuple[str, Iterator[History], float]]:
     alone = checks[0] if len(checks) == 1 else None
     if any(c.emphasis and not c.engines for c in checks):
-        yield "", _histories(seed, budget.histories, alone.emphasis if alone else GENERAL), budget.seconds
-    if any(c.programs for c in checks) and changes:
-        yield "row changes", _programs(seed, budget.programs), budget.seconds if alone else budget.program_seconds
-    if any(c.engines for c in checks):
-        weights = alone.emphasis if alone else ENGINE_GENERAL
-        weights = {op: weight for op, weight in weights.items() if changes or op != "change"}
-        seconds = budget.seconds if alone else budget.engine_seconds
-        yield "merge engines", _engine_histories(seed, budget.engine_histories, weights), seconds
+        found = drawn(_histories(seed, alone.emphasis if alone else GENERAL), can, budget.histories)
+        yield "histories", found, budget.seconds
+    if any(c.programs for c in checks) and Capability.ROW_CHANGES in can:
+        found = drawn(_programs(seed), can, budget.programs)
+        yield "programs of statements", found, budget.seconds if alone else budget.program_seconds
+    if any(c.engines and c.possible(can) for c in checks):
+        found = _engine_histories(seed, budget.engine_histories, alone.emphasis if alone else ENGINE_GENERAL, can)
+        yield "histories of merge engines", found, budget.seconds if alone else budget.engine_seconds
 
 
-def _histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
-    return (sample(histories(rota(n), emphasis), n) for n in range(seed, seed + count))
+def _histories(seed: int, emphasis: Mapping[str, int]) -> Iterator[History]:
+    return (sample(histories(rota(n), emphasis), n) for n in count(seed))
 
 
-def _programs(seed: int, count: int) -> Iterator[History]:
-    return (sample(programs(dml_rota(n)), n) for n in range(seed, seed + count))
+def _programs(seed: int) -> Iterator[History]:
+    return (sample(programs(dml_rota(n)), n) for n in count(seed))
 
 
-def _engine_histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
+def _engine_histories(
+    seed: int, most: int, emphasis: Mapping[str, int], can: Collection[Capability]
+) -> Iterator[History]:
     """Yield histories of merge engines; every third comes a second time, with the same rows in other commits (L2).
 
     The second time is later, so that a short run sees all kinds of tables first.
     """
     again: list[History] = []
-    for number in range(seed, seed + count):
-        history = sample(engine_histories(engine_rota(number), emphasis), number)
+    generated = (sample(engine_histories(engine_rota(n), emphasis), n) for n in count(seed))
+    for number, history in enumerate(drawn(generated, can, most), seed):
         again += [resplit(history, number)] if number % _RESPLIT == 0 else []
         yield history
         if len(again) > _RESPLIT:
@@ -352,12 +364,17 @@ def run_histories(
     tally: Tally,
     progress: Progress = _silent,
     what: str = "histories",
+    expected: Collection[str] = (),
 ) -> list[NonConformance]:
-    """Play generated histories until the budget is used up; return the failures, shrunk."""
+    """Play generated histories until the budget is used up.
+
+    Return the failures, shrunk but for those of checks that are expected to fail.
+    """
     until, found = monotonic() + budget.seconds, list[NonConformance]()
     progress(tally, what)
     for number, history in enumerate(generated):
-        if (number and monotonic() > until) or len(found) >= budget.failures:
+        new = sum(failure.check not in expected for failure in found)
+        if (number and monotonic() > until) or new >= budget.failures:
             break
         try:
             play(subject, history, tally)
@@ -366,7 +383,8 @@ def run_histories(
         except LeftToSpark:
             pass
         except NonConformance as failure:
-            found.append(shrink(failure, lambda smaller: _trial(subject, smaller), budget.shrink))
+            known = failure.check in expected
+            found.append(failure if known else shrink(failure, lambda h: _trial(subject, h), budget.shrink))
         progress(tally, what)
     return found
 
@@ -381,12 +399,25 @@ def _trial(subject: Subject, history: History) -> NonConformance | None:
     return None
 
 
+def with_gaps(results: list[CheckResult], gaps: Collection[Gap], today: date) -> list[CheckResult]:
+    """Return results of which those with a known gap are no failures, and those with a stale one are."""
+    by_check = {gap.check: gap for gap in gaps}
+    failures = stale(gaps, [r.check.id for r in results if r.status == "passed"], today)
+    wrong = {failure.check: failure for failure in failures}
+    return [
+        replace(r, failures=[*r.failures, wrong[r.check.id]])
+        if r.check.id in wrong
+        else replace(r, gap=by_check.get(r.check.id))
+        for r in results
+    ]
+
+
 def results_of(
     checks: Iterable[Check],
     tally: Tally,
     found: Iterable[NonConformance],
     excused: Collection[str] = (),
-    lacks: Collection[str] = (),
+    capabilities: Collection[Capability] = EVERYTHING,
     *,
     alone: bool = False,
 ) -> list[CheckResult]:
@@ -397,9 +428,10 @@ def results_of(
         tally: what was seen.
         found: the failures.
         excused: situations that cannot occur.
-        lacks: what the adapter refused to support, as in :attr:`Check.needs`.
+        capabilities: what the adapter can do.
         alone: whether there was no Spark.
     """
+    excused = {*excused, *uncertain(capabilities)}
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []
     for check in (*checks, *failed):
@@ -410,6 +442,6 @@ def results_of(
             if counts[name] < wanted and name not in excused
         }
         failures = [f for f in found if f.check == check.id]
-        lacking = check.needs != "" and check.needs in lacks
+        lacking = not check.possible(capabilities)
         results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking, alone))
     return results

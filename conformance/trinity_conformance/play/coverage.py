@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from trinity.spi import Capability
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import order_form
 from trinity_conformance.play.traces import Executor
 
-__all__ = ["RETRACTING", "SITUATIONS", "Coverage"]
+__all__ = ["RETRACTING", "SITUATIONS", "Coverage", "uncertain"]
 
 RETRACTING: Final = ("sum", "product", "last_value", "last_non_null_value", "collect", "merge_map", "nested_update")
 """Aggregate functions that take a retract back."""
@@ -119,6 +120,39 @@ SITUATIONS: Final[dict[str, str]] = {
     **{f"function {name}": f"a key with two or more rows for {name}" for name in FUNCTIONS},
     **{f"retract {name}": f"a key with a retract for {name}" for name in RETRACTING},
 }
+
+_ENGINES: Final = frozenset((Capability.PARTIAL_UPDATE, Capability.AGGREGATION))
+_NEEDS: Final[Mapping[str, frozenset[Capability]]] = {
+    "resolve": frozenset((Capability.RESOLVE,)),
+    "alter swap": frozenset((Capability.RENAME_COLUMN,)),
+    "alter blank": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
+    **dict.fromkeys(("local change", "hard delete"), frozenset((Capability.ROW_CHANGES,))),
+    **dict.fromkeys(
+        ("past-version", "past-timestamp", "history", "changes", "changes-over-compaction", "changes of lookup",
+         "changes of input", "changes of full-compaction"),
+        frozenset((Capability.TIME_TRAVEL,)),
+    ),
+    "engine partial-update": frozenset((Capability.PARTIAL_UPDATE,)),
+    **dict.fromkeys(
+        ("late row in a group", "tie in a group", "row out of a group", "sequence with a NULL part",
+         "omitted column in a group", "late retract in a group", "delete mode sequence-group",
+         "delete mode remove-record-on-sequence-group", "ignored retract"),
+        frozenset((Capability.PARTIAL_UPDATE,)),
+    ),
+    **dict.fromkeys(("engine aggregation", "delete mode aggregation"), frozenset((Capability.AGGREGATION,))),
+    **dict.fromkeys(("engine first-row", "row after the first"), frozenset((Capability.FIRST_ROW,))),
+    **dict.fromkeys(
+        ("delete mode ignore-delete", "delete mode remove-record-on-delete", "cut of a visible row", "out-of-range",
+         *(name for name in SITUATIONS if name.startswith(("function ", "retract ")))),
+        _ENGINES | {c for c in Capability if c.value.startswith("type ")},
+    ),
+}  # fmt: skip
+"""Situation -> what an adapter has to have so that it is sure to occur."""
+
+
+def uncertain(capabilities: Collection[Capability]) -> frozenset[str]:
+    """Return the situations that histories of an adapter with only these capabilities may lack."""
+    return frozenset(name for name, needs in _NEEDS.items() if not needs <= set(capabilities))
 
 
 @dataclass

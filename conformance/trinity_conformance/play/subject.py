@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -16,7 +17,7 @@ import pyarrow as pa
 import trinity
 from trinity.calls.spark import spark_errors
 from trinity.errors import TrinityError
-from trinity.spi import Format, arrow_type
+from trinity.spi import Capability, Format, arrow_type
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.programs import Counts
 from trinity_conformance.model.shapes import Column, Shape
@@ -25,6 +26,7 @@ from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.names import Names
+from trinity_conformance.play.needs import of_alteration, of_shape
 from trinity_conformance.play.traces import Executor, Upsert
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ _REMEDY = ". This session has engine='local'"
 
 
 class Unsupported(Exception):
-    """The adapter raised NOT_SUPPORTED when a table of some shape was made; or the player cannot take a step."""
+    """The adapter refused with NOT_SUPPORTED what it does not declare; or the player cannot take a step."""
 
 
 class LeftToSpark(Exception):
@@ -137,6 +139,9 @@ class TrinitySubject:
         spark: the Spark session that all histories share; None for this process alone.
         folder: an empty folder, the catalog's warehouse.
         options: further settings of the catalog; a ``warehouse`` among them replaces the folder, and must be as empty.
+
+    Attributes:
+        capabilities: what the adapter can do: what it declares, or less.
     """
 
     def __init__(
@@ -157,6 +162,7 @@ class TrinitySubject:
         self._shape = Shape((), ())
         self._names = Names(self._shape)
         self._session = self._connect()
+        self.capabilities = self._session.capabilities("c")
         self.durable = self._survives()
 
     def _connect(self) -> trinity.Session:
@@ -230,12 +236,18 @@ class TrinitySubject:
 
     def create(self, shape: Shape) -> None:
         self.adopt(shape)
-        try:
+        with self._may_lack(of_shape(shape)):
             self._sql(shape.ddl(self._name))
+
+    @contextmanager
+    def _may_lack(self, needs: frozenset[Capability]) -> Iterator[None]:
+        """Raise :class:`Unsupported` for NOT_SUPPORTED, if the adapter does not declare all that is needed."""
+        try:
+            yield
         except TrinityError as error:
-            if error.code == "NOT_SUPPORTED":
-                raise Unsupported(error.message) from error
-            raise
+            if error.code != "NOT_SUPPORTED" or needs <= self.capabilities:
+                raise
+            raise Unsupported(error.message) from error
 
     def adopt(self, shape: Shape) -> None:
         """Begin with a table of a new name, which is about to be made."""
@@ -276,18 +288,6 @@ class TrinitySubject:
             which = self._names.sql(condition)
         return Outcome(self.run(lambda: self._table.delete(which)).version)
 
-    def refuses_changes(self) -> str | None:
-        """Return the error of an adapter without row changes, or None."""
-        self.create(Shape((Column("k", "int"),), ()))
-        table = self._table
-        try:
-            table.connector.metadata.begin_merge(table.handle, {})
-        except TrinityError as error:
-            if error.code != "NOT_SUPPORTED":
-                raise
-            return error.message
-        return None
-
     def change(self, statement: Statement) -> Counts:
         text = self._names.statement(statement).sql(self._name, self._names.shape)
         [row] = self._sql(text, statement.dialect).to_pylist()
@@ -300,12 +300,8 @@ class TrinitySubject:
         self.run(lambda: self._table.compact(full=full))
 
     def resolve(self) -> None:
-        try:
+        with self._may_lack(frozenset((Capability.RESOLVE,))):
             self.run(lambda: self._table.compact("resolve"))
-        except TrinityError as error:
-            if error.code == "NOT_SUPPORTED":
-                raise Unsupported(error.message) from error
-            raise
 
     def vacuum(self) -> None:
         self.run(lambda: self._table.vacuum(retain="0 seconds"))
@@ -317,13 +313,9 @@ class TrinitySubject:
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
         before = self._table.splits().version
-        try:
+        with self._may_lack(of_alteration(kind)):
             for text in self._names.alter(kind, columns):
                 self._sql(f"ALTER TABLE {self._name} {text}")
-        except TrinityError as error:
-            if error.code == "NOT_SUPPORTED":
-                raise Unsupported(error.message) from error
-            raise
         self._names.happened(before)
 
     def read(
@@ -377,6 +369,8 @@ class TrinitySubject:
         return sorted(found, key=lambda r: r.place)
 
     def changes(self, after: Any) -> list[Changed]:
+        if Capability.TIME_TRAVEL not in self.capabilities:
+            raise Unsupported("changes between versions, which the adapter does not declare")
         facts = ["_change_type", "_commit_version"]
         found = self.run(lambda: self._table.changes(after).to_arrow())
         found = found.select([*facts, *self._names.at(self._shape.names)])

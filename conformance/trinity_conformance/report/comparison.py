@@ -9,7 +9,15 @@ from trinity_conformance.report.results import Outcome, Results
 
 __all__ = ["changes", "regressions"]
 
-_RANKS: Final = {"failed": 0, "blocked": 0, "inconclusive": 1, "left out": 1, "not supported": 1, "passed": 2}
+_RANKS: Final = {
+    "failed": 0,
+    "known gap": 0,
+    "blocked": 0,
+    "inconclusive": 1,
+    "left out": 1,
+    "not supported": 1,
+    "passed": 2,
+}
 """Status -> how much it proves for the adapter."""
 
 

@@ -10,6 +10,7 @@ __all__ = ["MARKS"]
 MARKS: Final[Mapping[str, str]] = {
     "passed": "✓",
     "failed": "✗",
+    "known gap": "!",
     "blocked": "■",
     "inconclusive": "?",
     "not supported": "-",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +17,7 @@ from trinity_conformance.play.words import story
 
 __all__ = ["Finding", "Outcome", "Results", "load"]
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _PACKAGES: Final = ("trinity-merge", "pyarrow", "pyspark", "hypothesis")
 
 
@@ -52,10 +52,11 @@ class Outcome:
 
     Attributes:
         id, title, rules: those of the check.
-        status: ``passed``, ``failed``, ``blocked``, ``inconclusive``, ``not supported`` or ``left out``.
+        status: ``passed``, ``failed``, ``known gap``, ``blocked``, ``inconclusive``, ``not supported`` or ``left out``.
         observations: comparisons made.
         missing: situations below their quota: name -> (seen, wanted).
         findings: what differed.
+        gap: the known gap that the findings are; empty for none.
     """
 
     id: str
@@ -65,10 +66,13 @@ class Outcome:
     observations: int = 0
     missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    gap: str = ""
 
     @property
     def note(self) -> str:
-        """What a reader should know beside the status: what was not seen often enough, or what holds."""
+        """What a reader should know beside the status: the known gap, what was not seen often enough, or what holds."""
+        if self.gap:
+            return self.gap
         seen = "; ".join(f"met {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
         return seen if seen and self.status in ("inconclusive", "left out") else self.title
 
@@ -77,7 +81,8 @@ class Outcome:
         """Return a check's result as a value."""
         check, findings = result.check, tuple(map(Finding.of, result.failures))
         missing = dict(result.missing)
-        return cls(check.id, check.title, check.rules, result.status, result.observations, missing, findings)
+        gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
+        return cls(check.id, check.title, check.rules, result.status, result.observations, missing, findings, gap)
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ class Results:
         situations: how often each was met.
         unsupported: what the adapter refused to support, and how often.
         left_to_spark: why this process left steps to Spark, and how often.
+        lacks: capabilities that the adapter does not declare.
+        undeclared: capabilities that work, although it does not declare them.
         versions: package -> version.
     """
 
@@ -112,6 +119,8 @@ class Results:
     situations: Mapping[str, int]
     unsupported: Mapping[str, int]
     left_to_spark: Mapping[str, int]
+    lacks: Sequence[str]
+    undeclared: Sequence[str]
     versions: Mapping[str, str]
 
     @classmethod
@@ -133,13 +142,15 @@ class Results:
             dict(sorted(tally.coverage.counts.items())),
             dict(tally.unsupported),
             dict(tally.left),
+            list(report.lacks),
+            list(report.undeclared),
             {"python": platform.python_version(), **_versions()},
         )
 
     @property
     def findings(self) -> list[tuple[Outcome, Finding]]:
-        """Every finding, with the outcome that it belongs to."""
-        return [(outcome, finding) for outcome in self.checks for finding in outcome.findings]
+        """Every finding but those of known gaps, with the outcome that it belongs to."""
+        return [(outcome, finding) for outcome in self.checks if not outcome.gap for finding in outcome.findings]
 
     def with_status(self, *statuses: str) -> list[str]:
         """Return the ids of the checks with one of these statuses."""

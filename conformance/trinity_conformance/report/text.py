@@ -53,6 +53,10 @@ def finding_text(outcome: Outcome, finding: Finding) -> str:
 def _notes(results: Results) -> list[str]:
     lines = [f"left to Spark ({count} times): {reason}" for reason, count in results.left_to_spark.items()]
     lines += [f"not supported ({count} histories left out): {why}" for why, count in results.unsupported.items()]
+    if results.lacks:
+        lines.append(f"{results.connector} does not declare: {', '.join(results.lacks)}")
+    if results.undeclared:
+        lines.append(f"works, and is not declared: {', '.join(results.undeclared)}")
     if left_out := results.with_status("left out"):
         lines.append(f"left out without Spark: {', '.join(left_out)}")
     if blocked := results.with_status("blocked"):

@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import (
+    EVERYTHING,
+    TRANSFORMS,
+    Capability,
     Connector,
     ConnectorContext,
     ConnectorMetadata,
@@ -55,6 +58,10 @@ class DeltaConnector(Connector):
 
 class DeltaFormat(Format):
     """Delta tables in a folder, where some commits need Spark with Delta's JARs, or in an object store."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return EVERYTHING - TRANSFORMS
 
     @property
     def in_object_stores(self) -> bool:

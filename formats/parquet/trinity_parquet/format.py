@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, TableHandle
+from trinity.spi import (
+    EVERYTHING,
+    TRANSFORMS,
+    Capability,
+    Connector,
+    ConnectorContext,
+    ConnectorMetadata,
+    Format,
+    TableHandle,
+)
 from trinity.storage import ObjectStore
 from trinity_parquet.external import FolderTable
 from trinity_parquet.folder import foreign_format
@@ -38,6 +47,10 @@ class ParquetConnector(Connector):
 
 class ParquetFormat(Format):
     """Parquet files without a table format of their own. It needs no Spark."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return EVERYTHING - TRANSFORMS
 
     @property
     def in_object_stores(self) -> bool:

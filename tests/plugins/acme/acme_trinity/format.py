@@ -7,7 +7,7 @@ from typing import Any
 
 from acme_trinity.metadata import AcmeMetadata
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, Format
+from trinity.spi import EVERYTHING, TRANSFORMS, Capability, Connector, ConnectorContext, Format
 from trinity.storage import ParquetSinkProvider
 
 __all__ = ["AcmeFormat"]
@@ -15,6 +15,10 @@ __all__ = ["AcmeFormat"]
 
 class AcmeFormat(Format):
     """The format of Acme tables. It needs no Spark. Its one option is ``warehouse``, the folder of the catalog."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.RESOLVE}
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         if set(options) != {"warehouse"}:

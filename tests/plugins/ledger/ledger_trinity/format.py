@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger_trinity.metadata import LedgerMetadata
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, Format
+from trinity.spi import EVERYTHING, TRANSFORMS, Capability, Connector, ConnectorContext, Format
 from trinity.storage import ParquetSinkProvider
 
 __all__ = ["LedgerFormat"]
@@ -15,6 +15,10 @@ __all__ = ["LedgerFormat"]
 
 class LedgerFormat(Format):
     """The format of Ledger tables. It needs no Spark. Its one option is ``warehouse``, the folder of the catalog."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.REPAIR}
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         if set(options) != {"warehouse"}:

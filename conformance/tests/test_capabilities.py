@@ -1,0 +1,142 @@
+"""What an adapter declares is verified both ways, and histories keep to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from tests.support.budgets import QUICK
+from trinity.errors import TrinityError
+from trinity.memory import MemoryFormat, MemoryMetadata
+from trinity.spi import (
+    EVERYTHING,
+    TRANSFORMS,
+    Capability,
+    CommitResult,
+    ConnectorMetadata,
+    TableDefinition,
+    TableHandle,
+    parse_type,
+)
+from trinity_conformance import CHECKS, History, Report, Tally, play, run_check
+from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
+from trinity_conformance.mutants.tables import ModelSubject
+from trinity_conformance.play.needs import of_shape, of_step
+
+OF_MEMORY = EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES}
+ENGINES = frozenset((Capability.PARTIAL_UPDATE, Capability.AGGREGATION, Capability.FIRST_ROW))
+POOR = (
+    OF_MEMORY - ENGINES - {Capability.RESOLVE, Capability.ROW_CHANGES, Capability.PARTITION_BY_VALUE, Capability.CHAR}
+)
+
+
+def declares(monkeypatch: pytest.MonkeyPatch, capabilities: Collection[Capability]) -> None:
+    """Has the in-memory format declare other capabilities than it has."""
+    monkeypatch.setattr(MemoryFormat, "capabilities", property(lambda _: frozenset(capabilities)))
+
+
+def refused(table: str, what: str) -> TrinityError:
+    return TrinityError("NOT_SUPPORTED", f"Table '{table}': no {what} here.")
+
+
+def lacks_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the in-memory format refuse what ``POOR`` lacks."""
+    create = MemoryMetadata.create_table
+
+    def create_table(self: MemoryMetadata, definition: TableDefinition) -> TableHandle:
+        if definition.properties.get("merge-engine", "deduplicate") != "deduplicate" or definition.partition_by:
+            raise refused(definition.full_name, "merge engines and partitions")
+        if any(parse_type(c.type).name == "char" for c in definition.columns):
+            raise refused(definition.full_name, "CHAR")
+        return create(self, definition)
+
+    monkeypatch.setattr(MemoryMetadata, "create_table", create_table)
+    monkeypatch.setattr(MemoryMetadata, "keeps_deletes", False)
+    monkeypatch.setattr(MemoryMetadata, "begin_merge", ConnectorMetadata.begin_merge)
+    declares(monkeypatch, POOR)
+
+
+def failing(report: Report) -> list[str]:
+    return [f"{f.check}: {f.message}" for f in report.failures]
+
+
+def test_an_adapter_passes_what_it_declares_and_is_told_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks_much(monkeypatch)
+    report = run_check("memory", None, budget=QUICK)
+    assert failing(report) == []
+    assert {r.check.id for r in report.results if r.status == "not supported"} == {
+        "merge-engines", "retracts", "engine-change", "out-of-range", "engine-options", "row-change", "refused-change",
+        "merge-sinks",
+    }  # fmt: skip
+    assert {"row changes", "resolve", "first-row", "type char"} <= set(report.lacks)
+    assert (report.undeclared, report.tally.unsupported) == ([], {})
+
+
+def test_what_is_declared_and_refused_is_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks_much(monkeypatch)
+    declares(monkeypatch, POOR | {Capability.RESOLVE})
+    report = run_check("memory", None, budget=QUICK)
+    [failure] = failing(report)
+    assert failure.startswith("capabilities: resolve: declared, and refused: The connector of 'c.default.capability")
+
+
+def test_what_works_undeclared_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    declares(monkeypatch, OF_MEMORY - {Capability.TRUNCATE, Capability.BINARY})
+    report = run_check("memory", None, "capabilities")
+    assert (failing(report), report.undeclared) == ([], ["truncate", "type binary"])
+    assert [r.status for r in report.results] == ["passed"]
+
+
+def refuses_late(self: Any, table: TableHandle, txn: object = None) -> CommitResult:
+    truncate(self, table)
+    raise refused(table.full_name, "TRUNCATE")
+
+
+def refuses_otherwise(self: Any, table: TableHandle, txn: object = None) -> CommitResult:
+    raise TrinityError("INVALID_ARGUMENTS", "not today")
+
+
+truncate = MemoryMetadata.truncate
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [(refuses_late, "truncate: was refused, and left"), (refuses_otherwise, "truncate: neither works nor is refused")],
+)
+def test_a_refusal_is_by_name_and_changes_nothing(
+    way: Callable[..., CommitResult], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declares(monkeypatch, OF_MEMORY - {Capability.TRUNCATE})
+    monkeypatch.setattr(MemoryMetadata, "truncate", way)
+    [failure] = failing(run_check("memory", None, "capabilities"))
+    assert said in failure
+
+
+def generated(capabilities: frozenset[Capability]) -> list[History]:
+    checks = [c for c in CHECKS if c.emphasis or c.programs]
+    return [h for _, histories, _ in generated_of(checks, BUDGETS["smoke"], 0, capabilities) for h in histories]
+
+
+FULL = pytest.mark.full
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        pytest.param(EVERYTHING - POOR, id="much"),
+        pytest.param({Capability.RESOLVE}, marks=FULL, id="resolve"),
+        pytest.param({Capability.TIME_TRAVEL}, marks=FULL, id="time travel"),
+        pytest.param({Capability.RENAME_COLUMN, Capability.ADD_COLUMN}, marks=FULL, id="alterations"),
+        pytest.param({Capability.DOUBLE, Capability.PARTIAL_UPDATE}, marks=FULL, id="double"),
+    ],
+)
+def test_smoke_is_conclusive_without_what_an_adapter_lacks(lacking: Collection[Capability]) -> None:
+    can = EVERYTHING - frozenset(lacking)
+    tally, checks = Tally(), [c for c in CHECKS if c.emphasis or c.programs]
+    for history in generated(can):
+        assert {*of_shape(history.shape), *(c for step in history.steps for c in of_step(step))} <= can
+        play(ModelSubject(), history, tally)
+    results = results_of(checks, tally, [], capabilities=can)
+    assert {r.check.id: r.missing for r in results if r.status not in ("passed", "not supported")} == {}

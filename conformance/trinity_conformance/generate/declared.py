@@ -1,0 +1,47 @@
+"""Histories of what an adapter declares: steps that it lacks are left out, and tables that it lacks are not drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from trinity.spi import Capability
+from trinity_conformance.model.shapes import PRODUCER, Shape
+from trinity_conformance.play.needs import of_shape, of_step
+from trinity_conformance.play.traces import Compact, History, Resolve, Step
+
+__all__ = ["declared", "drawn"]
+
+_TRIES: Final = 20
+"""So many histories are drawn at most for one that can be played."""
+
+
+def drawn(histories: Iterable[History], capabilities: Collection[Capability], most: int) -> Iterator[History]:
+    """Yield the histories of tables that an adapter has, at most ``most``, without the steps that it lacks."""
+    found = (declared(history, capabilities) for history in islice(histories, _TRIES * most))
+    return islice((history for history in found if history is not None), most)
+
+
+def declared(history: History, capabilities: Collection[Capability]) -> History | None:
+    """Return a history without the steps that an adapter lacks; None when it lacks such tables, or all of its steps."""
+    shape = _plainer(history.shape, capabilities)
+    steps = tuple(step for old in history.steps for step in _instead(old, capabilities))
+    return History(shape, steps) if steps and of_shape(shape) <= set(capabilities) else None
+
+
+def _plainer(shape: Shape, capabilities: Collection[Capability]) -> Shape:
+    """Return a table without partitions and stored changes, if the adapter lacks these."""
+    if Capability.PARTITION_BY_VALUE not in capabilities:
+        shape = replace(shape, partition_by=())
+    if Capability.TIME_TRAVEL not in capabilities:
+        shape = replace(shape, properties={k: v for k, v in shape.properties.items() if k != PRODUCER})
+    return shape
+
+
+def _instead(step: Step, capabilities: Collection[Capability]) -> tuple[Step, ...]:
+    """Return what is played for a step: itself, another one, or nothing."""
+    if of_step(step) <= set(capabilities):
+        return (step,)
+    return (Compact(executor=step.executor),) if isinstance(step, Resolve) else ()

@@ -1,0 +1,49 @@
+"""What tables and steps of a history need of an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from trinity.spi import Capability, DataType, parse_type
+from trinity_conformance.model.shapes import DEDUPLICATE, Shape
+from trinity_conformance.play.traces import Alter, Change, ReadPast, Resolve, Step
+
+__all__ = ["of_alteration", "of_shape", "of_step"]
+
+_TYPES: Final = {c.value: c for c in Capability}
+_ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
+    "swap": frozenset((Capability.RENAME_COLUMN,)),
+    "move": frozenset((Capability.MOVE_COLUMN,)),
+    "widen": frozenset((Capability.WIDEN_COLUMN,)),
+    "extra": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
+    "blank": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
+}
+
+
+def of_shape(shape: Shape) -> frozenset[Capability]:
+    """Return what a table needs."""
+    needs = {c for column in shape.columns for c in _of_type(parse_type(column.type))}
+    needs |= {Capability(shape.engine)} if shape.engine != DEDUPLICATE else set()
+    needs |= {Capability.PARTITION_BY_VALUE} if shape.partition_by else set()
+    return frozenset(needs | ({Capability.TIME_TRAVEL} if shape.producer != "none" else set()))
+
+
+def _of_type(kind: DataType) -> Iterator[Capability]:
+    if found := _TYPES.get(f"type {kind.name}"):
+        yield found
+    for child in kind.children:
+        yield from _of_type(child)
+
+
+def of_alteration(kind: str) -> frozenset[Capability]:
+    """Return what an :class:`~trinity_conformance.play.traces.Alter` of a kind needs."""
+    return _ALTERATIONS[kind]
+
+
+def of_step(step: Step) -> frozenset[Capability]:
+    """Return what a step needs."""
+    if isinstance(step, Alter):
+        return of_alteration(step.kind)
+    needs = {Resolve: Capability.RESOLVE, Change: Capability.ROW_CHANGES, ReadPast: Capability.TIME_TRAVEL}
+    return frozenset(capability for kind, capability in needs.items() if isinstance(step, kind))
