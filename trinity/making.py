@@ -1,4 +1,4 @@
-"""Creates and drops of tables that run at the same time."""
+"""Creates and drops of tables and schemas that run at the same time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.names import TableName
-from trinity.storage import not_ours, table_taken, taking_back
+from trinity.spi import ConnectorMetadata
+from trinity.storage import not_ours, schema_in_use, table_taken, taking_back
 
 if TYPE_CHECKING:
     from trinity.engine.target import Target
 
-__all__ = ["insert_first_rows", "made_alone", "made_or_found", "check_owned"]
+__all__ = ["check_owned", "drop_empty", "insert_first_rows", "made_alone", "made_or_found"]
 
 _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")
@@ -45,19 +46,19 @@ def made_or_found(
     return found
 
 
-def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
+def made_alone(made: _Made, registered: Callable[[], bool]) -> _Made:
     """Return a new table, unless someone registered a table of its name meanwhile; then drop it.
 
     Args:
         made: the table.
-        registered: returns what is registered under the name; None for nothing.
+        registered: returns whether a table is registered under the name. None may be registered afterwards.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS; COMMIT_STATE_UNKNOWN where the new table cannot be dropped; and as
             ``registered``.
     """
     try:
-        if registered() is not None:
+        if registered():
             raise table_taken(str(made.name))
     except TrinityError as error:
         _take_back(made, error)
@@ -69,7 +70,7 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """Put the first rows into a new table. Where that fails the table is dropped, unless they may be in it.
 
     Args:
-        made: the table.
+        made: the table, pinned: another one that has got its name since is neither filled nor dropped.
         fill: writes the rows.
 
     Raises:
@@ -97,6 +98,40 @@ def _drop(made: Target) -> None:
         made.connector.metadata.drop_table(made.handle)
     except TrinityError as error:
         if error.code != "TABLE_NOT_FOUND":
+            raise
+
+
+def drop_empty(
+    metadata: ConnectorMetadata, place: TableName, registered: Callable[[], list[str]], settle: Callable[[], list[str]]
+) -> None:
+    """Drop a schema in which no table is registered, and make it again if someone registered one meanwhile.
+
+    Args:
+        metadata: the catalog's.
+        place: a name in the schema.
+        registered: returns the names that are registered in it.
+        settle: returns the same once the schema is gone. None may be registered afterwards.
+
+    Raises:
+        TrinityError: SCHEMA_NOT_EMPTY; COMMIT_STATE_UNKNOWN where the schema cannot be made again; and as
+            ``metadata.drop_schema``.
+    """
+    if tables := registered():
+        raise schema_in_use(place.catalog, place.schema, tables)
+    metadata.drop_schema(place.schema)
+    if tables := settle():
+        error = schema_in_use(place.catalog, place.schema, tables)
+        with taking_back(f"The removal of schema '{place.catalog}.{place.schema}'", error):
+            _make_again(metadata, place.schema)
+        raise error
+
+
+def _make_again(metadata: ConnectorMetadata, schema: str) -> None:
+    """Make a schema, unless a concurrent call has made it."""
+    try:
+        metadata.create_schema(schema)
+    except TrinityError as error:
+        if error.code != "SCHEMA_ALREADY_EXISTS":
             raise
 
 

@@ -304,18 +304,16 @@ class Session:
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY, CATALOG_NOT_FOUND; as :meth:`drop_table`.
         """
+        from trinity.making import drop_empty
+
         place = self._place(name)
         metadata = self.connector(place.catalog).metadata
         try:
             if cascade and place.schema in metadata.list_schemas():
                 for table in self.list_tables(place.catalog, place.schema):
                     self.drop_table(replace(place, table=table), if_exists=True)
-            if registered := self.external.names(place.catalog, place.schema):
-                raise TrinityError(
-                    "SCHEMA_NOT_EMPTY",
-                    f"Schema '{place.catalog}.{place.schema}' still holds {', '.join(registered)}; drop these first.",
-                )
-            metadata.drop_schema(place.schema)
+            names = place.catalog, place.schema
+            drop_empty(metadata, place, lambda: self.external.names(*names), lambda: self.external.settle(*names))
         except TrinityError as error:
             if error.code != "SCHEMA_NOT_FOUND" or not if_exists:
                 raise
@@ -407,7 +405,7 @@ class Session:
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.values.check_types import check_types
         from trinity.making import insert_first_rows, made_alone, made_or_found
-        from trinity.table import Table
+        from trinity.table import Table, pinned
 
         full, rows = self.full_name(name), first_rows(columns)
 
@@ -417,9 +415,9 @@ class Session:
             definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
             check_types(definition, self)
             made = Table(self, full, connector.metadata.create_table(definition), connector)
-            made = made_alone(made, lambda: self.external.format_name(full))
+            made = made_alone(made, lambda: full.table in self.external.settle(*full.parts))
             if rows is not None:
-                insert_first_rows(made, lambda table: append_rows(table, rows))
+                insert_first_rows(pinned(made), lambda table: append_rows(table, rows))
             return made
 
         found = self._named(full)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
     from trinity.session import Session
 
-__all__ = ["Table"]
+__all__ = ["Table", "pinned"]
 
 
 @public
@@ -453,7 +453,7 @@ class Table:
         splits = splits_at(self, version, timestamp)
         rows = arrow_reader(self.session, splits, None, None, None)
         made = self.session.create_like(name, splits.definition)
-        insert_first_rows(made, lambda table: append_rows(table, rows))
+        insert_first_rows(pinned(made), lambda table: append_rows(table, rows))
         return made
 
     # -- writes -----------------------------------------------------------------------------------------
@@ -753,3 +753,8 @@ class Table:
             self.session.external.change_properties(self.name, given)
             return
         self.alter(lambda definition: evolve.with_options(definition, given))
+
+
+def pinned(made: Table) -> Table:
+    """Return a table alone: what is dropped and made anew under its name is another one. Raises TABLE_NOT_FOUND."""
+    return Table(made.session, made.name, made.handle.pinned(None, made.definition.id), made.connector)

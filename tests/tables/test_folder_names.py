@@ -265,7 +265,7 @@ def test_any_name_is_registered(tmp_path: Path) -> None:
     registry = Registry(str(tmp_path))
     names = [TableName("c", schema, table) for schema, table in product(["s", "..", "\u6570" * 255], HOSTILE)]
     for name in names:
-        registry.add(name, Registration("parquet", f"/data/{len(name.table)}"))
+        registry.add(name, Registration("parquet", f"/data/{len(name.table)}"), lambda: None)
     for name in names:
         registry.change(name, Registration("delta", "/data"))
         assert registry.get(name) == Registration("delta", "/data")

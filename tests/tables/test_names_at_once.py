@@ -23,6 +23,7 @@ from tests.support.fault_sequences import hurried
 from tests.support.object_store import ObjectServer
 from trinity import Column, Session
 from trinity.errors import TrinityError
+from trinity.spi import TableDefinition, TableHandle
 
 COLUMNS = [Column("k", "int")]
 SESSIONS = 4
@@ -125,6 +126,23 @@ def test_tables_at_once(sessions: list[Session]) -> None:
                 assert sessions[1].table(name).append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
 
 
+@pytest.mark.parametrize("last", [2, -1])
+def test_another_table_of_the_name_is_neither_filled_nor_dropped(sessions: list[Session], last: int) -> None:
+    """A new table is dropped and made anew while it gets its first rows, of which the last one may break its CHECK."""
+    name, kind = "lake.default.t", pa.schema([("k", pa.int32())])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([1], pa.int32())], schema=kind)
+        sessions[1].drop_table(name)
+        sessions[1].create_table(name, pa.table({"k": pa.array([7], pa.int32())}))
+        yield pa.record_batch([pa.array([last], pa.int32())], schema=kind)
+
+    given = pa.RecordBatchReader.from_batches(kind, rows())
+    with pytest.raises(TrinityError):
+        sessions[0].create_table(name, given, checks={"positive": "k > 0"})
+    assert sessions[2].table(name).to_arrow()["k"].to_pylist() == [7]
+
+
 def test_schemas_at_once(sessions: list[Session]) -> None:
     metadata = sessions[0].connector("lake").metadata
     for number, (one, other) in enumerate(itertools.combinations_with_replacement(SCHEMAS, 2)):
@@ -186,23 +204,58 @@ def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("catalog", ["parquet", "delta"])
 def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], tmp_path: Path, catalog: str) -> None:
-    """At most one of both has the name, and who has been told so; what lost has left nothing under the name."""
-    folder = others_folder(tmp_path)
-    acts = [TABLES["create"], registering(folder)]
-    opened = [trinity.connect(**whole) for _ in range(2)]
+    """One of all has the name, and has been told so; what lost has left nothing under the name."""
+    acts = [TABLES["create"], registering(others_folder(tmp_path))] * 2
+    opened = [trinity.connect(**whole) for _ in acts]
     for number in range(12):
         name = f"{catalog}.default.t{number}"
         told = at_once([partial(act, session, name) for act, session in zip(acts, opened, strict=True)])
-        assert set(told) <= {None, "TABLE_ALREADY_EXISTS"}
-        made, registered = (code is None for code in told)
-        assert not (made and registered)
+        assert Counter(told) == {None: 1, "TABLE_ALREADY_EXISTS": 3}
         own = opened[0].connector(catalog).metadata.list_tables("default")
-        assert (f"t{number}" in own, opened[1].external.names(catalog, "default").count(f"t{number}")) == (
-            made,
-            registered,
+        assert (f"t{number}" in own, f"t{number}" in opened[1].external.names(catalog, "default")) == (
+            None in told[::2],
+            None in told[1::2],
         )
     for session in opened:
         session.close()
+
+
+def test_one_of_a_create_and_a_registration_that_see_each_other_stands(
+    whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registration is under way and looks for a table just when it was made, and before its maker looks back."""
+    folder, name = others_folder(tmp_path), "parquet.default.t"
+    made, looked, ended = threading.Event(), threading.Event(), threading.Event()
+    with trinity.connect(**whole) as maker, trinity.connect(**whole) as registrar:
+        makes, looks = maker.connector("parquet").metadata, registrar.connector("parquet").metadata
+        make, look, looking = makes.create_table, looks.get_table, itertools.count()
+
+        def create_table(definition: TableDefinition) -> TableHandle:
+            handle = make(definition)
+            made.set()
+            assert looked.wait(60)
+            return handle
+
+        def get_table(schema: str, table: str) -> TableHandle | None:
+            if next(looking) != 1:  # the first look finds nothing, the second is that of a registration under way
+                return look(schema, table)
+            assert made.wait(60)
+            found = look(schema, table)
+            looked.set()
+            assert ended.wait(60)
+            return found
+
+        def create() -> None:
+            try:
+                maker.create_table(name, COLUMNS)
+            finally:
+                ended.set()
+
+        monkeypatch.setattr(makes, "create_table", create_table)
+        monkeypatch.setattr(looks, "get_table", get_table)
+        assert at_once([create, lambda: registrar.register(name, "parquet", folder)]) == [None, "TABLE_ALREADY_EXISTS"]
+        assert maker.table(name).append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
+        assert maker.external.names("parquet", "default") == []
 
 
 Round = tuple[str, tuple[str, str], bool]
@@ -257,33 +310,93 @@ def test_names_at_once_by_processes(settings: dict[str, Any], tmp_path: Path) ->
         process.join()
 
 
-def test_what_a_failed_call_cannot_remove_is_named(object_server: ObjectServer, place: str, tmp_path: Path) -> None:
-    """The store fails once the table or the registration is there, and before it was compared with the other."""
-    folder = others_folder(tmp_path)
-    steps = [
-        (TABLES["create"], "/_trinity/tables/", "external"),
-        (registering(folder), "/_trinity/external/", "tables"),
-    ]
-    for act, made, looked_for in steps:
-        seen: list[str] = []
+@pytest.fixture
+def schema(whole: dict[str, Any]) -> Iterator[tuple[Session, Session]]:
+    """Two sessions on a catalog with a schema ``s``."""
+    with trinity.connect(**whole) as one, trinity.connect(**whole) as other:
+        one.create_schema("parquet.s")
+        yield one, other
 
-        def down(
-            request: Request,
-            ask: Callable[[], Answer],
-            made: str = made,
-            looked_for: str = looked_for,
-            seen: list[str] = seen,
-        ) -> Answer | None:
-            """Answer nothing any more from the look for the other on."""
-            if (request.method == "PUT" and made in request.path) or (seen and looked_for in request.path):
-                seen.append(request.path)
-            return Answer(503) if len(seen) > 1 else None
 
-        session = trinity.connect(place, storage_options=object_server.options)
-        with session, hurried(), object_server.proxy.faulty(down), pytest.raises(TrinityError) as refused:
-            act(session, "parquet.default.t")
-        assert len(seen) > 1
-        assert refused.value.code == "COMMIT_STATE_UNKNOWN"
-        with trinity.connect(place, storage_options=object_server.options) as session:
-            session.drop_table("parquet.default.t")
-            assert session.list_tables("parquet", "default") == []
+def test_a_schema_in_which_a_table_is_registered_meanwhile_stays(
+    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = schema
+    metadata = one.connector("parquet").metadata
+    drop = metadata.drop_schema
+
+    def drop_schema(name: str) -> None:
+        registering(others_folder(tmp_path))(other, "parquet.s.t")
+        drop(name)
+
+    monkeypatch.setattr(metadata, "drop_schema", drop_schema)
+    with pytest.raises(TrinityError) as refused:
+        one.drop_schema("parquet.s")
+    assert refused.value.code == "SCHEMA_NOT_EMPTY"
+    assert other.list_tables("parquet", "s") == ["t"]
+
+
+def test_nothing_is_registered_in_a_schema_that_is_dropped_meanwhile(
+    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = schema
+    metadata, looking = one.connector("parquet").metadata, itertools.count()
+    look = metadata.get_table
+
+    def get_table(name: str, table: str) -> TableHandle | None:
+        found = look(name, table)
+        if next(looking) == 1:  # the second look is that of a registration under way
+            other.drop_schema("parquet.s")
+        return found
+
+    monkeypatch.setattr(metadata, "get_table", get_table)
+    with pytest.raises(TrinityError) as refused:
+        registering(others_folder(tmp_path))(one, "parquet.s.t")
+    assert refused.value.code == "SCHEMA_NOT_FOUND"
+    other.create_schema("parquet.s")
+    assert other.list_tables("parquet", "s") == []
+
+
+def failing_once_made(
+    made: str, looked_for: str, seen: list[str]
+) -> Callable[[Request, Callable[[], Answer]], Answer | None]:
+    """Return the fault of a store that answers nothing from the look for a name on, once another was put."""
+
+    def down(request: Request, ask: Callable[[], Answer]) -> Answer | None:
+        if (request.method == "PUT" and made in request.path) or (seen and looked_for in request.path):
+            seen.append(request.path)
+        return Answer(503) if len(seen) > 1 else None
+
+    return down
+
+
+def test_a_table_that_a_failed_call_cannot_remove_is_named(object_server: ObjectServer, place: str) -> None:
+    """The store fails once the table is there, and before its maker looked for a registration."""
+    seen: list[str] = []
+    down = failing_once_made("/_trinity/tables/", "external", seen)
+    session = trinity.connect(place, storage_options=object_server.options)
+    with session, hurried(), object_server.proxy.faulty(down), pytest.raises(TrinityError) as refused:
+        session.create_table("parquet.default.t", COLUMNS)
+    assert len(seen) > 1
+    assert refused.value.code == "COMMIT_STATE_UNKNOWN"
+    with trinity.connect(place, storage_options=object_server.options) as session:
+        session.drop_table("parquet.default.t")
+        assert session.list_tables("parquet", "default") == []
+
+
+def test_a_registration_that_fails_half_way_is_none(object_server: ObjectServer, place: str, tmp_path: Path) -> None:
+    """The store fails once the name is claimed, and before it was looked for among the tables."""
+    seen: list[str] = []
+    down = failing_once_made("/_trinity/external/", "tables", seen)
+    register = registering(others_folder(tmp_path))
+    session = trinity.connect(place, storage_options=object_server.options)
+    with session, hurried(), object_server.proxy.faulty(down), pytest.raises(TrinityError) as refused:
+        register(session, "parquet.default.t")
+    assert len(seen) > 1
+    assert refused.value.code == "FILESYSTEM_ERROR"
+    with trinity.connect(place, storage_options=object_server.options) as session:
+        assert session.list_tables("parquet", "default") == []
+        session.create_table("parquet.default.t", COLUMNS)
+        session.drop_table("parquet.default.t")
+        register(session, "parquet.default.t")
+        assert session.list_tables("parquet", "default") == ["t"]

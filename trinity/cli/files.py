@@ -49,6 +49,7 @@ def load(
     with reporting_errors():
         from trinity.connecting import connect
         from trinity.making import insert_first_rows
+        from trinity.table import pinned
 
         with connect(warehouse) as session:
             options = {"watermark-key": watermark, "tombstone-key": tombstone}
@@ -68,7 +69,7 @@ def load(
                 done = write(found)
             else:
                 found = session.create_table(table, _reader(files).schema, **made)
-                done = insert_first_rows(found, write)
+                done = insert_first_rows(pinned(found), write)
             if as_json:
                 print_line({"table": str(found.name), "version": done.version, "rows": done.rows})
             elif done.skipped:

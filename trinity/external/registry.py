@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
@@ -101,10 +101,17 @@ class Registry:
                 "delete it and register the table again.",
             ) from error
 
-    def add(self, name: TableName, registration: Registration) -> None:
-        """Register a table. Raise TABLE_ALREADY_EXISTS."""
+    def add(self, name: TableName, registration: Registration, check: Callable[[], object]) -> None:
+        """Register a table. Raise TABLE_ALREADY_EXISTS, and as ``check``.
+
+        Args:
+            name: the table's name.
+            registration: the entry.
+            check: raises an error where something else has the name. What gets the name afterwards has to ask
+                :meth:`settle`.
+        """
         try:
-            self._entries.add(_file(name), _encode(name, registration))
+            self._entries.add(_file(name), _encode(name, registration), check)
         except AlreadyExists as taken:
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS", f"Table '{name}' is registered already; drop it first, which leaves its files."
@@ -125,7 +132,21 @@ class Registry:
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Return the names that are registered in a schema, sorted."""
         folder = _folder(catalog, schema)
-        return sorted(self._name(f"{folder}/{file}") for file in self._entries.names(folder))
+        return self._names(folder, self._entries.names(folder))
+
+    def settle(self, catalog: str, schema: str, table: str | None = None) -> list[str]:
+        """Return the names that are registered in a schema, and have registrations under way check once more.
+
+        Args:
+            catalog: of the schema.
+            schema: the schema.
+            table: only a registration of this name.
+        """
+        folder = _folder(catalog, schema)
+        return self._names(folder, self._entries.settle(folder, table and f"{_quoted(table)}{SUFFIX}"))
+
+    def _names(self, folder: str, files: Iterable[str]) -> list[str]:
+        return sorted(self._name(f"{folder}/{file}") for file in files)
 
     def _name(self, file: str) -> str:
         """Return the table's name, given its file."""

@@ -13,7 +13,7 @@ from trinity.external.registry import Registration, Registry
 from trinity.merge.options import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import Connector, TableDefinition, TableHandle
-from trinity.storage import Location, not_ours, split_key, table_taken, taking_back
+from trinity.storage import Location, no_schema, not_ours, split_key, table_taken
 
 __all__ = ["ExternalTables"]
 
@@ -41,6 +41,19 @@ class ExternalTables:
         """Return the names that are registered in a schema, sorted."""
         registry = self._registry(catalog)
         return registry.tables(catalog, schema) if registry else []
+
+    def settle(self, catalog: str, schema: str, table: str | None = None) -> list[str]:
+        """Return the names that are registered in a schema, sorted; none that is being registered gets there unchecked.
+
+        To be asked once a table was made, or a schema dropped: a registration under way then sees it, and is refused.
+
+        Args:
+            catalog: of the schema.
+            schema: the schema.
+            table: only a registration of this name.
+        """
+        registry = self._registry(catalog)
+        return registry.settle(catalog, schema, table) if registry else []
 
     def format_name(self, name: TableName) -> str | None:
         """Return the format of a registered table, or None."""
@@ -75,15 +88,16 @@ class ExternalTables:
         handle, made = opened
         splits = made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
         judge(splits.definition)
-        registry.add(name, registration)
-        try:  # the name may have been created meanwhile: each side checks for the other after its own step
-            if location is not None and self._catalogs[name.catalog].metadata.get_table(name.schema, name.table):
-                raise table_taken(str(name))
-        except TrinityError as error:
-            with taking_back(f"The registration of '{name}'", error):
-                registry.remove(name)
-            raise
+        registry.add(name, registration, lambda: self._check_free(name, federated=location is None))
         return opened
+
+    def _check_free(self, name: TableName, *, federated: bool) -> None:
+        """Check that a schema is there, and has a table of the name only if it is a federated one."""
+        metadata = self._catalogs[name.catalog].metadata
+        if name.schema not in (schemas := metadata.list_schemas()):
+            raise no_schema(name.catalog, name.schema, schemas)
+        if not federated and metadata.get_table(name.schema, name.table):
+            raise table_taken(str(name))
 
     def change_properties(self, name: TableName, properties: Mapping[str, str]) -> None:
         """Set properties of a registered table. Raise NOT_SUPPORTED for any other table."""

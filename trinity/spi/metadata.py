@@ -78,7 +78,12 @@ class ConnectorMetadata(ABC):
 
     @abstractmethod
     def drop_table(self, table: TableHandle) -> None:
-        """Remove the table and its files, for DROP TABLE. Raises TABLE_NOT_FOUND when it was dropped meanwhile."""
+        """Remove the table and its files, for DROP TABLE, or to take back a table that was not filled.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND when it was dropped meanwhile, also when the name has another table now than
+                the one that the handle is pinned to.
+        """
 
     def owns(self, table: TableHandle) -> bool:
         """Return whether Trinity made the table. DROP TABLE removes only the files of such a table.

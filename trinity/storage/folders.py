@@ -235,4 +235,12 @@ class FolderMetadata(RowChanges):
             return self._folders.name_table(commit_loop(first.location, attempt))
 
     def drop_table(self, table: TableHandle) -> None:
-        commit_loop(table.location, lambda: self._folders.drop_table(table), alone=True)
+        def attempt() -> None:
+            self.check_pinned(table)
+            self._folders.drop_table(table)
+            self.forget(table)
+
+        commit_loop(table.location, attempt, alone=True)
+
+    def forget(self, table: TableHandle) -> None:
+        """Forget what is remembered of a table."""

@@ -22,6 +22,7 @@ from trinity.storage.local_sync import make_folder
 
 __all__ = [
     "exists",
+    "link",
     "link_new",
     "move",
     "names_in",
@@ -85,6 +86,11 @@ def link_new(path: str, data: bytes) -> None:
     make_folder(target.parent)
     with _temporary(target, data) as temporary:
         _link(temporary, target)
+
+
+def link(path: str, new: str) -> None:
+    """Give a file a second path. Raises FileNotFoundError; and AlreadyExists, OutcomeUnknown as :func:`link_new`."""
+    _link(Path(path), Path(new))
 
 
 def replace(path: str, data: bytes, *, sync: bool) -> None:

@@ -85,6 +85,10 @@ class LocalObjects:
         make_folder(_folder(path))
         return SyncedWriter(path, new=new, listed=listed)
 
+    def link(self, path: str, new: str) -> None:
+        local.link(path, new)
+        _sync_around(new)
+
     def move(self, path: str, new: str) -> None:
         local.move(path, new)
 

@@ -20,6 +20,7 @@ from trinity.spi import (
     row_change_stamp,
 )
 from trinity.storage.commit_template import Change
+from trinity.storage.name_errors import no_table
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 
 __all__ = ["ROW_ID", "RowChanges"]
@@ -65,6 +66,17 @@ class RowChanges(ConnectorMetadata):
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
         """Read the fragments of delete sinks; return one for each data file."""
         return deletes_of_fragments(deletes)
+
+    def check_pinned(self, table: TableHandle) -> None:
+        """Check that the name of a handle leads to the table that it is pinned to. Raises TABLE_NOT_FOUND."""
+        if table.id is None:
+            return
+        try:
+            self.get_table_definition(table)
+        except TrinityError as error:
+            if error.code != "TRANSACTION_CONFLICT":
+                raise
+            raise no_table(table.full_name) from error
 
     def owns(self, table: TableHandle) -> bool:
         try:

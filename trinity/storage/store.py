@@ -8,6 +8,7 @@ The modules ``local_…`` of this package are about the local disk: hard links, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -140,13 +141,8 @@ class ObjectStore:
                 store that overwrites existing objects.
         """
         path = self.path(name)
-        try:
-            with storage_errors(path):
-                self._objects.put_new(path, data)
-        except OutcomeUnknown as unknown:
-            if commits:
-                raise commit_unknown(f"'{path}'", unknown) from unknown
-            raise TrinityError("FILESYSTEM_ERROR", f"'{path}' cannot be written: {unknown}") from unknown
+        with _putting(path, commits=commits):
+            self._objects.put_new(path, data)
 
     def put(self, name: str, data: bytes, *, sync: bool = True) -> None:
         """Put an object whole, or not at all; it replaces an existing one.
@@ -193,6 +189,16 @@ class ObjectStore:
         """
         return self._objects.writer(self.path(name), new=new, listed=listed)
 
+    def link(self, name: str, new: str) -> None:
+        """Give an object of a disk a second name, in one step.
+
+        Raises:
+            FileNotFoundError: there is no object of the first name.
+            AlreadyExists, TrinityError: as :meth:`put_if_absent`.
+        """
+        with _putting(self.path(new)):
+            _DISK.link(self.path(name), self.path(new))
+
     def move(self, name: str, new: str) -> None:
         """Give an object another name, in one step; it replaces an object of that name.
 
@@ -214,3 +220,15 @@ class ObjectStore:
     def sync_folders(self, names: Iterable[str]) -> None:
         """Wait until the entries of folders are on disk, each once."""
         self._objects.sync_folders(map(self.path, names))
+
+
+@contextmanager
+def _putting(path: str, *, commits: bool = True) -> Iterator[None]:
+    """Translate errors of a put: what nobody can say is COMMIT_STATE_UNKNOWN, if a version or a name depends on it."""
+    try:
+        with storage_errors(path):
+            yield
+    except OutcomeUnknown as unknown:
+        if commits:
+            raise commit_unknown(f"'{path}'", unknown) from unknown
+        raise TrinityError("FILESYSTEM_ERROR", f"'{path}' cannot be written: {unknown}") from unknown

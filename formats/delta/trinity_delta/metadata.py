@@ -33,7 +33,6 @@ from trinity.storage import (
     ObjectStore,
     check_still_there,
     commit_change,
-    commit_loop,
     commit_result,
     delete_around,
     delete_orphans,
@@ -84,17 +83,10 @@ class DeltaMetadata(FolderMetadata):
             log = self._logs.at(table.location, definition.properties)
             settings = configuration(definition, preferred=log.preferred)
             metadata = new_metadata(definition, self._logs.checked(table.location, settings))
-            self._forget(table)
+            self.forget(table)
             log.create(table.full_name, table.location, metadata)
 
         return self.make_named(definition.schema, definition.name, make)
-
-    def drop_table(self, table: TableHandle) -> None:
-        def attempt() -> None:
-            self._folders.drop_table(table)
-            self._forget(table)
-
-        commit_loop(table.location, attempt, alone=True)
 
     def check_location(self, table: TableHandle) -> None:
         """Refuse a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""
@@ -209,9 +201,9 @@ class DeltaMetadata(FolderMetadata):
         return delete_orphans(store, needed, older_than_ms, also=is_vector_file)
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
-        self._forget(table)  # what is remembered may have become unreadable
+        self.forget(table)  # what is remembered may have become unreadable
         done = repair(self._snapshots, table, version, dry_run=dry_run)
-        self._forget(table)
+        self.forget(table)
         return done
 
     # -- helpers ----------------------------------------------------------------------------------------
@@ -230,7 +222,7 @@ class DeltaMetadata(FolderMetadata):
         state.check_writable(table)
         return state
 
-    def _forget(self, table: TableHandle) -> None:
+    def forget(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
         self._logs.forget(table.location)
 

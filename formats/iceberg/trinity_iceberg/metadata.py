@@ -140,7 +140,7 @@ class IcebergMetadata(RowChanges):
         return replace(handle, location=local_path(self._load(handle).metadata.location))
 
     def drop_table(self, table: TableHandle) -> None:
-        self._names.drop_table(table)
+        self._names.drop_table(table, lambda: self.check_pinned(table))
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table)

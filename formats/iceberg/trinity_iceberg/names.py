@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -226,19 +226,24 @@ class CatalogNames:
             name = f"~{ord(name[0]):x}{name[1:]}"
         return self._warehouse.join(name) if self._warehouse else None
 
-    def drop_table(self, table: TableHandle) -> None:
+    def drop_table(self, table: TableHandle, check: Callable[[], None]) -> None:
         """Remove a table from the catalog, then its folder: a crash leaves nothing under the name.
 
         The folder stays if it lies where Trinity puts no tables, is no Iceberg table's, or holds another table.
 
+        Args:
+            table: its handle.
+            check: raises an error for a table that must stay; on a disk nobody makes another one meanwhile.
+
         Raises:
-            TrinityError: TABLE_NOT_FOUND.
+            TrinityError: TABLE_NOT_FOUND; as ``check``.
         """
         folder = Location.of(table.location)
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
         objects = () if folder.on_disk or not placed else _objects_of(folder)
         # nobody makes a table in the folder before it is moved, and nobody commits to the table meanwhile
         with held(str(folder.parent), alone=True), held(table.location, alone=True):
+            check()
             try:
                 with catalog_errors(self._catalog):
                     self._iceberg.drop_table(identifier_of(table.schema, table.table))

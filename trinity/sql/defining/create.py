@@ -195,7 +195,11 @@ def _create_as(
         if exists and error.code == "TABLE_ALREADY_EXISTS":  # another process has created it meanwhile
             return counts()
         raise
-    return counts(inserted=insert_first_rows(table, lambda made: _write(made, rows)) if options.with_data else 0)
+    from trinity.table import pinned
+
+    if not options.with_data:
+        return counts(inserted=0)
+    return counts(inserted=insert_first_rows(pinned(table), lambda made: _write(made, rows)))
 
 
 def _write(table: Table, rows: Any) -> int:
