@@ -10,9 +10,11 @@ from pyspark.sql import SparkSession
 from tests.support.bucket_lake import BucketLake
 from tests.support.budgets import BUDGET, QUICK
 from tests.support.without_spark import run_without_spark
-from trinity_conformance import connectors, run_check
+from trinity_conformance import Column, History, Shape, connectors, run_check
 from trinity_conformance.play.meanwhile import MEANWHILE
 from trinity_conformance.play.sink_checks import SINK_CHECKS
+from trinity_conformance.play.traces import Compact, Upsert
+from trinity_conformance.report.script import script
 
 
 # what the in-memory adapter consists of, Acme's does too: test_plugin.py
@@ -85,3 +87,19 @@ def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp
     assert report.conforms, report.text()
     assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)
     assert list(tmp_path.rglob("*.parquet")) == []
+
+
+@pytest.mark.full
+def test_an_exported_history_plays_data_frames(spark: SparkSession, tmp_path: Path) -> None:
+    """As the suite wrote them: one partition for each split, and steps of both executors in turns."""
+    steps = (
+        Upsert((((1, "0.0"),), ((2, "NaN"),)), path="spark"),
+        Upsert((((1, "1.5"),),), executor="local"),
+        Compact(),
+    )
+    shape = Shape((Column("k", "int", nullable=False), Column("v", "double")), ("k",))
+    space: dict[str, object] = {"__name__": "finding"}
+    exec(compile(script(History(shape, steps), "parquet", "none"), "finding.py", "exec"), space)
+    play = space["play"]
+    assert callable(play)
+    play(str(tmp_path))
