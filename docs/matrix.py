@@ -30,8 +30,7 @@ _OF_ADAPTERS: Final = """
 
 Every adapter plays the same histories: the budget `smoke` of the [conformance suite](../conformance/README.md), without
 Spark. *Kept* means that each check of the rule passed. *Partly* means that all that was played passed, but that a part
-needs Spark, or a thing that the adapter lacks. Rules that the suite has no check for are not listed; Trinity's own
-tests prove them.
+needs Spark. Rules that the suite has no check for are not listed; Trinity's own tests prove them.
 """
 _OF_SYSTEMS: Final = """
 ## Other systems
@@ -71,6 +70,9 @@ def _adapters(runs: Sequence[Results]) -> Iterator[str]:
     rules = sorted({rule for found in statuses for rule in found}, key=_place)
     head = ("rule", *_ADAPTERS)
     yield _table(head, ([_link(rule), *(_word(found.get(rule, "left out")) for found in statuses)] for rule in rules))
+    lacking = ((name, ", ".join(run.lacks)) for name, run in zip(_ADAPTERS, runs, strict=True) if run.lacks)
+    yield "What an adapter does not declare it refuses, and the suite tries that it does:\n"
+    yield _table(("adapter", "does not have"), lacking)
     told = ", ".join(f"{name} {number}" for name, number in runs[0].versions.items() if name != "pyspark")
     days = sorted({run.date for run in runs})
     histories = ", ".join(f"{name} {run.histories}" for name, run in zip(_ADAPTERS, runs, strict=True))

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import trinity
+from docs.checks import README, with_checks
 from trinity import Column
 from trinity.spi import EVERYTHING
 from trinity_conformance import CheckResult, Report
@@ -110,6 +111,7 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
         (["os:path"], "is no adapter"),
         (["nowhere:Format"], "cannot be imported"),
         (["memory", "--as-of", "new"], "'new' is no version"),
+        (["memory", "--report", "none/x.json"], "There is no folder 'none'"),
         (["memory", "--report", "x.pdf"], "There is no form of a report '.pdf'"),
     ],
 )
@@ -168,6 +170,7 @@ def test_smoke_meets_what_every_check_is_about() -> None:
     assert {r.check.id: r.missing for r in results_of(drawn, tally, []) if r.status != "passed"} == {}
 
 
-def test_the_readme_counts_the_planted_faults() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
+def test_the_readme_lists_the_checks_and_counts_the_planted_faults() -> None:
+    readme = README.read_text()
+    assert with_checks(readme) == readme, "python -m docs.checks"
     assert f"{len(PLANTED)} planted faults" in readme

@@ -6,7 +6,7 @@ Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,8 +106,7 @@ def run(
     subject = adapter(connector)
     known("budget", budget, list(BUDGETS))
     checks = _checks(check, as_of)
-    for path in report or ():
-        known("form of a report", path.suffix, list(FORMS))
+    _check_forms(report or ())
     options = catalog_options(warehouse, option)
     expected = _gaps(gaps)
     console = _console(no_color)
@@ -137,6 +136,14 @@ def _gaps(file: Path | None) -> tuple[Gap, ...]:
         raise wrong_usage(error.message) from error
 
 
+def _check_forms(files: Sequence[Path]) -> None:
+    """Check, before a run, that its reports can be written."""
+    for path in files:
+        known("form of a report", path.suffix, list(FORMS))
+        if not path.parent.is_dir():
+            raise wrong_usage(f"There is no folder '{path.parent}' for the report '{path.name}': make it first.")
+
+
 def _checks(check: str | None, as_of: str | None) -> int:
     """Return how many checks are asked for."""
     if check is not None:
@@ -164,8 +171,8 @@ def report(
 ) -> None:
     """Show the results of an earlier run, or write them in other forms."""
     found = _loaded(results)
+    _check_forms(files or ())
     for path in files or ():
-        known("form of a report", path.suffix, list(FORMS))
         write(found, path)
     if not files:
         show(_console(no_color), found)
