@@ -8,7 +8,7 @@ TESTS ?=
 WAREHOUSE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon coverage lint docs bench bench-quick lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon coverage lint docs site site-look bench bench-quick lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,12 @@ lint: setup ## ruff, typos and mypy
 
 docs: setup ## docs/api, out of the docstrings
 	$(BIN)/python -m docs.reference
+
+site: setup ## the documentation's site, in build/site
+	$(BIN)/python -m docs.site
+
+site-look: site ## pictures of its pages in build/site-look, by Chromium: wide and narrow, light and dark
+	$(BIN)/python -m docs.site_look
 
 bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all peers: hours
 	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m benchmarks

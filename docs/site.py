@@ -1,0 +1,100 @@
+"""``python -m docs.site`` builds the documentation's site in build/site, by Zensical.
+
+Its pages are those of docs/, and those of the rest of the repository to which they link. A warning is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from trinity import __version__
+
+ROOT: Final = Path(__file__).parent.parent
+DOCS: Final = ROOT / "docs"
+SOURCE: Final = ROOT / "build/site-source"
+SITE: Final = ROOT / "build/site"
+_LINK: Final = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+_FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
+
+
+def pages() -> dict[Path, Path]:
+    """Page of the repository -> its path in the site."""
+    found = {page: page.relative_to(DOCS) for page in sorted(DOCS.rglob("*.md"))}
+    waiting = list(found)
+    while waiting:
+        for linked in _linked(waiting.pop()):
+            if linked.suffix == ".md" and linked not in found and linked.is_file():
+                found[linked] = linked.relative_to(ROOT)
+                waiting.append(linked)
+    found.pop(ROOT / "README.md", None)  # docs/index.md is what the site has for it
+    return found
+
+
+def in_nav() -> list[str]:
+    """Return the pages that the navigation names."""
+    return re.findall(r"\S+\.md$", (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2], re.MULTILINE)
+
+
+def build() -> None:
+    """Make the site anew.
+
+    Raises:
+        CalledProcessError: with Zensical's warnings.
+    """
+    for old in (SOURCE, SITE):
+        shutil.rmtree(old, ignore_errors=True)
+    places = pages()
+    for page, place in places.items():
+        (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
+        (SOURCE / place).write_text(_with_links(page, places))
+    for picture in DOCS.rglob("*.svg"):
+        (SOURCE / picture.relative_to(DOCS)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, SOURCE / picture.relative_to(DOCS))
+    shutil.copy(DOCS / "site.css", SOURCE)
+    command = [str(Path(sys.executable).parent / "zensical"), "build", "--strict", "--clean"]
+    named = {**os.environ, "TRINITY": f"Trinity {__version__}"}
+    subprocess.run(command, cwd=ROOT, env=named, check=True, capture_output=True, text=True)
+
+
+def _linked(page: Path) -> Iterator[Path]:
+    for link in _LINK.finditer(_FENCED.sub("", page.read_text())):
+        if "://" not in link[2]:
+            yield Path(os.path.normpath(page.parent / link[2]))
+
+
+def _with_links(page: Path, places: dict[Path, Path]) -> str:
+    """A page's text with links to where the pages are in the site; to what is not in it there is none."""
+
+    def moved(link: re.Match[str]) -> str:
+        target = Path(os.path.normpath(page.parent / link[2]))
+        if "://" in link[2] or target.suffix == ".svg":
+            return link[0]
+        if target == ROOT / "README.md":
+            target = DOCS / "index.md"
+        if target not in places:
+            return link[1]
+        return f"[{link[1]}]({os.path.relpath(places[target], places[page].parent)}{link[3] or ''})"
+
+    return _LINK.sub(moved, page.read_text())
+
+
+def main() -> int:
+    """Make the site, and say what Zensical warns of."""
+    try:
+        build()
+    except subprocess.CalledProcessError as error:
+        print(error.stdout, error.stderr, file=sys.stderr)
+        return 1
+    print(SITE / "index.html")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""The documentation's site: it is built without a warning, every link leads somewhere, and it asks no other server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pytest
+
+from docs.site import SITE, build, in_nav, pages
+from trinity import __version__
+
+LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("object", "data")}
+"""Attributes that a browser loads by itself."""
+STATED = {"canonical", "alternate", "next", "prev"}
+"""Kinds of <link> that it does not load."""
+
+
+class Found(NamedTuple):
+    """A link of a page, or what it loads."""
+
+    loaded: bool
+    target: str
+
+
+class Html(HTMLParser):
+    """What a page of the site refers to, and the names that others may refer to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.found: list[Found] = []
+        self.classes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        self.classes |= set(given.get("class", "").split())
+        for name, value in given.items():
+            if name in ("href", "src", "data") and given.get("rel") not in STATED:
+                self.found.append(Found((tag, name) in LOADED, value))
+
+
+@pytest.fixture(scope="module")
+def site() -> dict[Path, Html]:
+    build()
+    return {page: Html(page.read_text()) for page in SITE.rglob("*.html")}
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    assert sorted(in_nav()) == sorted(place.as_posix() for place in pages().values())
+
+
+def test_every_page_is_built(site: dict[Path, Html]) -> None:
+    names = (place.with_name("index.md") if place.name == "README.md" else place for place in pages().values())
+    assert {SITE / name.with_suffix(".html") for name in names} <= set(site)
+
+
+def test_links_and_anchors_lead_somewhere(site: dict[Path, Html]) -> None:
+    assert sorted(set(broken(site))) == []
+
+
+def broken(site: dict[Path, Html]) -> Iterator[str]:
+    for page, html in site.items():
+        for _, target in html.found:
+            place, _, anchor = unquote(target).partition("#")
+            if page.name == "404.html" or re.match(r"\w+:", target):
+                continue
+            file = (page.parent / place.partition("?")[0]).resolve() if place else page
+            file = file / "index.html" if file.is_dir() else file
+            if not file.is_file() or (anchor and file.suffix == ".html" and anchor not in site[file].ids):
+                yield f"{page.relative_to(SITE)}: {target}"
+
+
+def test_no_page_asks_another_server(site: dict[Path, Html]) -> None:
+    for page, html in site.items():
+        assert [found.target for found in html.found if found.loaded and "//" in found.target] == [], page
+        assert "mermaid" not in html.classes, page  # the theme would fetch what draws it
+    for style in SITE.rglob("*.css"):
+        assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)]*", style.read_text()) == [], style
+
+
+def test_the_version_is_shown(site: dict[Path, Html]) -> None:
+    assert f"Trinity {__version__}" in (SITE / "index.html").read_text()
