@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from trinity.spi import DataFile, TableDefinition
+from trinity.spi import DataFile, TableDefinition, Tier
+from trinity.storage.commit_template import Change
 from trinity.storage.commits import next_timestamp_ms
+from trinity.storage.txns import with_txn
 
 __all__ = ["TableVersion"]
 
@@ -45,6 +48,32 @@ class TableVersion:
     def version(self) -> int:
         """The number, by the name that commits ask for it."""
         return self.number
+
+    def after(self, change: Change) -> TableVersion:
+        """Return the next version, with what a statement commits."""
+        marks = {made.of: made.deletes for made in change.deletes}
+        kept = [replace(f, deletes=marks[f.path]) if f.path in marks else f for f in self.files]
+        gone = {f.path for f in kept if f.tier is Tier.SIDECAR} if change.replace_sidecar else frozenset[str]()
+        files = (*(f for f in kept if f.path not in change.removed | gone), *change.files)
+        return self.next(change.operation, files=files, txns=with_txn(self.txns, change.txn))
+
+    def next(self, operation: str, **changed: Any) -> TableVersion:
+        """Return the next version, with its own number, time and id.
+
+        Args:
+            operation: what makes it.
+            changed: attributes that it has otherwise; the others stay.
+        """
+        number = self.number + 1
+        made = replace(self, **changed)
+        return replace(
+            made,
+            number=number,
+            timestamp_ms=next_timestamp_ms(self.timestamp_ms),
+            operation=operation,
+            files=tuple(file.at_commit(number) for file in made.files),
+            commit=uuid.uuid4().hex,
+        )
 
     def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
         """Return the files added since an earlier version, and the paths of the removed ones.

@@ -44,7 +44,6 @@ from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
-from trinity.storage.txns import with_txn
 
 __all__ = ["VersionedMetadata"]
 
@@ -148,7 +147,7 @@ class VersionedMetadata(RowChanges):
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: _Attempt) -> None:
             if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
-                attempt.put_version(replace(attempt.newest, operation="alter", definition=changed))
+                attempt.put_version(attempt.newest.next("alter", definition=changed))
 
         self._commit(table, alter)
 
@@ -222,8 +221,8 @@ class VersionedMetadata(RowChanges):
             check_still_there(table, then.files, newest.files)
             if (then.files, definition) == (newest.files, newest.definition):
                 return CommitResult(newest.number, skipped=True)
-            wanted = replace(newest, operation="restore", definition=definition, files=then.files)
-            return commit_result(attempt.put_version(wanted), then.files)
+            restored = newest.next("restore", definition=definition, files=then.files)
+            return commit_result(attempt.put_version(restored), then.files)
 
         return self._commit(table, go_back)
 
@@ -235,7 +234,7 @@ class VersionedMetadata(RowChanges):
         def forget(attempt: _Attempt) -> bool:
             if oldest <= attempt.newest.oldest:
                 return False
-            attempt.put_version(replace(attempt.newest, operation="vacuum", oldest=oldest))
+            attempt.put_version(attempt.newest.next("vacuum", oldest=oldest))
             return True
 
         gone = delete_around(
@@ -301,25 +300,12 @@ class _Attempt(Attempt[TableVersion]):
         return self.metadata.changes_since(merge.table, self.newest)
 
     def put(self, change: Change) -> int:
-        marks = {made.of: made.deletes for made in change.deletes}
-        kept = [replace(f, deletes=marks[f.path]) if f.path in marks else f for f in self.newest.files]
-        gone = {f.path for f in kept if f.tier is Tier.SIDECAR} if change.replace_sidecar else frozenset[str]()
-        files = (*(f for f in kept if f.path not in change.removed | gone), *change.files)
-        txns = with_txn(self.newest.txns, change.txn)
-        return self.put_version(replace(self.newest, operation=change.operation, files=files, txns=txns))
+        return self.put_version(self.newest.after(change))
 
-    def put_version(self, changed: TableVersion) -> int:
-        """Put a changed version as the next one, with its own number, time and id; return its number."""
-        number = self.newest.number + 1
-        made = replace(
-            changed,
-            number=number,
-            timestamp_ms=next_timestamp_ms(self.newest.timestamp_ms),
-            files=tuple(f.at_commit(number) for f in changed.files),
-            commit=uuid.uuid4().hex,
-        )
+    def put_version(self, made: TableVersion) -> int:
+        """Put the next version; return its number."""
         self.metadata.commit_version(self.table, made)
-        return number
+        return made.number
 
 
 def _entry(version: TableVersion) -> HistoryEntry:

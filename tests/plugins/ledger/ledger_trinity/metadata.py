@@ -120,7 +120,7 @@ class LedgerMetadata(RowChanges):
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: LedgerAttempt) -> None:
             if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
-                attempt.put_version(replace(attempt.newest, operation="alter", definition=changed))
+                attempt.put_version(attempt.newest.next("alter", definition=changed))
 
         self._on_newest(table, alter)
 
@@ -209,8 +209,8 @@ class LedgerMetadata(RowChanges):
             check_still_there(table, then.files, newest.files)
             if (then.files, definition) == (newest.files, newest.definition):
                 return CommitResult(newest.number, skipped=True)
-            wanted = replace(newest, operation="restore", definition=definition, files=then.files)
-            return commit_result(attempt.put_version(wanted), then.files)
+            restored = newest.next("restore", definition=definition, files=then.files)
+            return commit_result(attempt.put_version(restored), then.files)
 
         return self._on_newest(table, go_back)
 
