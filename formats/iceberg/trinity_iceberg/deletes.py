@@ -63,7 +63,7 @@ class _Sink(PositionDeleteSink):
     ending = ".parquet"
     """The ending of Iceberg's delete files: manifests list them, and other engines read them."""
 
-    def data_file_location(self, file: DataFile) -> str:
+    def data_file_name(self, file: DataFile) -> str:
         """Return the location of a data file in the table's manifests."""
         return Location.of(file.path).format_uri
 
