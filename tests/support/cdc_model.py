@@ -171,10 +171,22 @@ def _shown(given: Any) -> str:
 
 def _json(given: Any) -> str:
     if isinstance(given, dict):
-        return "{" + ",".join(f"{json.dumps(n, ensure_ascii=False)}:{_json(v)}" for n, v in given.items()) + "}"
+        return "{" + ",".join(f"{_quoted(n)}:{_json(v)}" for n, v in given.items()) + "}"
     if isinstance(given, list):
         return "[" + ",".join(map(_json, given)) + "]"
-    return str(given) if isinstance(given, Number) else json.dumps(given, ensure_ascii=False)
+    if isinstance(given, str) and not isinstance(given, Number):
+        return _quoted(given)
+    return str(given) if isinstance(given, Number) else json.dumps(given)
+
+
+def _quoted(text: str) -> str:
+    """A string of JSON as Spark writes it: characters beyond the basic plane are escaped, in capitals."""
+    return re.sub(r"[^\0-\uffff]", lambda found: _escape(found[0]), json.dumps(text, ensure_ascii=False))
+
+
+def _escape(character: str) -> str:
+    high, low = struct.unpack(">HH", character.encode("utf-16-be"))
+    return f"\\u{high:04X}\\u{low:04X}"
 
 
 def _scalar(kind: DataType, given: Any, tool: str) -> Any:

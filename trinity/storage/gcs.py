@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Gcs", "GcsOptions"]
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_PATIENCE: Final = {  # milliseconds; at most five attempts, each of five seconds without an answer
+    "fs.gs.http.max.retry": "4",
+    "fs.gs.http.connect-timeout": "5000",
+    "fs.gs.http.read-timeout": "5000",
+}
 _CONNECTOR: Final = "com.google.cloud.bigdataoss:gcs-connector:4.0.4:shaded"
 _SERVICE: Final = "https://storage.googleapis.com"
 _IMPLEMENTATION: Final = {
@@ -157,7 +162,7 @@ class Gcs(StoreKind):
         return {**found, **_IMPLEMENTATION, "fs.gs.storage.root.url": f"{(options.endpoint or _SERVICE).rstrip('/')}/"}
 
     def hadoop_patience(self, store: str) -> Mapping[str, str]:
-        return {"fs.gs.http.max.retry": "4"}
+        return _PATIENCE
 
 
 @lru_cache(maxsize=64)
