@@ -100,6 +100,17 @@ def test_a_field_that_others_added_within_a_column_is_the_table_s(table: Table) 
     assert values(table) == wanted
 
 
+def test_a_field_that_others_dropped_within_a_column_is_not_read(table: Table) -> None:
+    """Delta drops fields of tables with a column mapping alone."""
+    change(table, lambda fields: fields.remove(fields[0]), mapped=True)
+    write(table, 2, {"st": {"b": 3}, "arr": [{"b": 3}], "m": {"k": {"b": 3}}})
+    wanted = [(("b", 2),), (("b", 3),)]
+    assert values(table) == wanted
+    if table.definition.keyed:
+        table.compact(full=True)
+    assert values(table) == wanted
+
+
 @pytest.mark.parametrize("way", ["renamed", "added"])
 def test_a_field_with_another_name_in_data_files_is_refused(table: Table, way: str) -> None:
     """As each one that is renamed, and each that is added where there is a column mapping."""
