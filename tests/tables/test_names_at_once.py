@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -355,6 +356,23 @@ def test_nothing_is_registered_in_a_schema_that_is_dropped_meanwhile(
     assert refused.value.code == "SCHEMA_NOT_FOUND"
     other.create_schema("parquet.s")
     assert other.list_tables("parquet", "s") == []
+
+
+def test_a_schema_is_dropped_just_as_a_registration_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk: before the claim of the name has a name itself."""
+    link, linking = os.link, itertools.count()
+    with trinity.connect(tmp_path / "w") as one, trinity.connect(tmp_path / "w") as other:
+        one.create_schema("parquet.s")
+
+        def meanwhile(*names: Any) -> None:
+            if next(linking) == 0:
+                other.drop_schema("parquet.s")
+            link(*names)
+
+        monkeypatch.setattr(os, "link", meanwhile)
+        with pytest.raises(TrinityError) as refused:
+            registering(others_folder(tmp_path))(one, "parquet.s.t")
+    assert refused.value.code == "SCHEMA_NOT_FOUND"
 
 
 def failing_once_made(

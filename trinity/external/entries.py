@@ -7,6 +7,7 @@ what excludes the file withdraws the claims, and then knows whether the file is 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import uuid
 from collections.abc import Callable
@@ -23,6 +24,10 @@ _GONE: Final = 32
 """Most bytes of an object that marks a file as removed."""
 _CLAIM: Final = 16
 """Bytes of an object that claims a file."""
+
+
+_CLAIM_NAME: Final = re.compile(r"\.[^.]+\.json-[0-9a-f]+")
+"""Names of files on a disk that claim another one; one that is being put has a dot more before it."""
 
 
 class Entries(Protocol):
@@ -98,8 +103,8 @@ class _OnDisk:
         return [name for name in self._store.names(folder) if name.endswith(SUFFIX) and not name.startswith(".")]
 
     def settle(self, folder: str, name: str | None = None) -> list[str]:
-        claims = "." if name is None else _claims_of(name)
-        found = [n for n in self._store.names(folder) if n.startswith(claims) and f"{SUFFIX}-" in n]
+        found = [n for n in self._store.names(folder) if _CLAIM_NAME.fullmatch(n)]
+        found = [n for n in found if name is None or n.startswith(_claims_of(name))]
         self._store.delete(f"{folder}/{claim}" for claim in found)
         return self.names(folder)
 
