@@ -171,15 +171,16 @@ def _of_one(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
 
 
 def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Compiled, right: Compiled) -> Compiled:
+    divides = operator in _DIVISIONS
+    first, second = (right, left) if divides else (left, right)  # Spark asks for the divisor first
+
     def run(rows: pa.RecordBatch) -> Datum:
-        if operator in _DIVISIONS:  # Spark asks for the divisor first
-            other, one = in_turn(right, left, rows)
-        else:
-            one, other = in_turn(left, right, rows)
+        found = in_turn(first, second, rows)
+        one, other = reversed(found) if divides else found
         with _in_range(kind):
             return kernel(one, other)
 
-    return beside_null(kind, [left, right]) or Compiled(kind, run, left.fields | right.fields, may_fail=True)
+    return beside_null(kind, [first, second]) or Compiled(kind, run, left.fields | right.fields, may_fail=True)
 
 
 @contextmanager

@@ -67,9 +67,16 @@ def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Da
 
 
 def beside_null(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
-    """Return NULL where one of some operands is a constant NULL: Spark does not evaluate the others, then."""
-    if not any(v.constant and (v.type == VOID or v.is_null) for v in values):
+    """Return NULL where one of some operands, in the order of their evaluation, is a constant NULL.
+
+    Raises:
+        Refused: where one before it may fail: in some plans Spark evaluates that one, and in others not.
+    """
+    nulls = [v.constant and (v.type == VOID or v.is_null) for v in values]
+    if not any(nulls):
         return None
+    if any(v.may_fail for v in values[: nulls.index(True)]):
+        raise Refused("only Spark says whether a value beside NULL is evaluated")
     return Compiled(kind, lambda _: pa.scalar(None, kind.to_arrow()))
 
 

@@ -79,17 +79,20 @@ class LocalPlan(StatementPlan):
             TrinityError: the error of an expression for some value, as Spark raises it.
         """
         when, rows = joined
-        for number, case in enumerate(self.compiled.cases):
-            if case.case.when is not when or not rows.num_rows:
-                continue
+        cases = [(number, case) for number, case in enumerate(self.compiled.cases) if case.case.when is when]
+        for number, case in cases:
+            if not rows.num_rows:
+                return
             selected = rows
             if case.condition is not None:
                 holds = pc.fill_null(case.condition.evaluate(rows).cast(pa.bool_()), False)
-                selected, rows = rows.filter(holds), rows.filter(pc.invert(holds))
-            else:
-                rows = rows.slice(0, 0)
+                selected = rows.filter(holds)
+                if number != cases[-1][0]:
+                    rows = rows.filter(pc.invert(holds))
             if case.case.operation is not None and selected.num_rows:
                 yield self._changed(number, case, selected)
+            if case.condition is None:
+                return
 
     def _changed(self, number: int, case: CompiledCase, rows: pa.RecordBatch) -> pa.RecordBatch:
         data, refusal = self._row(case, rows)

@@ -47,15 +47,15 @@ def appended_pairs(run: Sequence[Step], columns: Sequence[Column]) -> Pairs:
     appends = _Appends(splits, merge_spec(splits.definition), added)
     versions = appends.versions()
     before, after, moments = appends.turns(versions)
-    needed, places = np.unique(np.concatenate([before, after]), return_inverse=True)
-    needed = needed[needed != NONE]
+    found, places = np.unique(np.concatenate([before, after]), return_inverse=True)
+    needed = found[found != NONE]
     # the versions are in the order of the files, and of their places in these
     rows = versions.select([FILE_NUMBER, POSITION]).take(needed)
     images = InColumns(splits, columns).at(
         appends.files, as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION))
     )
-    places -= len(np.unique(np.concatenate([before, after]))) - len(needed)  # NONE comes first among them
-    return Pairs(images, places[: len(before)], places[len(before) :], moments).that_differ()
+    places -= len(found) - len(needed)  # NONE comes first among them
+    return Pairs(images.combine_chunks(), places[: len(before)], places[len(before) :], moments).that_differ()
 
 
 @dataclass(frozen=True)
