@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -69,3 +70,20 @@ def test_what_is_no_condition_is_refused(local: Session, local_fmt: str) -> None
         with refused(code):
             local.create_table(f"{local_fmt}.default.t", COLUMNS, checks={"c": text})
     assert local.tables(schema=f"{local_fmt}.default") == []
+
+
+def test_numbers_become_those_of_their_column(local: Session, local_fmt: str) -> None:
+    name = f"{local_fmt}.default.d"
+    local.sql(
+        f"CREATE TABLE {name} (k INT, a DECIMAL(9,2) DEFAULT 1.5, b BIGINT DEFAULT 2, c DOUBLE DEFAULT 0.1, "
+        "f FLOAT DEFAULT 0.1, PRIMARY KEY (k))"
+    )
+    local.sql(f"INSERT INTO {name} (k) VALUES (1)")
+    local.sql(f"INSERT INTO {name} VALUES (2, DEFAULT, 3, DEFAULT, 16777217.0D), (3, 1, DEFAULT, 1, 1e300)")
+    found = local.sql(f"SELECT * FROM {name} ORDER BY k").fetchall()
+    tenth = struct.unpack("f", struct.pack("f", 0.1))[0]
+    assert found == [
+        (1, Decimal("1.50"), 2, 0.1, tenth),
+        (2, Decimal("1.50"), 3, 0.1, 16777216.0),
+        (3, Decimal("1.00"), 2, 1.0, float("inf")),
+    ]

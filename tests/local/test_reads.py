@@ -86,7 +86,12 @@ def test_a_version_and_a_limit(ids: Table) -> None:
 
 @pytest.mark.parametrize(
     ("where", "code"),
-    [("nope = 1", "COLUMN_NOT_FOUND"), ("id", "TYPE_MISMATCH"), ("soundex(t) = 'x'", "NOT_SUPPORTED")],
+    [
+        ("nope = 1", "COLUMN_NOT_FOUND"),
+        ("id", "TYPE_MISMATCH"),
+        ("id = = 1", "SYNTAX_ERROR"),
+        ("soundex(t) = 'x'", "NOT_SUPPORTED"),
+    ],
 )
 def test_conditions_that_are_refused(ids: Table, where: str, code: str) -> None:
     with pytest.raises(TrinityError) as refused:

@@ -187,3 +187,14 @@ print(session.sql("SELECT v, count(*) AS n FROM t GROUP BY v ORDER BY v").collec
 print(session.sql("SHOW TABLES").collect()[0].tableName, session.table("t").history().count())
 """
     assert run_without_spark(code, str(warehouse)).splitlines() == ["[Row(v='b', n=1), Row(v='c', n=1)]", "t 2"]
+
+
+def test_insert_of_expressions_without_names(local: Session) -> None:
+    local.sql("CREATE TABLE t (k INT, n BIGINT, s STRING, PRIMARY KEY (k))")
+    local.sql("INSERT INTO t VALUES (1, 10, NULL)")
+    local.sql(
+        "INSERT INTO t (k, n) SELECT k + 1, n * 2 FROM t UNION ALL SELECT k + 2, n * 3 FROM t ORDER BY 1 DESC LIMIT 2"
+    )
+    local.sql("INSERT INTO t SELECT max(k) + 1, count(*), 'x' || 'y' FROM t")
+    found = local.sql("SELECT k, n, s FROM t ORDER BY k").fetchall()
+    assert found == [(1, 10, None), (2, 20, None), (3, 30, None), (4, 3, "xy")]

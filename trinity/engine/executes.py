@@ -77,7 +77,7 @@ def left_to_spark(session: Host, size: int = 0, *, arrow: bool = False) -> NotLo
 
 def not_supported(what: str, reason: NotLocal) -> TrinityError:
     """Return the error for work that needs Spark, in a session that must not start it."""
-    return TrinityError(
+    return reason.error or TrinityError(
         "NOT_SUPPORTED",
         f"{what} needs Spark: {reason.reason}. This session has engine='local'; connect with engine='auto'.",
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from trinity.errors import TrinityError
 
 __all__ = ["NotLocal"]
 
@@ -13,6 +15,8 @@ class NotLocal:
 
     Attributes:
         reason: a clause for people.
+        error: what it comes to where there is no Spark; None for NOT_SUPPORTED.
     """
 
     reason: str
+    error: TrinityError | None = field(default=None, compare=False)

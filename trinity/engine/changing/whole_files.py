@@ -42,7 +42,7 @@ def _only_about(condition: str, names: Collection[str]) -> bool:
     tree = spark_tree(condition)
     if tree is None:
         return False
-    columns = [c.name.lower() for c in tree.find_all(exp.Column)]
+    columns = [c.parts[0].name.lower() for c in tree.find_all(exp.Column)]
     known = {name.lower() for name in names}
     # nothing that may give another value for every row, such as rand()
     return bool(columns) and known.issuperset(columns) and all(isinstance(node, _CONSTANT) for node in tree.walk())

@@ -39,7 +39,7 @@ def expression_tree(text: str) -> exp.Expr | NotLocal:
     try:
         return parse_tokens(exp.Condition, tokenize(text), text, "spark")
     except TrinityError as error:
-        return NotLocal(f"it cannot be parsed here: {error.message}")
+        return NotLocal(f"it cannot be parsed here: {error.message}", error)
 
 
 @deep_recursion()

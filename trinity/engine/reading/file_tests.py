@@ -51,7 +51,8 @@ class FileTests:
         return self._comparison(found) if found else _no_test
 
     def _flag(self, column: exp.Column, *, wanted: bool) -> _Test:
-        if self.known.get(column.name.lower(), ("", ""))[1] != "boolean":
+        known = self._known(column)
+        if known is None or known[1] != "boolean":
             return _no_test
         return self._bounded(column, lambda s: s.min <= wanted <= s.max)
 
@@ -81,9 +82,10 @@ class FileTests:
         return self._on(column, checked)
 
     def _on(self, column: exp.Column, test: _StatsTest) -> _Test:
-        if column.name.lower() not in self.known:
+        known = self._known(column)
+        if known is None:
             return _no_test
-        name, _ = self.known[column.name.lower()]
+        name, _ = known
 
         def checked(file: DataFile) -> bool:
             if name in file.partition:
@@ -95,9 +97,12 @@ class FileTests:
 
     def _literal(self, column: exp.Column, value: exp.Expr) -> Any:
         """Return the value in the type of the column's bounds, or None when it is uncertain what Spark makes of it."""
-        if column.name.lower() not in self.known:
-            return None
-        return literal_value(value, self.known[column.name.lower()][1], self.timezone)
+        known = self._known(column)
+        return None if known is None else literal_value(value, known[1], self.timezone)
+
+    def _known(self, column: exp.Column) -> tuple[str, str] | None:
+        """Return (name, type) of a column that may be used; None for another, and for a field of a struct."""
+        return None if column.table else self.known.get(column.name.lower())
 
 
 _ALL_NULL: Final = ColumnStats(None, None, 1)

@@ -42,7 +42,7 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
         found = Comparison.of(part)
         if found is None or found.negated or found.operator not in (exp.EQ, exp.In):
             continue
-        if found.column.name.lower() in (k.lower() for k in key):
+        if not found.column.table and found.column.name.lower() in (k.lower() for k in key):
             column = definition.column(found.column.name)
             listed.setdefault(column.name, [literal_value(v, column.type, timezone) for v in found.values])
     if set(listed) != set(key) or any(None in values for values in listed.values()):

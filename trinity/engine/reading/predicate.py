@@ -104,6 +104,6 @@ class Predicate:
 
         key = {k.lower() for k in self.definition.primary_key}
         with deep_recursion():
-            named = {c.name.lower() for c in self.tree.find_all(exp.Column)}
+            named = {c.parts[0].name.lower() for c in self.tree.find_all(exp.Column)}
         plain = all(parse_type(self.definition.column(n).type).name != "time" for n in named & key)
         return named <= key and plain

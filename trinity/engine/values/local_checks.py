@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.definition.checks import constrained_columns, refuse_folded
-from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate
+from trinity.engine.expressions import ONE_ROW, Compiled, Refused, Scope, compile_expression, compile_predicate
 from trinity.engine.not_local import NotLocal
+from trinity.engine.values.arrow_assignment import assignment
+from trinity.engine.writing.casts import converts
 from trinity.errors import TrinityError
 from trinity.merge.arrow.fold import is_deleted
 from trinity.merge.parse import merge_spec
@@ -110,14 +112,28 @@ def _shown(value: Any) -> str:
 
 
 def constant_of(column: Column) -> Compiled | NotLocal:
-    """Return the constant of a column's DEFAULT, where it has the column's own type in every zone."""
+    """Return the constant of a column's DEFAULT in the column's type, where it is the same in every zone."""
     try:
         found = compile_expression(column.default or "NULL", Scope(()), no_zone)
+        if isinstance(found, NotLocal) or found.type == parse_type(column.type):
+            return found
+        return _assigned(found, column)
     except TrinityError as error:  # as for a name: Spark says that it is no constant
         return NotLocal(error.message)
-    if isinstance(found, Compiled) and found.type != parse_type(column.type):
-        return NotLocal(f"DEFAULT {column.default} of column '{column.name}' is of type {found.type}")
-    return found
+
+
+def _assigned(value: Compiled, column: Column) -> Compiled | NotLocal:
+    """Return a number in a column's type of numbers, as it is stored there."""
+    kind, why = (
+        parse_type(column.type),
+        NotLocal(f"DEFAULT {column.default} of '{column.name}' is of type {value.type}"),
+    )
+    stored = assignment(value.type, column, "", "DEFAULT") if converts(value.type, kind) else why
+    if isinstance(stored, NotLocal):
+        return stored
+    given = value.evaluate(ONE_ROW)
+    kept = stored.cast(given)
+    return why if kept.null_count > given.null_count else Compiled(kind, lambda _: kept[0])
 
 
 def no_zone() -> NoReturn:

@@ -15,7 +15,7 @@ from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
 from trinity.sql.local.insert import reader_as, why_not_stored_here
-from trinity.sql.local.run import local_rows
+from trinity.sql.local.run import local_rows, with_names
 from trinity.sql.parsing.names import existing_table
 from trinity.sql.queries.query import run_query_of
 from trinity.sql.queries.reads import Read
@@ -77,7 +77,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         return found
 
     def here() -> CommitResult | NotLocal:
-        found = local_rows(session, query)
+        found = local_rows(session, query if by_name else with_names(query))
         if isinstance(found, NotLocal):
             return found
         columns = filled(found.names)

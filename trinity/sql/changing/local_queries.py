@@ -16,7 +16,7 @@ from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.changing.scope import Known, Relation, Scope, Side
 from trinity.sql.changing.source import Source, alias_of, check_aliases, joined_nodes, names_of
 from trinity.sql.local.insert import reader_as
-from trinity.sql.local.run import LocalRows, Pinned, local_rows
+from trinity.sql.local.run import LocalRows, Pinned, local_rows, with_names
 from trinity.sql.parsing.reader import Piece
 from trinity.sql.parsing.row_change import CommonTable
 from trinity.syntax.parse import Statement, parse
@@ -104,9 +104,7 @@ class LocalQueries:
             TrinityError: as a query.
             Refused: where only Spark runs it.
         """
-        statement = self._within_common(piece.text, piece.dialect)
-        if isinstance(statement.tree, exp.Select):
-            _name_columns(statement.tree)
+        statement = with_names(self._within_common(piece.text, piece.dialect))
         try:
             rows = _read(self._rows(statement))
         except TrinityError as error:
@@ -135,10 +133,3 @@ class LocalQueries:
 
 def _read(found: LocalRows) -> pa.Table:
     return reader_as(found.relation, found.names).read_all()
-
-
-def _name_columns(select: exp.Select) -> None:
-    """Give the columns of a subquery names, which nobody sees, where they have none."""
-    for number, column in enumerate(select.expressions):
-        if not isinstance(column, exp.Alias | exp.Column | exp.Star):
-            column.replace(exp.alias_(column.copy(), f"c{number}"))

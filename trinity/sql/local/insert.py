@@ -54,4 +54,6 @@ def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
         return True
     if source.name == wanted.name == "decimal":
         return source.arguments[1] <= wanted.arguments[1]
+    if wanted.name == "float":
+        return source.name in ("double", "decimal")
     return wanted.name == "double" and source.name in _EXACT

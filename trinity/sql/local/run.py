@@ -20,6 +20,7 @@ from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.spark.frames import small_table
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
+from trinity.hidden import HIDDEN_PREFIX
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.sql.local.insert import reader_as
 from trinity.sql.local.relations import Pages, Relation, new_field
@@ -29,12 +30,12 @@ from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Reference, find_references
 from trinity.sql.queries.results import Rows
 from trinity.syntax.comparisons import bare
-from trinity.syntax.parse import Statement
+from trinity.syntax.parse import Statement, parse
 
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["LocalRows", "Pinned", "local_explain", "local_query", "local_rows"]
+__all__ = ["LocalRows", "Pinned", "local_explain", "local_query", "local_rows", "with_names"]
 
 
 def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
@@ -130,6 +131,27 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
         return NotLocal(f"it says what is wrong: {error.message}")
     reason = left_to_spark(session, size_of(f for splits in tables.pinned.splits.values() for f in splits.files))
     return reason or LocalRows(found, references, tuple(tables.pinned.newest.values()), tuple(tables.plans))
+
+
+def with_names(statement: Statement) -> Statement:
+    """Return a query whose columns have names, which nobody sees, where Spark would make one of an expression."""
+    named = parse(statement.text, statement.dialect)
+    for select in _selects(named.tree):
+        for number, column in enumerate(select.expressions):
+            if not isinstance(column, exp.Alias | exp.Column | exp.Star):
+                column.replace(exp.alias_(column.copy(), f"{HIDDEN_PREFIX}c{number}"))
+    return named
+
+
+def _selects(query: exp.Expr) -> Iterator[exp.Select]:
+    """Yield the SELECTs whose rows are a query's."""
+    if isinstance(query, exp.Select):
+        yield query
+    elif isinstance(query, exp.Subquery):
+        yield from _selects(query.this)
+    elif isinstance(query, exp.Union):
+        yield from _selects(query.this)
+        yield from _selects(query.expression)
 
 
 class _Tables:

@@ -188,7 +188,7 @@ class _Select:
         """Return the names of all columns that the SELECT names; None for all that there are."""
         if self._stars():
             return None
-        return sorted({column.name.lower() for column in self.tree.find_all(exp.Column)})
+        return sorted({part.name.lower() for column in self.tree.find_all(exp.Column) for part in column.parts})
 
     def _joined(self, left: Relation, join: exp.Join, parts: Sequence[exp.Expr]) -> Relation:
         _refuse_other_clauses(join, "this", "side", "kind", "on")
