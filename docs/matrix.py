@@ -100,7 +100,7 @@ def _systems(found: Mapping[str, Any]) -> Iterator[str]:
     answers: Mapping[str, Mapping[str, Any]] = found["answers"]
     laws = dict.fromkeys(law for of in answers.values() for law in of)
     rules = {law: " ".join(map(_link, of[law]["rules"])) for of in answers.values() for law in of}
-    rows = ([law, rules[law], *(_cell(of.get(law), system, law) for system, of in answers.items())] for law in laws)
+    rows = ([law, rules[law], *(_cell(of.get(law), system) for system, of in answers.items())] for law in laws)
     yield _table(("what holds", "rules", *answers), rows)
     yield f"Played on {found['date']}."
     yield "### The shortest history that each does not keep\n"
@@ -108,24 +108,21 @@ def _systems(found: Mapping[str, Any]) -> Iterator[str]:
         for law, answer in of.items():
             if answer["message"]:
                 told = f"{answer['steps']}\n\n{answer['message']}"
-                yield f"#### {_title(system, law)}\n\n```text\n{told}\n```\n"
+                anchor = _anchor(system, answer)
+                yield f'<a id="{anchor}"></a>\n\n#### {system}: {law}\n\n```text\n{told}\n```\n'
 
 
-def _cell(answer: Mapping[str, Any] | None, system: str, law: str) -> str:
+def _cell(answer: Mapping[str, Any] | None, system: str) -> str:
     if answer is None:
         return "not asked"
     if answer["message"]:
-        return f"[not kept](#{_anchor(_title(system, law))})"
+        return f"[not kept](#{_anchor(system, answer)})"
     return "none" if answer["refused"] else f"kept ({answer['kept']})"
 
 
-def _title(system: str, law: str) -> str:
-    return f"{system}: {law}"
-
-
-def _anchor(title: str) -> str:
-    """Return the anchor that a heading gets."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+def _anchor(system: str, answer: Mapping[str, Any]) -> str:
+    """Return the anchor of a history, which does not depend on how a renderer makes anchors of headings."""
+    return "-".join(re.findall(r"[a-z]+", system.lower()) + [rule.lower() for rule in answer["rules"]])
 
 
 def _link(rule: str) -> str:
