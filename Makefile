@@ -69,7 +69,7 @@ lint: setup ## ruff, typos and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: setup ## docs/api, out of the docstrings
+docs: setup ## docs/api, out of the docstrings, and docs/reference, out of the program
 	$(BIN)/python -m docs.reference
 
 site: setup ## the documentation's site, in build/site

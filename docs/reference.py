@@ -1,4 +1,4 @@
-"""``python -m docs.reference`` writes docs/api/: a page for each public package, out of the docstrings."""
+"""``python -m docs.reference`` writes docs/api/, out of the docstrings, and docs/reference/, out of the program."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any, Final
 
 import griffe
 
+from docs.program import program_pages
+
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "docs/api"
+OF_PROGRAM: Final = ROOT / "docs/reference"
 PACKAGES: Final = (
     "trinity",
     "trinity.errors",
@@ -183,12 +186,13 @@ def _summary(module: griffe.Module) -> str:
 
 
 def write() -> None:
-    """Makes docs/api anew."""
-    FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.glob("*.md"):
-        old.unlink()
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text)
+    """Make both folders anew."""
+    for folder, found in ((FOLDER, pages()), (OF_PROGRAM, program_pages())):
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("*.md"):
+            old.unlink()
+        for name, text in found.items():
+            (folder / name).write_text(text)
 
 
 if __name__ == "__main__":

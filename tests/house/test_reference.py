@@ -1,4 +1,4 @@
-"""docs/api: as the docstrings are, with every public name."""
+"""docs/api: as the docstrings are, with every public name; docs/reference: as the program is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from docs.reference import FOLDER, PACKAGES, pages, undocumented
+from docs.program import program_pages
+from docs.reference import FOLDER, OF_PROGRAM, PACKAGES, pages, undocumented
 
 
 def test_pages_are_up_to_date() -> None:
     assert {p.name: p.read_text() for p in FOLDER.glob("*.md")} == pages(), "make docs"
+    assert {p.name: p.read_text() for p in OF_PROGRAM.glob("*.md")} == program_pages(), "make docs"
 
 
 def test_every_public_name_has_a_docstring() -> None:

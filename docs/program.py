@@ -1,0 +1,85 @@
+"""Pages of docs/reference that the program itself can write: table properties and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import typer.main
+
+from trinity.cli.main import app
+from trinity.merge.options import COLUMN_OPTIONS, TABLE_PROPERTIES
+
+_SEMANTICS: Final = Path(__file__).parent / "semantics.md"
+_PROPERTIES: Final = """# Table properties
+
+What `TBLPROPERTIES` of a CREATE or ALTER TABLE, and `properties=` of `create_table`, take. The keys are the same on all
+formats; case does not matter, and `_` is read as `-`. An unknown key is refused with the nearest known one. Keys that
+begin with `delta.` or `write.` on a table of that format are the format's own ([formats](../formats.md)).
+
+| property | meaning | rules |
+|---|---|---|
+"""
+_COLUMNS: Final = """
+## Options of columns
+
+They stand in a property `fields.<columns>.<option>`, as `'fields.amount.aggregate-function' = 'sum'`
+([merge engines](../merge-engines.md)).
+
+| option | meaning | rules |
+|---|---|---|
+"""
+_COMMANDS: Final = """# Commands
+
+Each command of `trinity` with its arguments and options, as `trinity COMMAND --help` shows them.
+[The command line](../command-line.md) shows them at work.
+"""
+
+
+def program_pages() -> Mapping[str, str]:
+    """Name of a file in docs/reference -> its text."""
+    return {"properties.md": _properties(), "commands.md": _commands()}
+
+
+def _properties() -> str:
+    rules = _rules()
+    return _PROPERTIES + _table(TABLE_PROPERTIES, rules) + _COLUMNS + _table(COLUMN_OPTIONS, rules)
+
+
+def _table(known: Mapping[str, str], rules: Mapping[str, str]) -> str:
+    return "".join(f"| `{name}` | {meaning} | {_cited(name, rules)} |\n" for name, meaning in known.items())
+
+
+def _cited(name: str, rules: Mapping[str, str]) -> str:
+    """The rules that speak of a property, as links."""
+    named = re.compile(rf"`(?:fields\.[^`]*\.)?{re.escape(name)}(?:`| ?=)")
+    return ", ".join(f"[{rule.upper()}](../semantics.md#{rule})" for rule, text in rules.items() if named.search(text))
+
+
+def _rules() -> dict[str, str]:
+    """Id of a rule -> its text."""
+    parts = re.split(r'<a id="(\w+)">', _SEMANTICS.read_text())
+    return {rule: text.partition("\n#")[0] for rule, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _commands() -> str:
+    group: Any = typer.main.get_command(app)
+    return _COMMANDS + "".join(_command(name, group.commands[name]) for name in sorted(group.commands))
+
+
+def _command(name: str, command: Any) -> str:
+    rows = "".join(_parameters(command))
+    table = f"\n| argument or option | meaning | default |\n|---|---|---|\n{rows}" if rows else ""
+    return f"\n## trinity {name}\n\n{' '.join((command.help or '').split())}\n{table}"
+
+
+def _parameters(command: Any) -> Iterator[str]:
+    for given in command.params:
+        if given.name == "help" or getattr(given, "hidden", False):
+            continue
+        names = ", ".join(f"`{name}`" for name in given.opts) if given.opts[0][0] == "-" else f"`{given.name.upper()}`"
+        default = "" if callable(given.default) or given.default in (None, False, "", (), []) else f"`{given.default}`"
+        text = " ".join((given.help or "").split()).replace("|", "\\|")
+        yield f"| {names} | {text} | {default} |\n"
