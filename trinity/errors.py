@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from trinity.messages import presentable
 
-__all__ = ["CODES", "ErrorCode", "TrinityError", "first_line", "nearest", "system_code"]
+__all__ = ["CODES", "HTTP_STATUS", "RETRYABLE", "ErrorCode", "TrinityError", "first_line", "nearest", "system_code"]
 
 ErrorCode = Literal[
     "NOT_SUPPORTED",
@@ -47,6 +49,40 @@ ErrorCode = Literal[
 CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))
 """All error codes."""
 
+RETRYABLE: Final[frozenset[ErrorCode]] = frozenset({"TRANSACTION_CONFLICT", "FILESYSTEM_ERROR"})
+"""Codes of errors after which the same call may succeed, with nothing changed: others wrote, or storage was away."""
+
+HTTP_STATUS: Final[Mapping[ErrorCode, int]] = MappingProxyType(
+    {
+        "SYNTAX_ERROR": 400,
+        "INVALID_ARGUMENTS": 400,
+        "INVALID_TABLE_PROPERTY": 400,
+        "COLUMN_NOT_FOUND": 400,
+        "DUPLICATE_COLUMN_NAME": 400,
+        "TYPE_MISMATCH": 400,
+        "PERMISSION_DENIED": 403,
+        "CATALOG_NOT_FOUND": 404,
+        "SCHEMA_NOT_FOUND": 404,
+        "TABLE_NOT_FOUND": 404,
+        "SCHEMA_ALREADY_EXISTS": 409,
+        "TABLE_ALREADY_EXISTS": 409,
+        "COLUMN_ALREADY_EXISTS": 409,
+        "SCHEMA_NOT_EMPTY": 409,
+        "TRANSACTION_CONFLICT": 409,
+        "CONSTRAINT_VIOLATION": 422,
+        "NUMERIC_VALUE_OUT_OF_RANGE": 422,
+        "MERGE_TARGET_ROW_MULTIPLE_MATCHES": 422,
+        "SUBQUERY_MULTIPLE_ROWS": 422,
+        "GENERIC_INTERNAL_ERROR": 500,
+        "BAD_DATA": 500,
+        "CONFIGURATION_INVALID": 500,
+        "NOT_SUPPORTED": 501,
+        "FILESYSTEM_ERROR": 503,
+        "COMMIT_STATE_UNKNOWN": 504,
+    }
+)
+"""Code -> status of HTTP by which a service answers."""
+
 
 class TrinityError(Exception):
     """The error of every failure in Trinity: a message for people, and a stable code.
@@ -64,6 +100,19 @@ class TrinityError(Exception):
     def __reduce__(self) -> tuple[type[TrinityError], tuple[ErrorCode, str]]:
         """Make the error picklable: Spark's workers send it to the driver."""
         return type(self), (self.code, self.message)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may succeed when it is made again, with nothing changed (:data:`RETRYABLE`).
+
+        COMMIT_STATE_UNKNOWN is not among these: without a ``txn`` a second call may write rows twice.
+        """
+        return self.code in RETRYABLE
+
+    @property
+    def http_status(self) -> int:
+        """The status of HTTP by which a service answers (:data:`HTTP_STATUS`)."""
+        return HTTP_STATUS[self.code]
 
     def to_json(self) -> str:
         """Return the error as one JSON object, the form in which an executor sends it to the driver."""

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from trinity.errors import TrinityError
@@ -30,6 +31,7 @@ from trinity.storage import (
     TableVersion,
     VersionedMetadata,
     identity_only,
+    table_taken,
 )
 
 __all__ = ["MemoryConnector", "MemoryFormat"]
@@ -77,7 +79,7 @@ class MemoryMetadata(VersionedMetadata):
         with self._lock:
             tables = self._tables(definition.schema)
             if definition.name in tables:
-                raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{definition.full_name}' exists already.")
+                raise table_taken(f"{self._catalog}.{definition.schema}.{definition.name}")
             location = f"{self._folder}/{uuid.uuid4().hex}"
             handle = TableHandle(self._catalog, definition.schema, definition.name, location)
             self._versions[location] = [TableVersion.first(definition)]
@@ -89,6 +91,16 @@ class MemoryMetadata(VersionedMetadata):
             self._of(table)
             del self._tables(table.schema)[table.table], self._versions[table.location]
         ObjectStore(table.location).delete_below("")
+
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        with self._lock:
+            self._of(table)
+            if name in self._tables(schema):
+                raise table_taken(f"{self._catalog}.{schema}.{name}")
+            del self._tables(table.schema)[table.table]
+            renamed = replace(table, schema=schema, table=name)
+            self._tables(schema)[name] = renamed
+            return renamed
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -106,7 +118,7 @@ class MemoryMetadata(VersionedMetadata):
             versions.append(version)
 
     def _of(self, table: TableHandle) -> list[TableVersion]:
-        if table.location not in self._versions:
+        if (found := self.get_table(table.schema, table.table)) is None or found.location != table.location:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
         return self._versions[table.location]
 

@@ -8,7 +8,6 @@ the ``@`` of a URL, ``password=`` in a DSN or query). :func:`keep` remembers the
 from __future__ import annotations
 
 import json
-import logging
 import re
 import threading
 import warnings
@@ -23,7 +22,6 @@ __all__ = [
     "is_secret",
     "is_secret_property",
     "keep",
-    "logger",
     "redacted",
     "scrub",
     "scrubbed_warnings",
@@ -199,21 +197,3 @@ def scrubbed_warnings() -> Iterator[None]:
             given = list(said)
     for one in given:
         warnings.warn_explicit(redacted(str(one.message)), one.category, one.filename, one.lineno)
-
-
-class _Redacting(logging.Filter):
-    """Removes secrets from log records."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = redacted(record.getMessage()), ()
-        return True
-
-
-_redacting: Final = _Redacting()
-
-
-def logger(name: str) -> logging.Logger:
-    """Return the logger of a module; its records show no secrets."""
-    found = logging.getLogger(name)
-    found.addFilter(_redacting)
-    return found

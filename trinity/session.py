@@ -24,7 +24,17 @@ from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
 from trinity.secrets import keep
-from trinity.spi import Capability, Column, Connector, ConnectorContext, RepairResult, TableDefinition, TransactionId
+from trinity.spi import (
+    Capability,
+    Column,
+    CommitResult,
+    Connector,
+    ConnectorContext,
+    RepairResult,
+    TableDefinition,
+    TransactionId,
+)
+from trinity.storage import log_commit, table_taken, taking_back
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -219,8 +229,12 @@ class Session:
             raise _schema_missing(TableName(catalog, schema.lower(), ""), schemas)
         self.current_catalog, self.current_schema = catalog, schema.lower()
 
-    def table_name(self, parts: Sequence[str]) -> TableName:
-        """Return the full name, in lower case, for one to three parts, relative to the current catalog and schema.
+    def table_name(self, parts: Sequence[str], within: TableName | None = None) -> TableName:
+        """Return the full name, in lower case, for one to three parts.
+
+        Args:
+            parts: the parts.
+            within: a table from whose catalog and schema the name starts; by default from the current ones.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for another number of parts, or a part that is no name (N1);
@@ -231,7 +245,8 @@ class Session:
             raise TrinityError("INVALID_ARGUMENTS", f"'{given}' is no table name: write catalog.schema.table.")
         kinds = ("Catalog", "Schema", "Table")[3 - len(parts) :]
         lower = [checked_name(part.lower(), kind) for part, kind in zip(parts, kinds, strict=True)]
-        name = TableName(*[self.current_catalog, self.current_schema][: 3 - len(lower)], *lower)
+        place = within.parts[:2] if within else (self.current_catalog, self.current_schema)
+        name = TableName(*place[: 3 - len(lower)], *lower)
         self.connector(name.catalog)
         return name
 
@@ -416,6 +431,7 @@ class Session:
             check_types(definition, self)
             made = Table(self, full, connector.metadata.create_table(definition), connector)
             made = made_alone(made, lambda: full.table in self.external.settle(*full.parts))
+            log_commit(made.handle, "create", CommitResult(0))
             if rows is not None:
                 insert_first_rows(pinned(made), lambda table: append_rows(table, rows))
             return made
@@ -528,6 +544,49 @@ class Session:
             table = check_owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
             table.connector.metadata.drop_table(table.handle)
 
+    def rename_table(self, name: TableName | str, new: TableName | str) -> Table:
+        """Give a table another name, and return it.
+
+        Its versions, its recorded transactions and the streams into it go with it. Sessions that know it by its old
+        name find no table there any more.
+
+        Args:
+            name: full or relative name.
+            new: the new name, in the table's schema; or ``schema.name``, in its catalog.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; INVALID_ARGUMENTS for a name in
+                another catalog; NOT_SUPPORTED for a table that Trinity did not make, and in a bucket for formats
+                without a catalog of their own.
+        """
+        from trinity.making import check_owned
+        from trinity.table import Table
+
+        old = self.full_name(name)
+        full = self.table_name(new.parts if isinstance(new, TableName) else split_name(new), within=old)
+        if full.catalog != old.catalog:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{old}' cannot leave its catalog as '{full}'; copy it by copy_to('{full}'), then drop it.",
+            )
+        if self.external.format_name(old):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{old}' is registered, and keeps its name; DROP TABLE forgets the registration and leaves the "
+                "files, register() then gives them another name.",
+            )
+        table = check_owned(lambda: self._present(old, self._in_catalog(old)), "RENAME")
+        if self._named(full) is not None:
+            raise table_taken(str(full))
+        metadata = table.connector.metadata
+        handle = metadata.rename_table(table.handle, full.schema, full.table)
+        if full.table in self.external.settle(*full.parts):  # it was registered meanwhile
+            taken = table_taken(str(full))
+            with taking_back(f"The name '{full}'", taken):
+                metadata.rename_table(handle, old.schema, old.table)
+            raise taken
+        return Table(self, full, handle, table.connector)
+
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest readable version of a table whose newest metadata is damaged.
 
@@ -544,7 +603,10 @@ class Session:
         from trinity.making import check_owned
 
         table = check_owned(lambda: self.table(name), "repair")
-        return table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
+        done = table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
+        if not (dry_run or done.skipped):
+            log_commit(table.handle, "repair", done)
+        return done
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:
         """Give each table the compaction that its :meth:`Table.health` asks for. Meant for a scheduler.

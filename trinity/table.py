@@ -100,12 +100,12 @@ class Table:
     def splits(self, version: int | None = None) -> SplitSource:
         """Return all that a read needs of a version, or of the newest."""
         found = self.connector.metadata.get_splits(replace(self.handle, version=version))
-        return replace(found, definition=replace(found.definition, catalog=self.name.catalog))
+        return replace(found, definition=self.handle.named(found.definition))
 
     @property
     def definition(self) -> TableDefinition:
         """Columns, key and properties as they are now."""
-        return replace(self.connector.metadata.get_table_definition(self.handle), catalog=self.name.catalog)
+        return self.handle.named(self.connector.metadata.get_table_definition(self.handle))
 
     @property
     def schema(self) -> pa.Schema:
@@ -429,6 +429,17 @@ class Table:
         from trinity.engine.reading.history import commits
 
         return Result(self.session, commits(self.connector.metadata.history(self.handle)))
+
+    def rename(self, name: TableName | str) -> Table:
+        """Give the table another name, and return it; versions, streams and recorded transactions go with it.
+
+        Args:
+            name: the new name: in the same schema, or ``schema.name`` in the same catalog.
+
+        Raises:
+            TrinityError: as :meth:`Session.rename_table`.
+        """
+        return self.session.rename_table(self.name, name)
 
     def copy_to(
         self, name: TableName | str, version: int | None = None, timestamp: str | dt.datetime | None = None

@@ -65,6 +65,18 @@ def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, ob
     refusal("SCHEMA_NOT_FOUND", lambda: s3.create_table("nowhere.t", COLUMNS))
 
 
+def test_iceberg_renames_a_table_and_the_others_say_what_to_do(s3: Session, lake: BucketLake) -> None:
+    table = s3.create_table("t", COLUMNS)
+    table.append(ROWS)
+    if lake.fmt == "iceberg":
+        assert table.rename("other").count() == 2
+        refusal("TABLE_NOT_FOUND", lambda: table.append(ROWS))
+        assert s3.create_table("t", COLUMNS).location != table.location
+    else:
+        refusal("NOT_SUPPORTED", lambda: table.rename("other"))
+    assert s3.table("lake.default.other" if lake.fmt == "iceberg" else "t").count() == 2
+
+
 def test_a_statement_that_outlives_its_table_writes_to_no_other(s3: Session, object_server: ObjectServer) -> None:
     old = s3.create_table("t", COLUMNS)
     metadata, sinks = old.connector.metadata, old.connector.sinks

@@ -95,7 +95,7 @@ def test_imports_run_in_no_circle(package: str) -> None:
 
 LAYERS: Final = (
     ("hidden", "secrets", "spark_names", "zones"),
-    ("messages",),
+    ("loggers", "messages"),
     ("errors",),
     ("depth",),
     ("calls",),
@@ -129,7 +129,7 @@ LAYERS: Final = (
     ("connecting",),
     ("journal",),
     ("dbapi",),
-    ("sqlalchemy",),
+    ("dlt", "sqlalchemy"),
     ("demo",),
     ("cli",),
 )
@@ -198,7 +198,7 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
 
 
 def test_loggers_tell_no_secrets() -> None:
-    """A module's own logger comes from trinity.secrets; those of libraries are asked for by their names."""
+    """A module's own logger comes from trinity.loggers; those of libraries are asked for by their names."""
     calls = [
         (str(path.relative_to(ROOT)), ast.unparse(node))
         for path in modules()
@@ -227,11 +227,13 @@ def test_hidden_columns_of_the_engine_are_named_once() -> None:
 LOCAL_DISK: Final = {
     "trinity/catalogs.py": "asks when folders of the Python path have changed",
     "trinity/cli/files.py": "files that are loaded and exported are the user's",
+    "trinity/cli/line_editing.py": "the history of the shell is the user's",
     "trinity/cli/main.py": "reads the SQL of the file that it is given",
     "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
     "trinity/cli/tables.py": "makes the folder of a warehouse that it is asked for",
     "trinity/datasource/rendezvous.py": "processes of one machine meet over a socket, which a folder of Spark's names",
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
+    "trinity/dlt.py": "files of a load package are dlt's",
     "trinity/engine/compacting/local/parts.py": "rows that wait for their bucket are in a temporary folder meanwhile",
     "trinity/engine/process_memory.py": "Linux tells the memory of a container in a file",
     "trinity/engine/spark/classified.py": "the same as jars.py, for JARs that Spark cannot fetch",

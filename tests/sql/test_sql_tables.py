@@ -181,7 +181,6 @@ def test_alter_table(sales: Session) -> None:
         (4, 5, None, None),
     ]
     refused(sales, "COLUMN_ALREADY_EXISTS", "ALTER TABLE orders ADD COLUMN X INT")
-    refused(sales, "NOT_SUPPORTED", "ALTER TABLE orders RENAME TO k")
     sales.sql("ALTER TABLE orders SET TBLPROPERTIES ('tombstone.retention' = '3 days')")
     sales.sql("ALTER TABLE orders SET PROPERTIES comment = 'hello'", dialect="trino")
     assert sales.table("orders").properties["tombstone.retention"] == "3 days"

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from trinity.calls.causes import as_trinity
 from trinity.calls.kinds import Check, Unfit, checks_of
+from trinity.calls.work import work
 from trinity.errors import TrinityError
 from trinity.secrets import scrub
 
@@ -64,7 +65,8 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             places, names = arguments.checked(args, kwargs)
-            return function(*places, **names)
+            with work():
+                return function(*places, **names)
         except Exception as error:
             failed = error
         found = translate(_misused(failed) or failed)

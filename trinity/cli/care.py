@@ -15,6 +15,7 @@ from rich.text import Text
 
 from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
 from trinity.cli.output import print_line
+from trinity.cli.progress import working
 
 if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
@@ -52,7 +53,8 @@ def compact(
     with reporting_errors(), open_session(warehouse, engine) as session:
         found = session.table(table)
         before = found.version
-        done = found.compact(strength.value)
+        with working(f"compacting {found.name}"):
+            done = found.compact(strength.value)
         if as_json:
             print_line({"table": str(found.name), **asdict(done)})
         elif done.version == before:
@@ -93,7 +95,7 @@ def maintain(
 
     Exits with 1 when one of them failed.
     """
-    with reporting_errors(), open_session(warehouse) as session:
+    with reporting_errors(), open_session(warehouse) as session, working("compacting what needs it"):
         done = session.maintain(schema, vacuum=vacuum)
     if as_json:
         for kept in done:
@@ -126,10 +128,14 @@ def repair(
     warehouse: Warehouse = "warehouse",
     version: Annotated[int | None, typer.Option(help="Confirm the version to go back to.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and tell what would be lost.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
     with reporting_errors(), open_session(warehouse) as session:
         done = session.repair(table, version=version, dry_run=dry_run)
+    if as_json:
+        print_line({"table": table, **asdict(done)})
+        return
     for commit in done.lost:
         typer.echo(f"lost: {commit.what}" if commit.damaged else f"lost, and may be whole: {commit.what}")
     says = "would be" if dry_run else "is"

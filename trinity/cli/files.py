@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
 from trinity.cli.output import json_lines, print_line
+from trinity.cli.progress import progress
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
@@ -166,9 +165,7 @@ def _files_in(given: Path) -> list[Path]:
 @contextmanager
 def _counting(rows: pa.RecordBatchReader) -> Iterator[tuple[pa.RecordBatchReader, Callable[[], int]]]:
     """Yield the rows, and what counts those that have been read; show the count on a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+    with progress("{task.completed:,} rows") as shown:
         task = shown.add_task("", total=None)
 
         def each() -> Iterator[pa.RecordBatch]:

@@ -104,14 +104,14 @@ def shell(
     ] = None,
     execute: Annotated[list[str] | None, typer.Option("--execute", "-e", help="Statements to run.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", exists=True, dir_okay=False, help="Script.")] = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="table, csv or json.")] = "table",
+    output: Annotated[str, typer.Option("--output", "-o", help="table, csv, json or arrow.")] = "table",
 ) -> None:
     """Run statements in the manner of sqlline: type them, or give them with -e, -f or through a pipe.
 
     Exits with 1 when a statement failed (-e and -f stop there), with 2 when there is no connection.
     """
     from trinity.cli.output import FORMATS
-    from trinity.cli.shell import Shell, interactive
+    from trinity.cli.shell import Shell, interact
 
     kind = next((f for f in FORMATS if f == output), None)
     if kind is None:
@@ -124,8 +124,10 @@ def shell(
         if execute or file is not None:
             given = [*(execute or []), *([file.read_text(encoding="utf-8")] if file is not None else [])]
             runner.run([line for text in given for line in [*text.splitlines(keepends=True), ";\n"]], stop=True)
+        elif sys.stdin.isatty():
+            interact(runner)
         else:
-            runner.run(interactive(runner) if sys.stdin.isatty() else sys.stdin, stop=False)
+            runner.run(sys.stdin, stop=False)
     finally:
         runner.close()
     raise typer.Exit(1 if runner.failed else 0)

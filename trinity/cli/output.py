@@ -13,9 +13,19 @@ if TYPE_CHECKING:
 
     from trinity.result import Result
 
-__all__ = ["FORMATS", "Format", "json_line", "json_lines", "print_line", "print_result", "print_values", "write_rows"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "json_line",
+    "json_lines",
+    "print_line",
+    "print_result",
+    "print_values",
+    "write_arrow",
+    "write_rows",
+]
 
-Format = Literal["table", "csv", "json"]
+Format = Literal["table", "csv", "json", "arrow"]
 
 _Rows = Sequence[Sequence[Any]]
 
@@ -83,7 +93,8 @@ def write_rows(to: TextIO, kind: Format, columns: Sequence[str], rows: _Rows) ->
 
     Args:
         to: the output.
-        kind: ``table``; ``csv`` with a header, NULL as an empty field; ``json``: one array of objects.
+        kind: ``table``; ``csv`` with a header, NULL as an empty field; ``json``: one array of objects; ``arrow``: a
+            stream of record batches.
         columns: the columns' names.
         rows: the values.
     """
@@ -120,8 +131,23 @@ def _json(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:
     to.write(json.dumps(found, default=_text, ensure_ascii=False) + "\n")
 
 
+def _arrow(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:
+    import pyarrow as pa
+
+    write_arrow(to, pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)}))
+
+
+def write_arrow(to: TextIO, rows: pa.Table) -> None:
+    """Write rows as a stream of Arrow record batches, which pyarrow, Polars and DuckDB read."""
+    from pyarrow import ipc
+
+    with ipc.new_stream(to.buffer, rows.schema) as stream:
+        stream.write_table(rows)
+
+
 FORMATS: Final[dict[Format, Callable[[TextIO, Sequence[str], _Rows], None]]] = {
     "table": _table,
     "csv": _csv,
     "json": _json,
+    "arrow": _arrow,
 }

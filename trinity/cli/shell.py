@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from trinity import dbapi
 from trinity.calls import as_trinity
-from trinity.cli.output import FORMATS, Format, write_rows
+from trinity.cli.line_editing import completions, edited_lines
+from trinity.cli.output import FORMATS, Format, write_arrow, write_rows
+from trinity.cli.progress import working
 from trinity.errors import TrinityError, nearest
 from trinity.journal import load_model
 from trinity.journal.binding import statements_in
 
-__all__ = ["Shell", "interactive"]
+__all__ = ["Shell", "interact"]
 
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
 """Pattern of sqlline's prompt before a line, so that a session can be pasted."""
@@ -30,9 +29,11 @@ _HELP: Final = """\
 !tables                 tables and views
 !describe TABLE         columns of a table
 !explain STATEMENT      the statements that would be sent
+!plan STATEMENT         how a query or a row change would run
+!history [N]            the last statements, all by default
 !archive TABLE [RETENTION]   fill subsequent versions of old rows; drop those past the retention
 !autocommit on|off, !commit, !rollback
-!outputformat table|csv|json
+!outputformat table|csv|json|arrow
 !timing on|off
 !quit
 Statements end with a semicolon."""
@@ -48,6 +49,7 @@ class Shell:
 
     Attributes:
         failed: True once a statement or command has failed.
+        on_statement: called with each statement and command before it runs.
     """
 
     def __init__(self, out: TextIO, kind: Format, console: Console) -> None:
@@ -58,12 +60,16 @@ class Shell:
         self._warehouse: str | None = None
         self._timing = True
         self._pending = ""
+        self._ran: list[str] = []
         self.failed = False
+        self.on_statement: Callable[[str], None] = lambda _: None
         self._commands: dict[str, Callable[[str], None]] = {
             "connect": self._connect_to,
             "tables": lambda _: self._show(["schema", "table", "kind"], self._open.backend.tables()),
             "describe": lambda rest: self._show(["column", "type"], self._open.backend.columns(rest.rstrip("; "))),
             "explain": self._explain,
+            "plan": self._plan,
+            "history": self._history,
             "archive": self._archive,
             "autocommit": self._autocommit,
             "commit": lambda _: self._open.commit(),
@@ -153,7 +159,19 @@ class Shell:
             return ". . . . . .> "
         return f"0: {self._connection.backend.name}> " if self._connection is not None else "trinity> "
 
+    def complete(self, text: str) -> Sequence[str]:
+        """Return the words that complete one: commands, schemas and tables, keywords of SQL."""
+        if text.startswith("!"):
+            return [f"!{name}" for name in self._commands if name.startswith(text[1:].lower())]
+        try:
+            tables = self._open.backend.tables()
+        except Exception:  # no connection, or one that does not answer: nothing is to be said while typing
+            tables = []
+        names = {name for schema, table, _ in tables for name in (schema, table, f"{schema}.{table}")}
+        return completions(text, sorted(names))
+
     def _try(self, item: str) -> None:
+        self.on_statement(item if item.startswith("!") else f"{item};")
         try:
             self._command(item) if item.startswith("!") else self._statement(item)
         except BrokenPipeError:  # the reader of the output has ended
@@ -177,9 +195,13 @@ class Shell:
     # -- statements and commands ------------------------------------------------------------------------
 
     def _statement(self, text: str) -> None:
+        self._ran.append(text)
         started = time.perf_counter()
-        with self._progress():
+        with working("running", self._console):
             cursor = self._open.execute(text)
+            if self._kind == "arrow" and cursor.description is not None:
+                write_arrow(self._out, cursor.fetch_arrow_table())
+                return
             rows = cursor.fetchall() if cursor.description is not None else None
         took = f" ({time.perf_counter() - started:.3f} seconds)" if self._timing else ""
         if rows is not None and cursor.description is not None:
@@ -190,18 +212,11 @@ class Shell:
         else:
             self._say(f"No rows affected{took}")
 
-    def _progress(self) -> Progress:
-        """Return a spinner with the elapsed time, only on a terminal; it disappears after the statement."""
-        columns = SpinnerColumn(), TextColumn("running"), TimeElapsedColumn()
-        shown = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
-        shown.add_task("running", total=None)
-        return shown
-
     def _show(self, columns: list[str], rows: Any) -> None:
         write_rows(self._out, self._kind, columns, list(rows))
 
     def _say(self, text: str) -> None:
-        """Write a remark: after a table to the output, after CSV and JSON to the console."""
+        """Write a remark: after a table to the output, after other formats to the console."""
         if self._kind == "table":
             self._out.write(text + "\n")
         else:
@@ -210,6 +225,16 @@ class Shell:
     def _explain(self, text: str) -> None:
         for sent in self._open.explain(text):
             self._out.write(sent + ";\n")
+
+    def _plan(self, text: str) -> None:
+        for row in self._open.execute(f"EXPLAIN {text.rstrip('; ')}").fetchall():
+            self._out.write(f"{row[0]}\n")
+
+    def _history(self, rest: str) -> None:
+        if rest and not rest.isdecimal():
+            raise TrinityError("INVALID_ARGUMENTS", f"'{rest}' is no number of statements; write !history 10.")
+        for number, text in list(enumerate(self._ran, 1))[-int(rest or len(self._ran)) :]:
+            self._out.write(f"{number:>4}  {' '.join(text.split())}\n")
 
     def _archive(self, rest: str) -> None:
         table, _, retention = rest.partition(" ")
@@ -225,18 +250,11 @@ class Shell:
         self._kind = rest
 
 
-def interactive(shell: Shell) -> Iterator[str]:
-    """Yield typed lines, with line editing and history where Python has them."""
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - input() uses it once it is loaded
-    while True:
-        try:
-            yield input(shell.prompt) + "\n"
-        except EOFError:
-            sys.stdout.write("\n")
-            return
-        except KeyboardInterrupt:
-            sys.stdout.write("\n")
+def interact(shell: Shell) -> None:
+    """Run what is typed: with line editing, completion and history of statements where Python has readline."""
+    with edited_lines(lambda: shell.prompt, shell.complete) as (lines, remember):
+        shell.on_statement = remember
+        shell.run(lines, stop=False)
 
 
 def _rows(count: int) -> str:

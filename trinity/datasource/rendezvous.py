@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.calls import as_trinity
 from trinity.engine.spark.running import running_context
 from trinity.errors import TrinityError
-from trinity.secrets import logger
+from trinity.loggers import logger
 
 if TYPE_CHECKING:
     from trinity.datasource.answers import Tables
@@ -33,7 +33,7 @@ _LINK: Final = "trinity-driver-"
 """Prefix of the link's name, before the id of the driver's process."""
 _FOLDERS: Final = "SPARK_LOCAL_DIRS"
 """The environment variable with Spark's local folders, separated by commas, in the processes that it starts."""
-_log: Final = logger(__name__)
+_log: Final = logger("trinity.datasource")
 
 
 class _Handler(socketserver.StreamRequestHandler):

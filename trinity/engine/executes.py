@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
+from trinity.calls import current_work
 from trinity.engine.not_local import NotLocal
 from trinity.engine.process_memory import memory_bytes
 from trinity.engine.target import Host
 from trinity.errors import TrinityError
-from trinity.secrets import logger
+from trinity.loggers import logger
 from trinity.spi import DataFile
 
 __all__ = ["default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
 
 T = TypeVar("T")
 
-_log: Final = logger(__name__)
+_log: Final = logger("trinity.executes")
 _SHARE: Final = 8
 """The part of the memory that the files of one statement may have: their rows take a few times as much."""
 
@@ -54,6 +55,7 @@ def execute(
     if session.engine == "local":
         raise not_supported(what, reason)
     _log.debug("%s: executed by Spark, since %s", what, reason.reason)
+    current_work().executor = "spark"
     return by_spark()
 
 

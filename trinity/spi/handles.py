@@ -77,6 +77,10 @@ class TableHandle:
         """Return this handle, pinned to the table of an id and to a version; None for its newest."""
         return replace(self, version=version, id=id)
 
+    def named(self, definition: TableDefinition) -> TableDefinition:
+        """Return a definition under the table's name: a renamed table may have its old one on record."""
+        return replace(definition, catalog=self.catalog, schema=self.schema, name=self.table)
+
     def same_place(self, other: TableHandle) -> bool:
         """Return whether both handles have the same catalog and location; versions do not count."""
         return (self.catalog, self.location) == (other.catalog, other.location)
@@ -131,7 +135,7 @@ class InsertTableHandle:
 
     Attributes:
         table: the handle, pinned to the version that the statement saw.
-        definition: the table at that version; the handle sets its ``catalog``.
+        definition: the table at that version; the handle sets its name.
         target: where sinks write.
     """
 
@@ -140,7 +144,7 @@ class InsertTableHandle:
     target: WriteTarget
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "definition", replace(self.definition, catalog=self.table.catalog))
+        object.__setattr__(self, "definition", self.table.named(self.definition))
 
     def check_demands(self, now: TableDefinition) -> None:
         """Check that no constraint was added meanwhile: ``finish_insert`` and ``finish_merge`` do, per attempt (M6).
@@ -327,7 +331,8 @@ class HistoryEntry:
         version: what ``version=`` takes (L10).
         timestamp_ms: commit time, milliseconds since the epoch.
         operation: ``create``, ``append``, ``compact``, ``alter``, ``vacuum`` or the format's own word.
-        details: further facts, as text.
+        details: ``added_files``, ``added_rows`` and ``removed_files``, each where the format knows it; and further
+            facts of the format's own.
         commit: unique id of the commit. A table that is restored to an earlier state uses version numbers again; by
             this id a stream notices. Empty for a format without such ids.
     """

@@ -85,6 +85,20 @@ class ConnectorMetadata(ABC):
                 the one that the handle is pinned to.
         """
 
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        """Give a table another name, for ALTER TABLE … RENAME TO; its versions and its id stay.
+
+        Args:
+            table: the table.
+            schema: the schema of the new name, of the same catalog.
+            name: the new name.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED by an adapter that
+                does not rename, as this default.
+        """
+        raise not_supported(table, "another name; copy it by copy_to(), then drop it")
+
     def owns(self, table: TableHandle) -> bool:
         """Return whether Trinity made the table. DROP TABLE removes only the files of such a table.
 

@@ -6,16 +6,17 @@ any release.
 """
 
 from trinity.arrays import as_arrow as as_arrow
+from trinity.loggers import logger
 from trinity.merge.options import duration_ms as duration_ms
 from trinity.merge.statistics import statistics_columns as statistics_columns
 from trinity.options import CatalogOptions
-from trinity.secrets import logger
 from trinity.secrets import scrubbed_warnings as scrubbed_warnings
 from trinity.secrets import shown as shown
 from trinity.storage.asking import asking_again
 from trinity.storage.azure import AzureOptions
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step as checkpoint_step
+from trinity.storage.commit_log import log_commit as log_commit
 from trinity.storage.commit_template import Attempt, Change, Newest, commit_change, on_newest
 from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from trinity.secrets import logger
+from trinity.loggers import logger
 from trinity.spi import Column, DataFile
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.location import Location
@@ -24,7 +24,7 @@ __all__ = ["CHANGELOG", "Changelog", "KeptChanges"]
 
 _ENDING: Final = ".json"
 
-_log = logger(__name__)
+_log = logger("trinity.storage")
 
 
 @dataclass(frozen=True)

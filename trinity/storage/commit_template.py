@@ -26,6 +26,7 @@ from trinity.spi import (
     from_fragments,
     from_merge_fragments,
 )
+from trinity.storage.commit_log import log_commit
 from trinity.storage.commits import commit_loop
 from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
 from trinity.storage.orphans import check_present
@@ -169,6 +170,17 @@ class Attempt(ABC, Generic[_N]):
     def after(self, change: Change, version: int) -> None:
         """Do follow-up work that is not part of the commit. Its failures are not reported."""
 
+    def log_commit(self, operation: str, done: CommitResult, txn: TransactionId | None = None) -> CommitResult:
+        """Tell of a commit that has taken effect, and return its result.
+
+        Args:
+            operation: what it did, as ``history()`` shows it.
+            done: its result.
+            txn: the application's transaction.
+        """
+        log_commit(self.table, operation, done, txn)
+        return done
+
 
 def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     """Check a change against the newest version, and commit it on top.
@@ -197,7 +209,7 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
     version = attempt.put(change)
     attempt.after(change, version)
-    return commit_result(version, counted, change.deletes)
+    return attempt.log_commit(change.operation, commit_result(version, counted, change.deletes), change.txn)
 
 
 def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[TableHandle], _T]) -> _T:

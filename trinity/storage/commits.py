@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from trinity.calls import current_work
 from trinity.errors import TrinityError
 from trinity.storage.local_hold import held
 
@@ -77,10 +78,12 @@ def commit_loop(
     with _locks_mutex:
         lock = _locks[location]
     deadline = time.monotonic() + timeout_s
+    work = current_work()
     pause = 0.005
     with lock.held():
         while True:
             try:
+                work.attempts += 1
                 with held(location, alone=alone):
                     return attempt()
             except CommitRaced as raced:

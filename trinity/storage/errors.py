@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from trinity.errors import TrinityError, system_code
-from trinity.secrets import logger
+from trinity.loggers import logger
 from trinity.storage.location import in_bucket
 from trinity.storage.store_kinds import kind_of
 
@@ -23,7 +23,7 @@ __all__ = [
     "taking_back",
 ]
 
-_log = logger(__name__)
+_log = logger("trinity.storage")
 _LACKING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 )

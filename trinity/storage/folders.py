@@ -13,7 +13,7 @@ from trinity.spi import TableHandle, VacuumResult
 from trinity.storage.commits import CommitRaced, commit_loop
 from trinity.storage.folder_names import NamedFolders
 from trinity.storage.graves import check_free, check_only_graves
-from trinity.storage.local_folders import bury, check_warehouse, is_folder, make_new, remove_empty, sweep
+from trinity.storage.local_folders import bury, check_warehouse, is_folder, make_new, move, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder
 from trinity.storage.location import Location
@@ -48,6 +48,9 @@ class Folders(Protocol):
 
     def name_table(self, table: TableHandle) -> TableHandle:
         """Give a table of :meth:`new_table` its name, once the table has been made."""
+
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        """Give a table another name."""
 
     def drop_table(self, table: TableHandle) -> None:
         """Remove a table, whole or not at all."""
@@ -166,6 +169,33 @@ class FolderCatalog:
         """Return the table, which has its name by its folder."""
         return table
 
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        """Give a table's folder another name, in one step.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR where files that
+                are no table's lie in the folder of the new name.
+        """
+        made = self.new_table(schema, name)
+        folder, to = self._named.place(table.schema, table.table), self._named.place(schema, name)
+        with held(str(to.parent)):  # nobody drops the schema
+            try:
+                if self.get_table(table.schema, table.table) is None:
+                    raise no_table(table.full_name)
+                make_folder(to.parent)
+                move(folder, to)
+            except FileNotFoundError as error:
+                raise no_table(table.full_name) from error
+            except FileExistsError as error:
+                if self.get_table(schema, name):
+                    raise table_taken(made.full_name) from error
+                text = f"Folder '{to}' of new table '{made.full_name}' is not empty; move its files away."
+                raise TrinityError("FILESYSTEM_ERROR", text) from error
+            except OSError as error:
+                what = f"Folder '{folder}' of table '{table.full_name}' cannot be renamed"
+                raise TrinityError(system_code(error), f"{what}: {error}.") from error
+        return made
+
     def drop_table(self, table: TableHandle) -> None:
         """Remove a table's folder, whole or not at all. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
         if self.get_table(table.schema, table.table) is None:
@@ -233,6 +263,16 @@ class FolderMetadata(RowChanges):
 
         with held(str(where.parent)):  # nobody drops the schema
             return self._folders.name_table(commit_loop(first.location, attempt))
+
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        def attempt() -> TableHandle:
+            self.check_pinned(table)
+            renamed = self._folders.rename_table(table, schema, name)
+            self.forget(table)
+            self.forget(renamed)
+            return renamed
+
+        return commit_loop(table.location, attempt, alone=True)
 
     def drop_table(self, table: TableHandle) -> None:
         def attempt() -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "folders_in",
     "is_folder",
     "make_new",
+    "move",
     "remove_empty",
     "sweep",
     "walk",
@@ -105,6 +106,21 @@ def make_new(folder: Folder) -> None:
 def remove_empty(folder: Folder) -> None:
     """Remove an empty folder. Raises OSError for a folder that is not empty, and for a link."""
     os.rmdir(folder)
+
+
+def move(folder: Folder, to: Folder) -> None:
+    """Rename a folder, in one step.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        FileExistsError: there is a folder of the new name that is not empty, or a file.
+    """
+    try:
+        os.rename(folder, to)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
+            raise FileExistsError(str(to)) from error
+        raise
 
 
 def bury(folder: Folder) -> None:

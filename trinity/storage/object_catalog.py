@@ -7,7 +7,7 @@ never reach another one.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
@@ -96,6 +96,13 @@ class ObjectCatalog:
             ObjectStore(table.location).delete_below("")
             raise
         return table
+
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> NoReturn:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table.full_name}' keeps its name: in a bucket two names cannot be changed in one step. Copy it "
+            f"by session.table('{table.full_name}').copy_to(name), then drop it; Iceberg's catalogs rename.",
+        )
 
     def drop_table(self, table: TableHandle) -> None:
         if not self._tables.free(table.schema, table.table, location=self._below(table)):

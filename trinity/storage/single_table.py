@@ -58,6 +58,9 @@ class SingleTable(RowChanges):
     def drop_table(self, table: TableHandle) -> NoReturn:
         raise not_ours(table.full_name, "the removal of its files")
 
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> NoReturn:
+        raise not_ours(table.full_name, "its name")
+
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> NoReturn:
         raise not_ours(table.full_name, "its columns")
 

@@ -147,7 +147,8 @@ class VersionedMetadata(RowChanges):
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: _Attempt) -> None:
             if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
-                attempt.put_version(attempt.newest.next("alter", definition=changed))
+                version = attempt.put_version(attempt.newest.next("alter", definition=changed))
+                attempt.log_commit("alter", CommitResult(version))
 
         self._commit(table, alter)
 
@@ -170,7 +171,9 @@ class VersionedMetadata(RowChanges):
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
-        return [_entry(version) for version in self._readable(table)]
+        versions = self._readable(table)
+        before = None if versions[0].number else replace(versions[0], files=())
+        return [_entry(version, previous) for previous, version in zip([before, *versions], versions, strict=False)]
 
     def changes_since(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
         """Return the changes committed since a version, without compactions; None once vacuum forgot that version."""
@@ -222,7 +225,7 @@ class VersionedMetadata(RowChanges):
             if (then.files, definition) == (newest.files, newest.definition):
                 return CommitResult(newest.number, skipped=True)
             restored = newest.next("restore", definition=definition, files=then.files)
-            return commit_result(attempt.put_version(restored), then.files)
+            return attempt.log_commit("restore", commit_result(attempt.put_version(restored), then.files))
 
         return self._commit(table, go_back)
 
@@ -234,7 +237,8 @@ class VersionedMetadata(RowChanges):
         def forget(attempt: _Attempt) -> bool:
             if oldest <= attempt.newest.oldest:
                 return False
-            attempt.put_version(attempt.newest.next("vacuum", oldest=oldest))
+            version = attempt.put_version(attempt.newest.next("vacuum", oldest=oldest))
+            attempt.log_commit("vacuum", CommitResult(version))
             return True
 
         gone = delete_around(
@@ -308,6 +312,11 @@ class _Attempt(Attempt[TableVersion]):
         return made.number
 
 
-def _entry(version: TableVersion) -> HistoryEntry:
-    facts = {"files": len(version.files), "rows": sum(f.rows for f in version.files)}
+def _entry(version: TableVersion, before: TableVersion | None) -> HistoryEntry:
+    """Return the entry of a version; the one before it is None where it cannot be read any more."""
+    facts = {}
+    if before is not None:
+        added, removed = version.difference(before)
+        rows = sum(f.rows for f in added)
+        facts = {"added_files": len(added), "added_rows": rows, "removed_files": len(removed)}
     return HistoryEntry(version.number, version.timestamp_ms, version.operation, facts, version.commit)

@@ -21,7 +21,7 @@ from trinity_delta.stats import parsed_text
 
 __all__ = ["Checkpoint", "checkpoint_name", "checkpoints_of", "read_checkpoint"]
 
-_log = logger(__name__)
+_log = logger("trinity.delta")
 _NAME: Final = re.compile(
     r"(?P<version>\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-fA-F-]{36}))?"
     r"\.(?P<ending>parquet|json)"

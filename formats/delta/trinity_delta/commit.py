@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, MergeTableHandle, TableDefinition, TableHandle
+from trinity.spi import CommitResult, DataFile, MergeTableHandle, TableDefinition, TableHandle
 from trinity.storage import (
     Attempt,
     Change,
@@ -40,7 +40,7 @@ from trinity_delta.transaction import Transaction
 
 __all__ = ["DeltaAttempt"]
 
-_log = logger(__name__)
+_log = logger("trinity.delta")
 _OPERATIONS: Final = {
     "append": "Write",
     "merge": "Update",
@@ -192,6 +192,7 @@ class DeltaAttempt(Attempt[State]):
         started = self.start(settings)
         started.read_whole_table()  # the change may depend on the rows
         started.alter(change)
+        self.log_commit("alter", CommitResult(self.newest.version + 1))
         self.catch_up(settings)
 
     def record_definition(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaJvm", "DeltaTransaction"]
 
-_log = logger(__name__)
+_log = logger("trinity.delta")
 _DELTA: Final = "org.apache.spark.sql.delta"
 _RACED: Final = "DeltaConcurrentModificationException"
 Action = Mapping[str, Any]

@@ -171,7 +171,9 @@ class DeltaMetadata(FolderMetadata):
             wanted, live = ((*found.files.values(), *found.sidecar) for found in (then, state))
             check_still_there(table, wanted, live)
             version = attempt.restore(then, change(state.definition, then.definition))
-            return CommitResult(state.version, skipped=True) if version is None else commit_result(version, wanted)
+            if version is None:
+                return CommitResult(state.version, skipped=True)
+            return attempt.log_commit("restore", commit_result(version, wanted))
 
         return self._commit(table, go_back)
 
@@ -184,6 +186,7 @@ class DeltaMetadata(FolderMetadata):
             if oldest <= attempt.newest.oldest:
                 return False
             attempt.start().vacuum(vacuum_mark(oldest), max(0, int(time.time() * 1000) - older_than_ms))
+            attempt.log_commit("vacuum", CommitResult(attempt.newest.version + 1))
             attempt.catch_up()
             return True
 

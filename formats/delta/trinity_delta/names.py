@@ -73,6 +73,10 @@ class SparkNames:
     def drop_table(self, table: TableHandle) -> NoReturn:
         raise self._not_ours(f"{table.schema}.{table.table}", f"DROP TABLE {table.schema}.{table.table}")
 
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> NoReturn:
+        old = f"{table.schema}.{table.table}"
+        raise self._not_ours(old, f"ALTER TABLE {old} RENAME TO {schema}.{name}")
+
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
         """Remove nothing: only Spark removes what its names stand for."""
         return []

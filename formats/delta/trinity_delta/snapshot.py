@@ -43,7 +43,7 @@ from trinity_delta.state import Forgotten, State, apply, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
-_log = logger(__name__)
+_log = logger("trinity.delta")
 _MOST_REPLAYED: Final = 1000
 """After more commits than this, a version is rebuilt from the newest checkpoint."""
 _MOST_FETCHED: Final = 8

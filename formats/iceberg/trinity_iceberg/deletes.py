@@ -41,7 +41,7 @@ __all__ = [
     "with_deletes",
 ]
 
-_log: Final = logger(__name__)
+_log: Final = logger("trinity.iceberg")
 _PATH_ID: Final = 2147483546
 """Field id of ``file_path``, by Iceberg's specification."""
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from trinity.spi import HistoryEntry
 from trinity_iceberg.carried import OPERATION, version_of
 
 __all__ = ["commit_of", "history_entry", "is_compaction"]
+
+_COUNTED: Final = {
+    "added_files": "added-data-files",
+    "added_rows": "added-records",
+    "removed_files": "deleted-data-files",
+}
+"""Name in ``history()`` -> name in a snapshot's summary."""
 
 
 def history_entry(snapshot: Snapshot) -> HistoryEntry:
@@ -36,6 +45,7 @@ def is_compaction(snapshot: Snapshot) -> bool:
     return replaces or _operation(snapshot) == "compact"
 
 
-def _details(snapshot: Snapshot) -> dict[str, str]:
+def _details(snapshot: Snapshot) -> dict[str, int]:
+    """Return what a commit added and removed, under Trinity's names; the snapshot's summary has more."""
     own = snapshot.summary.additional_properties if snapshot.summary else {}
-    return {k: v for k, v in own.items() if k.startswith(("added-", "deleted-", "total-"))}
+    return {name: int(own.get(said, 0)) for name, said in _COUNTED.items()}

@@ -11,7 +11,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, Validat
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import TableHandle
-from trinity.storage import Cache, Stat, in_bucket, local_path, no_table, system_trouble
+from trinity.storage import Cache, Stat, local_path, no_table, system_trouble
 from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import damaged, read_metadata
 from trinity_iceberg.names import identifier_of
@@ -60,9 +60,9 @@ class Tables:
         return newest
 
     def _has_moved(self, table: TableHandle, newest: State) -> bool:
-        """Return whether another table has the name now: in a bucket that one lies elsewhere, with its files."""
-        by_name = in_bucket(table.location) and not isinstance(self._catalog, LocationCatalog)
-        return by_name and local_path(newest.metadata.location) != table.location
+        """Return whether another table has the name now: in a bucket, and after a rename, that one lies elsewhere."""
+        by_name = not isinstance(self._catalog, LocationCatalog)
+        return by_name and table.location != "" and local_path(newest.metadata.location) != table.location
 
     def _present(self, table: TableHandle) -> State:
         name = identifier_of(table.schema, table.table)

@@ -142,6 +142,9 @@ class IcebergMetadata(RowChanges):
     def drop_table(self, table: TableHandle) -> None:
         self._names.drop_table(table, lambda: self.check_pinned(table))
 
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        return self._names.rename_table(table, schema, name, lambda: self.check_pinned(table))
+
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table)
 
@@ -154,7 +157,8 @@ class IcebergMetadata(RowChanges):
             check_names(state.definition, changed, state.loaded.spec())
             updates = definition_updates(state.metadata, state.definition, changed)
             same = AssertCurrentSchemaId.model_validate({"current-schema-id": state.metadata.current_schema_id})
-            put_snapshot(self._snapshots, state, SnapshotChange("alter", updates=updates, requirements=(same,)))
+            altered = SnapshotChange("alter", updates=updates, requirements=(same,))
+            attempt.log_commit("alter", CommitResult(put_snapshot(self._snapshots, state, altered)))
 
         self._commit(table, alter)
 
@@ -213,16 +217,24 @@ class IcebergMetadata(RowChanges):
             check_still_there(table, (*files, *sidecar), (*live[0], *live[1]))
             version = attempt.restore(then, definition)
             wanted = (*files, *sidecar)
-            return CommitResult(state.version, skipped=True) if version is None else commit_result(version, wanted)
+            if version is None:
+                return CommitResult(state.version, skipped=True)
+            return attempt.log_commit("restore", commit_result(version, wanted))
 
         return self._commit(table, go_back)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         definition = self._load(table).definition
         table = table.pinned(None, definition.id)
+
+        def forget(attempt: IcebergAttempt) -> bool:
+            if not expire(attempt.newest.loaded, older_than_ms):
+                return False
+            attempt.log_commit("vacuum", CommitResult(attempt.newest.version))
+            return True
+
         gone = delete_around(
-            lambda: self.delete_unneeded(table, older_than_ms),
-            lambda: self._commit(table, lambda attempt: expire(attempt.newest.loaded, older_than_ms), definition),
+            lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget, definition)
         )
         oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])

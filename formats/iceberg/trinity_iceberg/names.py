@@ -10,6 +10,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -19,6 +20,7 @@ from pyiceberg.exceptions import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    TableAlreadyExistsError,
 )
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
@@ -225,6 +227,38 @@ class CatalogNames:
         if name.startswith(CATALOG_FILE):  # the catalog's file, or one that SQLite puts beside it
             name = f"~{ord(name[0]):x}{name[1:]}"
         return self._warehouse.join(name) if self._warehouse else None
+
+    def rename_table(self, table: TableHandle, schema: str, name: str, check: Callable[[], None]) -> TableHandle:
+        """Give a table another name in the catalog; its files stay where they are.
+
+        Args:
+            table: its handle.
+            schema: the schema of the new name.
+            name: the new name.
+            check: raises an error for a table that must keep its name.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a catalog that does
+                not rename; as ``check``.
+        """
+        renamed = replace(table, schema=schema, table=name)
+        if table.table in self.list_tables(table.schema) and name in self.list_tables(schema):
+            raise table_taken(renamed.full_name)
+        old, new = (identifier_of(found.schema, found.table) for found in (table, renamed))
+        try:
+            with held(table.location, alone=True), catalog_errors(self._catalog):  # nobody commits meanwhile
+                check()
+                self._iceberg.rename_table(old, new)
+        except NoSuchTableError as error:
+            raise no_table(table.full_name) from error
+        except (TableAlreadyExistsError, IntegrityError) as error:
+            raise table_taken(renamed.full_name) from error
+        except NoSuchNamespaceError as error:
+            raise self._missing(schema) from error
+        except NotImplementedError as error:
+            text = f"Catalog '{self._catalog}' renames no tables; copy '{table.full_name}' by copy_to(), then drop it."
+            raise TrinityError("NOT_SUPPORTED", text) from error
+        return renamed
 
     def drop_table(self, table: TableHandle, check: Callable[[], None]) -> None:
         """Remove a table from the catalog, then its folder: a crash leaves nothing under the name.

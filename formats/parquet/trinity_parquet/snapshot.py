@@ -27,7 +27,7 @@ from trinity_parquet.manifest import (
 
 __all__ = ["Snapshots", "is_table"]
 
-_log = logger(__name__)
+_log = logger("trinity.parquet")
 _CACHED: Final = 256
 _ENTRIES: Final = 10_000
 """Commits whose history entries are remembered."""

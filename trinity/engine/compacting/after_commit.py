@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from trinity.calls import as_trinity
 from trinity.engine.target import Target
+from trinity.loggers import logger
 from trinity.merge.changelog import ChangelogProducer, changelog_producer, commits_between
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
-from trinity.secrets import logger
 from trinity.spi import CommitResult, TableDefinition
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["after_commit", "compact_newest"]
 
-_log = logger(__name__)
+_log = logger("trinity.compacting")
 
 
 def after_commit(table: Target, definition: TableDefinition, done: CommitResult | Counts) -> None:

@@ -10,8 +10,8 @@ from trinity.calls import as_trinity
 from trinity.engine.compacting.after_commit import compact_newest
 from trinity.engine.compacting.triggered import begin
 from trinity.engine.target import Target
+from trinity.loggers import logger
 from trinity.merge.strength import Strength
-from trinity.secrets import logger
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

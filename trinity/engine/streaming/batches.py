@@ -14,8 +14,8 @@ from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.merge.parse import merge_spec
-from trinity.secrets import logger
 from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragments
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 import pyarrow.compute as pc
@@ -36,7 +35,7 @@ def _altered(target: Target, definition: TableDefinition, changes: Iterable[evol
         from trinity.storage import not_ours
 
         raise not_ours(str(target.name), "its columns")
-    definition = replace(definition, catalog=target.name.catalog)
+    definition = target.handle.named(definition)
     for change in changes:
         definition = evolve.changed(definition, change)
     merge_spec(definition)

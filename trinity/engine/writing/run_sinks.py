@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.calls import translated
+from trinity.calls import current_work, translated
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.ingest import PageConformer
 from trinity.errors import TrinityError
@@ -216,6 +216,7 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
         else:
             yield pa.RecordBatch.from_pylist(found, schema=_RESULT_ARROW)
 
+    current_work().executor = "spark"
     results = map_in_arrow(rows, on_executor, _RESULT).collect()
     for result in results:
         if result.error is not None:

@@ -14,6 +14,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
+from trinity.sql.changing.overwrite import Overwrite, overwrite
 from trinity.sql.local.insert import reader_as, why_not_stored_here
 from trinity.sql.local.run import local_rows, with_names
 from trinity.sql.parsing.names import existing_table
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["insert"]
 
 _REFUSED: Final = {
-    "overwrite": "INSERT OVERWRITE",
     "partition": "PARTITION (...)",
-    "where": "REPLACE WHERE",
     "conflict": "ON CONFLICT",
     "returning": "RETURNING",
     "alternative": "INSERT OR",
@@ -46,6 +45,8 @@ _REFUSED: Final = {
 def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> Rows:
     """Run INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert by its merge engine (M4).
 
+    INSERT OVERWRITE t and INSERT INTO t REPLACE WHERE condition replace rows of a plain table.
+
     Args:
         session: where names are resolved.
         statement: the statement.
@@ -56,7 +57,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
 
     Raises:
         TrinityError: TYPE_MISMATCH, also for a wrong number of columns; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
-            CONSTRAINT_VIOLATION; NOT_SUPPORTED for INSERT OVERWRITE and the like.
+            CONSTRAINT_VIOLATION; NOT_SUPPORTED for ON CONFLICT and the like.
     """
     from trinity.engine.changing.statement import rerun
 
@@ -70,6 +71,9 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
     named = [c.name for c in node.this.expressions] if isinstance(node.this, exp.Schema) else []
     targets = _targets(table, definition, named)
     query = _query(statement, node, targets, lambda: session.spark)
+    if node.args.get("overwrite") or node.args.get("where") is not None:
+        replaced = _condition(statement, node)
+        return overwrite(session, table, Overwrite(query.text, None if by_name else targets, replaced), txn)
 
     def filled(names: Sequence[str]) -> Sequence[Column]:
         found = _targets(table, definition, names) if by_name else targets
@@ -173,7 +177,33 @@ def _query_start(statement: Statement, node: exp.Insert) -> int:
         at = next(i for i in range(at, len(tokens)) if tokens[i].token_type is TokenType.R_PAREN) + 1
     if node.args.get("by_name"):
         at += 2
+    if node.args.get("where") is not None:
+        at = _query_behind(tokens, at)
     return at
+
+
+_QUERIES: Final = ("SELECT", "VALUES", "WITH", "TABLE", "FROM")
+
+
+def _query_behind(tokens: Sequence[Token], at: int) -> int:
+    """Return the index of the token with which a query begins behind a condition."""
+    depth = 0
+    for number, token in enumerate(tokens[at:], at):
+        if depth == 0 and token.text.upper() in _QUERIES and token.token_type is not TokenType.STRING:
+            return number
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+    return len(tokens)
+
+
+def _condition(statement: Statement, node: exp.Insert) -> str | None:
+    """Return the text of the condition of REPLACE WHERE; None without."""
+    if node.args.get("where") is None:
+        return None
+    tokens = statement.tokens
+    first = next(
+        n for n, t in enumerate(tokens) if t.text.upper() == "REPLACE" and tokens[n + 1].text.upper() == "WHERE"
+    )
+    return statement.text[tokens[first + 2].start : tokens[_query_behind(tokens, first + 2)].start].strip()
 
 
 def _default_edits(tokens: Sequence[Token], targets: Sequence[Column], spark: Callable[[], SparkSession]) -> list[Edit]:

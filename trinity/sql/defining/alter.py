@@ -1,4 +1,4 @@
-"""ALTER TABLE: columns, constraints and properties."""
+"""ALTER TABLE: columns, constraints, properties, and the name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trinity.definition import evolve
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
-from trinity.sql.parsing.names import existing_table, read_name, target_name
+from trinity.sql.parsing.names import existing_table, parts, read_name, target_name
 from trinity.sql.parsing.properties import table_properties
 from trinity.sql.queries.results import Rows, no_rows
 from trinity.syntax.collations import not_collated
@@ -27,7 +27,7 @@ __all__ = ["alter_as_text", "alter_table"]
 
 
 def alter_table(session: Session, statement: Statement) -> Rows:
-    """Run ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
+    """Run ALTER TABLE t: RENAME TO, ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
 
     All changes of columns by one statement are one commit.
 
@@ -49,11 +49,8 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
     alter = statement.tree
     actions = list(_flat(alter.args.get("actions") or []))
     if actions and isinstance(actions[0], exp.AlterRename):
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Table '{table.name}' keeps its name, which its files and other sessions go by. Copy it by "
-            f"CREATE TABLE ... AS SELECT, or session.table('{table.name}').copy_to(name), then drop it.",
-        )
+        session.rename_table(table.name, session.table_name(parts(actions[0].this), within=table.name))
+        return no_rows()
     if len(actions) == 1 and _constraint(table, actions[0], statement):
         return no_rows()
     changes = [change for action in actions for change in _changes(action, statement)]

@@ -18,7 +18,7 @@ from trinity.engine.spark.texts import with_char
 from trinity.engine.writing.run_sinks import run_on_spark
 from trinity.errors import TrinityError
 from trinity.hidden import DELETED
-from trinity.secrets import logger
+from trinity.loggers import logger
 from trinity.spark_names import DataFrame, F, PySparkException
 from trinity.syntax.quoting import quoted
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkExecutor"]
 
-_log: Final = logger(__name__)
+_log: Final = logger("trinity.reading")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,96 @@
+"""Typed lines of the shell: editing, completion and history, where Python has readline."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+__all__ = ["KEYWORDS", "completions", "edited_lines"]
+
+KEYWORDS: Final = (
+    "ALTER", "AND", "AS", "BETWEEN", "BY", "CASE", "CAST", "COLUMN", "CREATE", "DELETE", "DESC", "DESCRIBE",
+    "DISTINCT", "DROP", "ELSE", "END", "EXISTS", "EXPLAIN", "FROM", "GROUP", "HAVING", "HISTORY", "IN", "INNER",
+    "INSERT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "MATCHED", "MERGE", "NOT", "NULL", "ON", "OPTIMIZE",
+    "OR", "ORDER", "OVERWRITE", "PRIMARY", "RENAME", "RESTORE", "SELECT", "SET", "SHOW", "TABLE", "TABLES",
+    "TBLPROPERTIES", "THEN", "TRUNCATE", "UNION", "UPDATE", "USE", "USING", "VACUUM", "VALUES", "VERSION", "WHEN",
+    "WHERE", "WITH",
+)  # fmt: skip
+"""The words of SQL that are completed."""
+
+_KEPT: Final = 1000
+"""Statements that the history keeps."""
+
+
+def completions(text: str, names: Sequence[str]) -> list[str]:
+    """Return the words that begin as a text does, in any case: names, then keywords in the case of the text."""
+    start = text.lower()
+    found = [name for name in names if name.lower().startswith(start)]
+    words = [word.lower() if text.islower() else word for word in KEYWORDS]
+    return [*found, *(word for word in words if word.lower().startswith(start))]
+
+
+@contextlib.contextmanager
+def edited_lines(
+    prompt: Callable[[], str], complete: Callable[[str], Sequence[str]]
+) -> Iterator[tuple[Iterator[str], Callable[[str], None]]]:
+    """Yield the typed lines, until the end of input, and a function that remembers a statement.
+
+    Args:
+        prompt: returns the prompt before a line.
+        complete: returns the words that complete one.
+    """
+    try:
+        import readline
+    except ImportError:
+        yield _typed(prompt), lambda _: None
+        return
+    _set_up(readline, complete)
+    file = _history_file()
+    with contextlib.suppress(OSError):
+        readline.read_history_file(file)
+
+    def remember(statement: str) -> None:
+        readline.add_history(" ".join(statement.split()))
+
+    try:
+        yield _typed(prompt), remember
+    finally:
+        with contextlib.suppress(OSError):  # a home that cannot be written to
+            file.parent.mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(_KEPT)
+            readline.write_history_file(file)
+
+
+def _typed(prompt: Callable[[], str]) -> Iterator[str]:
+    while True:
+        try:
+            yield input(prompt()) + "\n"
+        except EOFError:
+            print()
+            return
+        except KeyboardInterrupt:
+            print()
+
+
+def _set_up(readline: ModuleType, complete: Callable[[str], Sequence[str]]) -> None:
+    """Have statements in the history, and not their lines; the tabulator completes words."""
+    found: list[str] = []
+
+    def each(text: str, number: int) -> str | None:
+        if number == 0:
+            found[:] = complete(text)
+        return found[number] if number < len(found) else None
+
+    readline.set_auto_history(False)
+    readline.set_completer_delims(" \t\n(),;=<>")
+    readline.set_completer(each)
+    readline.parse_and_bind("tab: complete")
+
+
+def _history_file() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return Path(state, "trinity", "shell_history")

@@ -1,0 +1,165 @@
+"""A destination of dlt: pipelines load into Trinity's tables, each file in one commit, and each of them once.
+
+Needs the extra ``trinity-merge[dlt]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from trinity.calls import public
+from trinity.errors import TrinityError
+from trinity.names import TableName
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+    from trinity.spi import TransactionId
+    from trinity.table import Table
+
+__all__ = ["destination"]
+
+_Hints = Mapping[str, Any]
+"""The schema that dlt has of a table."""
+
+_JOBS: Final = ("new_jobs", "started_jobs", "completed_jobs", "failed_jobs")
+"""Folders of a load package, in one of which each of its files is."""
+
+
+@public
+def destination(session: Session, schema: str | None = None, *, name: str = "trinity") -> Any:
+    """Return a destination for ``dlt.pipeline(destination=...)``.
+
+    A resource with ``write_disposition="merge"`` and a primary key is loaded into a keyed table by upserts; its hint
+    ``hard_delete`` marks rows that are deleted, ``dedup_sort`` says which row of a key in a file is taken. ``append``
+    and ``replace`` are loaded into plain tables. Tables are made by the first load, and get new columns by later ones.
+
+    Args:
+        session: the session, which stays open as long as the pipeline runs.
+        schema: ``catalog.schema`` of the tables, or a schema of the current catalog; by default the current one.
+        name: name of the destination in dlt's configuration.
+
+    Raises:
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; CONFIGURATION_INVALID without dlt.
+    """
+    try:
+        dlt = import_module("dlt")
+    except ModuleNotFoundError as error:
+        raise TrinityError(
+            "CONFIGURATION_INVALID", f"dlt is not installed ({error}): pip install 'trinity-merge[dlt]'."
+        ) from error
+    session.tables(schema=schema)  # the schema is there
+    place = session.full_name(f"{schema}._" if schema else "_")
+
+    def load(items: str, table: dict[str, Any]) -> None:
+        with _reported_to_dlt():
+            _load(session, place, Path(items), table)
+
+    load.__annotations__ = {"items": Any, "table": dict[str, Any]}
+    made = dlt.destination(
+        load,
+        name=name,
+        batch_size=0,  # whole files
+        loader_file_format="parquet",
+        max_table_nesting=0,
+        naming_convention="direct",
+        skip_dlt_columns_and_tables=True,
+    )
+    return made()
+
+
+def _load(session: Session, place: TableName, file: Path, hints: _Hints) -> None:
+    """Load a file of a load package in one commit, unless an earlier attempt has committed it."""
+    name, number = TableName(place.catalog, place.schema, hints["name"].lower()), _load_number(file)
+    rows, disposition = _rows(file, hints), hints.get("write_disposition", "append")
+    table = _table(session, name, rows.schema, hints, keyed=disposition == "merge")
+    if disposition == "replace":
+        table.truncate(txn=("dlt truncate", number))
+    txn: TransactionId = (f"dlt {_place(file)}", number)
+    if table.definition.keyed:
+        table.upsert(_deduplicated(rows, table.definition.primary_key, hints), txn=txn, evolve=True)
+    else:
+        table.append(rows, txn=txn, evolve=True)
+
+
+def _rows(file: Path, hints: _Hints) -> pa.Table:
+    """Return the rows of a file, without dlt's own columns."""
+    import pyarrow.parquet as pq
+
+    found = pq.read_table(file)
+    return found.select([column for column in found.column_names if column in hints["columns"]])
+
+
+def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, *, keyed: bool) -> Table:
+    """Return the table, which the first load makes.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for ``merge`` without a primary key, and for a hint that no table can follow;
+            INVALID_ARGUMENTS where the table is there and is of the other kind.
+    """
+    columns = hints["columns"]
+    key = [column for column, given in columns.items() if given.get("primary_key")] if keyed else []
+    if keyed and not key:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Resource '{hints['name']}' is merged without a primary key; give it primary_key, since rows that share a "
+            "merge_key alone are not replaced.",
+        )
+    deleting = [column for column, given in columns.items() if given.get("hard_delete")] if keyed else []
+    for column in deleting:
+        if not pa.types.is_boolean(schema.field(column).type):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Column '{column}' of resource '{hints['name']}' marks deleted rows and is "
+                f"{schema.field(column).type}; give the hint hard_delete to a boolean column.",
+            )
+    fields = [pa.field(f.name, f.type, nullable=f.name not in key) for f in schema]
+    properties = {"tombstone-key": deleting[0]} if deleting else {}
+    made = session.create_table(name, pa.schema(fields), primary_key=key, properties=properties, if_not_exists=True)
+    if made.definition.keyed is not keyed:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{name}' {'has no' if keyed else 'has a'} primary key, and resource '{hints['name']}' is loaded by "
+            f"{hints.get('write_disposition')}; load it under another name.",
+        )
+    return made
+
+
+def _deduplicated(rows: pa.Table, key: tuple[str, ...], hints: _Hints) -> pa.Table:
+    """Return the rows in such an order that the last one of a key is the one that ``dedup_sort`` wants."""
+    for column, given in hints["columns"].items():
+        if (order := given.get("dedup_sort")) is not None:
+            last = "ascending" if order == "desc" else "descending"
+            return rows.sort_by([*((name, "ascending") for name in key), (column, last)])
+    return rows
+
+
+def _load_number(file: Path) -> int:
+    """Return the number of the load that a file belongs to; later loads have higher ones."""
+    return int(Decimal(file.parent.parent.name) * 1_000_000)
+
+
+def _place(file: Path) -> int:
+    """Return which file of its table in its load package a file is, the same at each attempt."""
+    table, package = file.name.split(".")[0], file.parent.parent
+    found = {f.name.split(".")[1] for folder in _JOBS for f in (package / folder).glob(f"{table}.*")}
+    return sorted(found | {file.name.split(".")[1]}).index(file.name.split(".")[1])
+
+
+class _reported_to_dlt:
+    """Tells dlt by the class of an error whether it is to load the file again."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TrinityError):
+            exceptions = import_module("dlt.common.destination.exceptions")
+            again = error.retryable or error.code == "COMMIT_STATE_UNKNOWN"  # each file has a txn
+            told = exceptions.DestinationTransientException if again else exceptions.DestinationTerminalException
+            raise told(str(error)) from error

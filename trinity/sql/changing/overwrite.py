@@ -1,0 +1,86 @@
+"""INSERT OVERWRITE and REPLACE WHERE: a MERGE that matches nothing, so that old rows go as new ones come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trinity.errors import TrinityError
+from trinity.spi import Column
+from trinity.sql.changing import dml
+from trinity.sql.queries.results import Rows, counts
+from trinity.syntax.parse import only_one
+from trinity.syntax.quoting import quoted
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+    from trinity.spi import TransactionId
+    from trinity.table import Table
+
+__all__ = ["Overwrite", "overwrite"]
+
+_NEW = "_trinity_new"
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """What replaces the rows of a plain table.
+
+    Attributes:
+        query: text of the query of the new rows.
+        targets: the columns that it fills, in order; None where it names them itself.
+        where: which rows go, and of which the new ones are; None for all.
+    """
+
+    query: str
+    targets: Sequence[Column] | None
+    where: str | None
+
+    @property
+    def source(self) -> str:
+        """The query as a source under a name, with the names of the columns that it fills."""
+        names = "" if self.targets is None else f"({', '.join(quoted(c.name) for c in self.targets)})"
+        return f"(\n{self.query}\n) AS {_NEW}{names}"
+
+    def merge(self, table: str) -> str:
+        """Return the MERGE into a table."""
+        if self.targets is None:
+            insert = "INSERT BY NAME"
+        else:
+            names = [quoted(column.name) for column in self.targets]
+            values = ", ".join(f"{_NEW}.{name}" for name in names)
+            insert = f"INSERT ({', '.join(names)}) VALUES ({values})"
+        gone = f" AND (\n{self.where}\n)" if self.where else ""
+        return (
+            f"MERGE INTO {table} USING {self.source} ON FALSE "
+            f"WHEN NOT MATCHED THEN {insert} WHEN NOT MATCHED BY SOURCE{gone} THEN DELETE"
+        )
+
+
+def overwrite(session: Session, table: Table, wanted: Overwrite, txn: TransactionId | None) -> Rows:
+    """Replace rows of a plain table in one commit, and return one row of counts.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a keyed table; CONSTRAINT_VIOLATION where a new row is not one of those that
+            REPLACE WHERE replaces; as a MERGE.
+    """
+    if table.definition.keyed:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table.name}' has a key, by which INSERT INTO replaces rows; to have only the new rows, TRUNCATE "
+            "it first, or MERGE with WHEN NOT MATCHED BY SOURCE THEN DELETE.",
+        )
+    if wanted.where is not None:
+        outside = session.sql(f"SELECT 1 FROM {wanted.source} WHERE NOT coalesce((\n{wanted.where}\n), FALSE) LIMIT 1")
+        if outside.collect():
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION",
+                f"A new row for table '{table.name}' is not one that REPLACE WHERE ({wanted.where}) replaces; correct "
+                "the query, or the condition.",
+            )
+    text, tokens = only_one(wanted.merge(".".join(map(quoted, table.name.parts))), "spark")
+    piece = dml.row_change(text, "spark", tokens)
+    assert piece is not None
+    done = dml.changed(session, piece, txn=txn)
+    return counts(inserted=done.inserted, deleted=done.deleted)
