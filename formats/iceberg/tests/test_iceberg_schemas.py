@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.support.adapter import KEYED, VALUES, append, code_of, stored
 from tests.support.alter import add_column, set_properties
 from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Column, TableDefinition, TableHandle, type_text
 from trinity_iceberg import IcebergConnector
+from trinity_iceberg.swap import put_table as put_named
 
 
 def test_schemas(lake: IcebergConnector) -> None:
@@ -34,6 +38,29 @@ def test_schemas(lake: IcebergConnector) -> None:
     for call in (lambda: lake.metadata.drop_schema("sales"), lambda: lake.metadata.list_tables("sales")):
         assert code_of(call)[0] == "SCHEMA_NOT_FOUND"
     assert code_of(lambda: lake.metadata.create_table(dataclasses.replace(KEYED, schema="x")))[0] == "SCHEMA_NOT_FOUND"
+
+
+def test_a_schema_without_a_folder_is_locked_while_a_table_is_made(
+    lake: IcebergConnector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who drops another table of the name meanwhile would take the folder away, and the new metadata with it."""
+    lake.metadata.create_schema("sales")
+    wanted, other = dataclasses.replace(KEYED, schema="sales"), open_catalog(tmp_path / "w")
+    putting = itertools.count()
+    dropping: list[threading.Thread] = []
+
+    def put_table(*given: Any) -> None:
+        if next(putting) == 0:
+            made = other.metadata.create_table(wanted)
+            dropping.append(threading.Thread(target=lambda: other.metadata.drop_table(made)))
+            dropping[0].start()
+            dropping[0].join(1)
+        put_named(*given)
+
+    monkeypatch.setattr("trinity_iceberg.metadata.put_table", put_table)
+    assert code_of(lambda: lake.metadata.create_table(wanted))[0] == "TABLE_ALREADY_EXISTS"
+    dropping[0].join()
+    assert lake.metadata.list_tables("sales") == []
 
 
 def test_definition_survives(lake: IcebergConnector, tmp_path: Path) -> None:

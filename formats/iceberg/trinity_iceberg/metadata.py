@@ -39,6 +39,7 @@ from trinity.storage import (
     delete_orphans,
     held,
     local_path,
+    make_folder,
     on_newest,
 )
 from trinity_iceberg.added_files import brings_files
@@ -130,6 +131,8 @@ class IcebergMetadata(RowChanges):
             partition_spec=partition_spec(definition, columns),
             properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
         )
+        if location and location.on_disk:
+            make_folder(location.parent)  # a schema gets its folder by its first table; a missing one is not locked
         with (
             held(str(location.parent)) if location else contextlib.nullcontext(),
             self._names.discarding(location),
