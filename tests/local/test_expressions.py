@@ -5,15 +5,26 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.support.expressions import Generator, Outcome, by_spark, in_process, sample
+from tests.support.expressions import (
+    COLUMNS,
+    NESTED,
+    Generator,
+    NestedGenerator,
+    Outcome,
+    by_spark,
+    in_process,
+    nested_sample,
+    sample,
+)
 from tests.support.zones import frame
-from trinity import Session, TrinityError
+from trinity import Column, Session, TrinityError
 from trinity.calls.spark import spark_errors
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression, compile_predicate
 from trinity.engine.not_local import NotLocal
@@ -77,6 +88,33 @@ def test_cases_of_letters() -> None:
     assert values("LOWER(t)", rows, types) == ["straße ας", "abc", None, "ǰ", "\U00010d70"]
 
 
+def test_values_within_others() -> None:
+    types = scope(n="struct<A:int,b:struct<c:string>>", l="array<int>", m="map<string,int>")
+    rows = {
+        "n": pa.array([{"A": 1, "b": {"c": "x"}}, None], types.columns[0].type.to_arrow()),
+        "l": pa.array([[1, None], None], pa.list_(pa.int32())),
+        "m": pa.array([[("k", 1), ("k", 2)], []], types.columns[2].type.to_arrow()),
+    }
+    assert values("n.a + l[0]", rows, types) == [2, None]
+    assert values("n.B.c", rows, types) == ["x", None]
+    assert values("m['k']", rows, types) == [1, None]
+    assert values("named_struct('p', n.a, 'q', array(l[0], 5))", rows, types)[0] == {"p": 1, "q": [1, 5]}
+    with pytest.raises(TrinityError) as unknown:
+        compile_expression("n.z", types)
+    assert unknown.value.code == "COLUMN_NOT_FOUND"
+    with pytest.raises(TrinityError) as outside:
+        values("l[2]", rows, types)
+    assert outside.value.code == "INVALID_ARGUMENTS"
+
+
+def test_patterns() -> None:
+    rows, types = {"t": pa.array(["ab\n", "a\r", "b", None])}, scope(t="string")
+    assert values("t RLIKE 'b$'", rows, types) == [True, False, True, None]
+    assert values("t RLIKE 'a.'", rows, types) == [True, False, False, None]
+    for pattern in ("a++", "(?i)a", "[[:alpha:]]", "(", r"\\s", r"[^a]$"):
+        assert isinstance(compile_expression(f"t RLIKE '{pattern}'", types), NotLocal), pattern
+
+
 def test_names_have_qualifiers_and_any_case() -> None:
     columns = [
         ScopeColumn("Id", "t_id", parse_type("int"), "t"),
@@ -135,78 +173,97 @@ def test_a_condition_is_boolean() -> None:
     assert refused.value.code == "TYPE_MISMATCH"
 
 
-def _differing(session: Session, zone: str, texts: Sequence[str], rows: pa.Table, *, least: float = 0.5) -> list[str]:
-    """The expressions of which Spark says something else; of so many of them this process has to say something."""
-    found = {text: _mine(rows, text, zone) for text in texts}
-    mine = {text: said for text, said in found.items() if not isinstance(said, NotLocal)}
-    failing = [text for text, said in mine.items() if isinstance(said, str)]
-    succeeding = [text for text in mine if text not in failing]
-    assert len(succeeding) > len(texts) * least
-    given = _by_spark(session, rows, succeeding)
-    differing = [f"{text}: {mine[text]}, {given[text]}" for text in succeeding if mine[text] != given[text]]
-    return differing + _failing_otherwise(session, zone, failing, rows)
+@dataclass(frozen=True)
+class Beside:
+    """What this process and Spark say of some rows."""
 
+    session: Session
+    zone: str
+    rows: pa.Table
+    columns: Sequence[Column] = field(default_factory=lambda: COLUMNS)
 
-def _mine(rows: pa.Table, text: str, zone: str) -> Outcome | NotLocal:
-    try:
-        return in_process(rows, text, zone)
-    except TrinityError as error:
-        return error.code
+    def of(self, places: Sequence[int]) -> Beside:
+        """Some of the rows."""
+        return replace(self, rows=self.rows.take(places))
 
+    def mine(self, text: str) -> Outcome | NotLocal:
+        """What this process says of an expression."""
+        try:
+            return in_process(self.rows, text, self.zone, self.columns)
+        except TrinityError as error:
+            return error.code
 
-def _failing_otherwise(session: Session, zone: str, texts: Sequence[str], rows: pa.Table) -> list[str]:
-    """Those of some failing expressions that Spark evaluates, or with which other rows fail, or for other reasons.
+    def theirs(self, texts: Sequence[str]) -> dict[str, Outcome]:
+        """What Spark says of each expression, in one job; in several ones where it fails."""
+        try:
+            with spark_errors():
+                return dict(zip(texts, by_spark(self.session, self.rows, texts, self.columns), strict=True))
+        except TrinityError as error:
+            if len(texts) == 1:
+                return {texts[0]: error.code}
+        half = len(texts) // 2
+        return self.theirs(texts[:half]) | self.theirs(texts[half:])
 
-    Where rows fail for several reasons, any of them may be told: each is asked for by a row that has it alone. Rows
-    that do not fail have Spark's values.
-    """
-    differing = list[str]()
-    evaluated = dict[str, tuple[str, list[int]]]()
-    for text in texts:
-        alone = [_mine(rows.slice(place, 1), text, zone) for place in range(rows.num_rows)]
-        told = [_mine(rows, text, zone), _by_spark(session, rows, [text])[text]]
-        for code in told[:1] if told[0] == told[1] else told:
-            place = alone.index(code) if code in alone else None
-            if place is None or _by_spark(session, rows.slice(place, 1), [text])[text] != code:
-                differing.append(f"{text}: {told}, row {place}")
-        if places := [place for place, said in enumerate(alone) if not isinstance(said, str)]:
-            evaluated[f"CASE WHEN k IN ({', '.join(map(str, places))}) THEN {text} END"] = text, places
-    given = _by_spark(session, rows, list(evaluated))
-    for guarded, (text, places) in evaluated.items():
-        said, theirs = _mine(rows.take(places), text, zone), given[guarded]
-        if isinstance(theirs, str) or said != (theirs[0], [theirs[1][place] for place in places]):
-            differing.append(f"{text} in rows {places}: {said}, {theirs}")
-    return differing
+    def differing(self, texts: Sequence[str], *, least: float = 0.5) -> list[str]:
+        """The expressions of which Spark says something else; of so many of them this process has to say something."""
+        found = {text: self.mine(text) for text in texts}
+        mine = {text: said for text, said in found.items() if not isinstance(said, NotLocal)}
+        failing = [text for text, said in mine.items() if isinstance(said, str)]
+        succeeding = [text for text in mine if text not in failing]
+        assert len(succeeding) > len(texts) * least
+        given = self.theirs(succeeding)
+        differing = [f"{text}: {mine[text]}, {given[text]}" for text in succeeding if mine[text] != given[text]]
+        return differing + self.failing_otherwise(failing)
 
+    def failing_otherwise(self, texts: Sequence[str]) -> list[str]:
+        """Those of some failing expressions with which Spark does not fail, or does with other rows or otherwise.
 
-def _by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> dict[str, Outcome]:
-    """What Spark says of each expression, in one job; in several ones where it fails."""
-    try:
-        with spark_errors():
-            return dict(zip(texts, by_spark(session, rows, texts), strict=True))
-    except TrinityError as error:
-        if len(texts) == 1:
-            return {texts[0]: error.code}
-    half = len(texts) // 2
-    return _by_spark(session, rows, texts[:half]) | _by_spark(session, rows, texts[half:])
+        Where rows fail for several reasons, any of them may be told: each is asked for by a row that has it alone. Rows
+        that do not fail have Spark's values.
+        """
+        differing = list[str]()
+        evaluated = dict[str, tuple[str, list[int]]]()
+        for text in texts:
+            alone = [self.of([place]).mine(text) for place in range(self.rows.num_rows)]
+            told = [self.mine(text), self.theirs([text])[text]]
+            for code in told[:1] if told[0] == told[1] else told:
+                place = alone.index(code) if code in alone else None
+                if place is None or self.of([place]).theirs([text])[text] != code:
+                    differing.append(f"{text}: {told}, row {place}")
+            if places := [place for place, said in enumerate(alone) if not isinstance(said, str)]:
+                evaluated[f"CASE WHEN k IN ({', '.join(map(str, places))}) THEN {text} END"] = text, places
+        given = self.theirs(list(evaluated))
+        for guarded, (text, places) in evaluated.items():
+            said, their = self.of(places).mine(text), given[guarded]
+            if isinstance(their, str) or said != (their[0], [their[1][place] for place in places]):
+                differing.append(f"{text} in rows {places}: {said}, {their}")
+        return differing
 
 
 def test_expressions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:
     generator = Generator(1)
     conditions = [generator.condition() for _ in range(150)]
-    assert _differing(session, zone, conditions, sample(60, 1)) == []
+    assert Beside(session, zone, sample(60, 1)).differing(conditions) == []
     expressions = [generator.expression() for _ in range(150)]
-    assert _differing(session, zone, expressions, sample(60, 1, mild=True)) == []
+    assert Beside(session, zone, sample(60, 1, mild=True)).differing(expressions) == []
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(6))
 def test_many_expressions_are_evaluated_as_spark_does(session: Session, zone: str, seed: int) -> None:
     generator = Generator(100 + seed)
-    assert _differing(session, zone, [generator.condition() for _ in range(800)], sample(60, seed)) == []
+    assert Beside(session, zone, sample(60, seed)).differing([generator.condition() for _ in range(800)]) == []
     for mild in (True, False):
         expressions = [generator.expression() for _ in range(400)]
-        assert _differing(session, zone, expressions, sample(60, seed, mild=mild), least=0.2) == []
+        assert Beside(session, zone, sample(60, seed, mild=mild)).differing(expressions, least=0.2) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(3))
+def test_nested_values_and_patterns_are_evaluated_as_spark_does(session: Session, seed: int) -> None:
+    generator = NestedGenerator(seed)
+    expressions = list(dict.fromkeys(generator.expression() for _ in range(200)))
+    assert Beside(session, "UTC", nested_sample(40, seed), NESTED).differing(expressions, least=0.3) == []
 
 
 @pytest.mark.full

@@ -159,3 +159,20 @@ def test_rows_that_fold_by_column_are_filtered_after_the_fold(local: Session, lo
     assert table.to_arrow(where="n > 5 AND k < 3").to_pylist() == [{"k": 2, "n": 30}]
     assert table.to_arrow(["k"], where="n = 3").to_pylist() == [{"k": 1}]
     assert table.count() == 3
+
+
+def test_a_field_is_not_the_column_of_its_name(local: Session, local_fmt: str) -> None:
+    columns = [Column("k", "int"), Column("n", "struct<k:int,v:int>"), Column("v", "int")]
+    rows = pa.table({"k": [1, 2], "n": [{"k": 99, "v": 7}, {"k": 2, "v": None}], "v": [1, 2]}).cast(
+        pa.schema([column.to_arrow() for column in columns])
+    )
+    keyed = local.create_table(f"{local_fmt}.default.keyed", columns, primary_key=["k"])
+    keyed.upsert(rows)
+    keyed.compact(full=True)
+    parts = local.create_table(f"{local_fmt}.default.parts", columns, partition_by=["v"])
+    parts.append(rows)
+    for table in (keyed, parts):
+        for where in ("n.k = 99", "n.k IN (99, 98)", "n.v = 7", "n.k > 50 AND k = 1"):
+            assert table.to_arrow(columns=["k"], where=where).column("k").to_pylist() == [1], (table.name, where)
+        assert table.delete("n.v = 7").rows == 1
+        assert table.to_arrow().column("k").to_pylist() == [2]

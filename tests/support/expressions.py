@@ -18,7 +18,17 @@ from trinity.engine.spark.texts import with_char
 from trinity.spi import arrow_type
 from trinity.syntax.operands import compared_alone
 
-__all__ = ["COLUMNS", "Generator", "Outcome", "by_spark", "in_process", "sample"]
+__all__ = [
+    "COLUMNS",
+    "NESTED",
+    "Generator",
+    "NestedGenerator",
+    "Outcome",
+    "by_spark",
+    "in_process",
+    "nested_sample",
+    "sample",
+]
 
 Outcome: TypeAlias = "tuple[str, list[Any]] | str"
 """The type and the values of an expression, or the code of its error."""
@@ -29,6 +39,16 @@ COLUMNS: Final = [
     *[Column(f"{name}2", CASES[name][0]) for name in PRIMITIVES],
 ]
 """Two of each type, so that values of one type meet."""
+NESTED: Final = [
+    Column("k", "int"),
+    Column("s", "struct<A:int,b:struct<c:string,d:double>>"),
+    Column("l", "array<int>"),
+    Column("m", "map<string,bigint>"),
+    Column("w", "map<int,string>"),
+    Column("ls", "array<struct<x:int,y:string>>"),
+    Column("t", "string"),
+]
+"""Nested ones."""
 
 
 def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
@@ -43,9 +63,21 @@ def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
     return pa.table(arrays, names=[c.name for c in COLUMNS])
 
 
-def by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> list[Outcome]:
+def nested_sample(rows: int, seed: int) -> pa.Table:
+    """Rows of nested values, and of texts that patterns are looked for in, drawn at random, with NULLs."""
+    draw = random.Random(seed)
+    arrays = [pa.array(range(rows), pa.int32())]
+    for column in NESTED[1:]:
+        values = [*_NESTED_VALUES[column.name], None]
+        arrays.append(pa.array([draw.choice(values) for _ in range(rows)], arrow_type(column.type)))
+    return pa.table(arrays, names=[c.name for c in NESTED])
+
+
+def by_spark(
+    session: Session, rows: pa.Table, texts: Sequence[str], columns: Sequence[Column] = COLUMNS
+) -> list[Outcome]:
     """The type and the values of each expression, of one job."""
-    given = with_char(frame(session, rows), COLUMNS)
+    given = with_char(frame(session, rows), columns)
     wanted = [f"{compared_alone(text)} AS e{number}" for number, text in enumerate(texts)]
     found = given.selectExpr("k", *wanted).toArrow().sort_by("k")
     return [_outcome(found.column(f"e{number}")) for number in range(len(texts))]
@@ -54,12 +86,12 @@ def by_spark(session: Session, rows: pa.Table, texts: Sequence[str]) -> list[Out
 def _outcome(values: pa.Array | pa.ChunkedArray) -> Outcome:
     zoned = pa.types.is_timestamp(values.type) and values.type.tz is not None
     name = "timestamp" if zoned else "time" if pa.types.is_time(values.type) else str(values.type)
-    return name.removeprefix("large_"), plain(values)
+    return name.removeprefix("large_").replace(" not null", ""), plain(values)
 
 
-def in_process(rows: pa.Table, text: str, zone: str) -> Outcome | NotLocal:
+def in_process(rows: pa.Table, text: str, zone: str, columns: Sequence[Column] = COLUMNS) -> Outcome | NotLocal:
     """The type and the values of an expression by this process."""
-    found = compile_expression(text, Scope.of(COLUMNS), lambda: zone)
+    found = compile_expression(text, Scope.of(columns), lambda: zone)
     if isinstance(found, NotLocal):
         return found
     [batch] = rows.combine_chunks().to_batches()
@@ -274,6 +306,69 @@ class Generator:
         return literal(kind, draw.choice([*values, None]))
 
 
+class NestedGenerator:
+    """Draws expressions of values within nested ones, of nested values, and of texts that match patterns."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+
+    def expression(self) -> str:
+        """An expression of any type."""
+        number, other, text = self.number(), self.number(), self.text()
+        return self.draw.choice(
+            [
+                f"{number} + {other}",
+                f"{number} > {other} AND {text} IS NOT NULL",
+                f"COALESCE({number}, {other})",
+                f"CASE WHEN {text} = 'x' THEN {number} ELSE {other} END",
+                f"UPPER({text})",
+                f"array({number}, {other}, NULL)",
+                f"array({number}, {other})[{self.place()}]",
+                f"named_struct('p', {number}, 'q', {text})",
+                f"named_struct('p', {number}, 'q', {text}).Q",
+                "struct(k, s, l)",
+                f"{self.draw.choice(['s', 's.b', 'l', 'm', 'ls', 'ls[0]'])} IS NULL",
+                *[f"{self.draw.choice(['t', text])} RLIKE {self.pattern()}" for _ in range(4)],
+            ]
+        )
+
+    def number(self) -> str:
+        """A number."""
+        number = f"ls[{self.place()}].x"
+        return self.draw.choice(["s.a", "s.b.d", f"l[{self.place()}]", f"m[{self.key()}]", number, "k"])
+
+    def text(self) -> str:
+        """A text."""
+        return self.draw.choice(["s.b.c", f"w[{self.place()}]", f"ls[{self.place()}].y", "t"])
+
+    def place(self) -> str:
+        """A place in an array."""
+        return self.draw.choice([*["0", "1", "k % 2", "s.a"] * 3, "-1", "2", "CAST(NULL AS INT)"])
+
+    def key(self) -> str:
+        """A key of a map."""
+        return self.draw.choice(["'k'", "'x'", "'none'", "t", "s.b.c"])
+
+    def pattern(self) -> str:
+        """A regular expression as a literal."""
+        draw = self.draw
+        some = "".join(draw.choice(_PATTERN_PARTS) + draw.choice(_TIMES_IN_PATTERNS) for _ in range(draw.randrange(4)))
+        return f"'{draw.choice(['', '', '^'])}{some}{draw.choice(['', '', '$'])}'"
+
+
+_PATTERN_PARTS: Final = (
+    "a", "b", "ab", ".", "[a-c]", "[^a]", r"\\d", r"\\w", r"\\W", r"\\.", "(a|b.)", "(ab)", "x|y", " ", r"[0-9\\-]",
+    "(", "[[:alpha:]]", r"\\s", r"\\bx",
+)  # fmt: skip
+_TIMES_IN_PATTERNS: Final = ("", "", "", "*", "+", "?", "{2}", "{0,1}", "*?", "++")
+_NESTED_VALUES: Final[dict[str, list[Any]]] = {
+    "s": [{"A": 1, "b": {"c": "x", "d": 1.5}}, {"A": 0, "b": None}, {"A": None, "b": {"c": "k", "d": None}}],
+    "l": [[1, 2], [None, 5, 7], [40, 0]],
+    "m": [[("k", 1), ("x", None)], [], [("x", 2**40)]],
+    "w": [[(0, "x"), (1, "ab")], [(1, None)], []],
+    "ls": [[{"x": 7, "y": "x"}, None], [{"x": None, "y": "Äb"}, {"x": 1, "y": None}]],
+    "t": ["x", "ab", "aab\n", "a\r\n", "x\u2028", "1-2", "a.b", "\r", "\n", "", "aXb", "žluť 🐎", "a b", "_9", "ab\r"],
+}
 _NUMBERS: Final = (
     "c_tinyint",
     "c_smallint",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -19,12 +20,13 @@ from trinity.engine.expressions import (
     literals,
     logic,
     moments,
+    nested,
     subqueries,
     texts,
 )
 from trinity.engine.expressions.families import BOOLEAN, VOID
 from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
-from trinity.engine.expressions.node import Compiled, Refused, Scope
+from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColumn
 from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
@@ -103,9 +105,40 @@ class _Compiler:
     # -- the kinds ----------------------------------------------------------------------------------------
 
     def column(self, tree: exp.Expr) -> Compiled:
-        if not isinstance(tree.this, exp.Identifier) or tree.args.get("db"):
+        assert isinstance(tree, exp.Column)
+        if not all(isinstance(part, exp.Identifier) for part in tree.parts):
             raise Refused(f"'{tree.sql(dialect='spark')}' is no column of its own")
-        found = self.scope.find(tree.text("table"), tree.name)
+        first, *further = (part.name for part in tree.parts)
+        if further and self.scope.has(first, further[0]):
+            found = self.scope.find(first, further.pop(0))
+        elif further and not self.scope.has("", first):  # raises what is wrong
+            found = self.scope.find(first, further[0])
+        else:
+            found = self.scope.find("", first)
+        return reduce(nested.field, further, self._of_rows(found))
+
+    def field(self, tree: exp.Expr) -> Compiled:
+        if not isinstance(tree.expression, exp.Identifier):
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        return nested.field(self.operand(tree.this), tree.expression.name)
+
+    def item(self, tree: exp.Expr) -> Compiled:
+        if tree.args.get("offset") or len(tree.expressions) != 1:
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        return nested.item(self.operand(tree.this), self.operand(tree.expressions[0]))
+
+    def struct(self, tree: exp.Expr) -> Compiled:
+        if not all(isinstance(part, exp.PropertyEQ) for part in tree.expressions):
+            raise Refused("only Spark names the fields of a struct")
+        return nested.struct(
+            [part.name for part in tree.expressions], [self.compiled(part.expression) for part in tree.expressions]
+        )
+
+    def array(self, tree: exp.Expr) -> Compiled:
+        return nested.array([self.compiled(part) for part in tree.expressions], self.timezone)
+
+    @staticmethod
+    def _of_rows(found: ScopeColumn) -> Compiled:
         kind = found.type.to_arrow()
         where = f"column '{found.name}'"
         return Compiled(
@@ -271,6 +304,7 @@ class _Compiler:
 
 _CONDITIONS: Final = (
     *comparisons.OPERATORS, exp.Between, exp.In, exp.Is, exp.Not, exp.And, exp.Or, exp.Like, exp.ILike, exp.Escape,
+    exp.RegexpLike,
 )  # fmt: skip
 """Kinds that need parentheses as operands."""
 
@@ -283,6 +317,10 @@ _PARTS: Final[dict[str, type[exp.Func]]] = {
 
 _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] = {
     exp.Column: _Compiler.column,
+    exp.Dot: _Compiler.field,
+    exp.Bracket: _Compiler.item,
+    exp.Struct: _Compiler.struct,
+    exp.Array: _Compiler.array,
     exp.Literal: _Compiler.literal,
     exp.Neg: _Compiler.sign,
     exp.Boolean: _Compiler.literal,

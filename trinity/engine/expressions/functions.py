@@ -36,6 +36,7 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.DPipe: (("this", "expression"), lambda zone, *values: texts.concatenated(values, zone)),
     exp.Length: (("this",), lambda _, value: texts.length(value)),
     exp.Like: (("this", "expression"), lambda _, value, pattern: texts.like(value, pattern)),
+    exp.RegexpLike: (("this", "expression"), lambda _, value, pattern: texts.matches(value, pattern)),
     exp.StartsWith: (("this", "expression"), lambda _, value, other: texts.starts_with(value, other)),
     exp.EndsWith: (("this", "expression"), lambda _, value, other: texts.ends_with(value, other)),
     exp.Contains: (("this", "expression"), lambda _, value, other: texts.part_of(value, other)),

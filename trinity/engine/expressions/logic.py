@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions.families import BOOLEAN, VOID
 from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
 from trinity.spi import DataType
 
-__all__ = ["as_boolean", "beside_null", "both", "either", "in_turn", "is_null", "is_true", "negated"]
+__all__ = ["as_boolean", "beside_null", "both", "either", "in_turn", "is_null", "is_true", "negated", "spread"]
 
 
 def as_boolean(value: Compiled) -> Compiled:
@@ -54,7 +56,15 @@ def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Ar
     if not pc.any(some).as_py():
         return pa.nulls(len(rows), value.arrow_type)
     asked = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
-    return pc.replace_with_mask(pa.nulls(len(rows), value.arrow_type), some, asked)
+    return spread(asked, some)
+
+
+def spread(values: pa.Array, some: pa.Array) -> pa.Array:
+    """Return the values of some rows in the places of these; NULL in the others."""
+    if pa.types.is_nested(values.type):
+        chosen = as_numpy(some)
+        return values.take(as_arrow(np.cumsum(chosen) - 1, mask=~chosen))
+    return pc.replace_with_mask(pa.nulls(len(some), values.type), some, values)
 
 
 def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Datum, Datum]:

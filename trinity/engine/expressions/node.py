@@ -130,6 +130,11 @@ class Scope:
         """Return the scope of a table's columns, whose values have their names in the batch."""
         return cls([ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns])
 
+    def has(self, qualifier: str, name: str) -> bool:
+        """Return True where a column has the name."""
+        wanted = name.lower(), qualifier.lower()
+        return any((c.name.lower(), qualifier and c.qualifier.lower()) == wanted for c in self.columns)
+
     def find(self, qualifier: str, name: str) -> ScopeColumn:
         """Return the column of a name.
 

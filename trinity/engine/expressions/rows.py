@@ -8,7 +8,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.logic import beside_null, on_some_rows
+from trinity.engine.expressions.logic import beside_null, on_some_rows, spread
 from trinity.engine.expressions.node import Compiled, as_array
 from trinity.spi import DataType
 
@@ -44,8 +44,7 @@ def where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
     if not any(v.null_count for v in values):
         return kernel(*values)
     known = _known(values)
-    found = kernel(*(v.filter(known) for v in values))
-    return pc.replace_with_mask(pa.nulls(len(known), found.type), known, found)
+    return spread(kernel(*(v.filter(known) for v in values)), known)
 
 
 def _known(values: list[pa.Array] | tuple[pa.Array, ...]) -> pa.Array:

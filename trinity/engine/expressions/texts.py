@@ -13,13 +13,14 @@ from trinity.engine.expressions import casing
 from trinity.engine.expressions.casts import as_text
 from trinity.engine.expressions.families import BOOLEAN, STRING, TEXTS, VOID
 from trinity.engine.expressions.node import Compiled, Refused, as_array
+from trinity.engine.expressions.patterns import as_re2
 from trinity.engine.expressions.rows import of_rows
 from trinity.spi import DataType
 
 __all__ = [
-    "concatenated", "ends_with", "joined", "left", "length", "like", "lower", "padded", "part_of", "part_split",
-    "place_of", "repeated", "replaced", "reversed_text", "right", "size_in_bytes", "starts_with", "substring",
-    "trimmed", "upper",
+    "concatenated", "ends_with", "joined", "left", "length", "like", "lower", "matches", "padded", "part_of",
+    "part_split", "place_of", "repeated", "replaced", "reversed_text", "right", "size_in_bytes", "starts_with",
+    "substring", "trimmed", "upper",
 ]  # fmt: skip
 
 _INT: Final = DataType("int")
@@ -121,6 +122,12 @@ def _like_as_regex(pattern: str, escape: str) -> str:
 
 _LITERAL: Final = r"\x{{{:x}}}"
 """A character as a regular expression writes it by its number."""
+
+
+def matches(value: Compiled, pattern: Compiled) -> Compiled:
+    """Return RLIKE with a literal."""
+    regex = as_re2(_literal(pattern, "RLIKE with a pattern"))
+    return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
 
 
 def starts_with(value: Compiled, other: Compiled) -> Compiled:

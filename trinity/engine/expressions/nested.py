@@ -1,0 +1,124 @@
+"""Values within structs, arrays and maps; and structs and arrays made of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.expressions.coercion import together
+from trinity.engine.expressions.families import STRING, TEXTS, VOID, WHOLE
+from trinity.engine.expressions.node import Compiled, Refused, as_array
+from trinity.engine.expressions.rows import of_rows
+from trinity.errors import TrinityError, nearest
+from trinity.spi import DataType
+
+__all__ = ["array", "field", "item", "struct"]
+
+_KEYS = frozenset({*WHOLE, "string", "date", "boolean"})
+"""Types of keys of maps that are equal where Arrow says so."""
+
+
+def field(value: Compiled, name: str) -> Compiled:
+    """Return a field of a struct, named in any case.
+
+    Raises:
+        Refused: for what is no struct, or has the name twice; for CHAR, which Spark pads.
+        TrinityError: COLUMN_NOT_FOUND.
+    """
+    kind = value.type
+    if kind.name != "struct":
+        raise Refused(f"only Spark reads '{name}' within {kind}")
+    found = [number for number, known in enumerate(kind.fields) if known.lower() == name.lower()]
+    if not found:
+        raise TrinityError("COLUMN_NOT_FOUND", f"There is no field '{name}' in {kind}.{nearest(name, kind.fields)}")
+    inner = kind.children[found[0]]
+    if len(found) > 1 or inner.limited:
+        raise Refused(f"only Spark reads '{name}' within {kind}")
+    return of_rows(inner, lambda structs: pc.struct_field(structs, [found[0]]), value)
+
+
+def item(value: Compiled, place: Compiled) -> Compiled:
+    """Return an item of an array by its place, from 0; or the value of a key of a map, NULL where it lacks the key.
+
+    Raises:
+        Refused: for other types.
+    """
+    if value.type.limited:
+        raise Refused(f"only Spark reads an item of {value.type}")
+    if value.type.name == "array" and place.type.name in WHOLE:
+        return of_rows(value.type.children[0], _items, value, place, may_fail=True)
+    if value.type.name == "map":
+        key, inner = value.type.children
+        if key.name in _KEYS and (place.type == key or (key.name in WHOLE[2:] and place.type.name in WHOLE[:3])):
+            return of_rows(inner, lambda maps, keys: _values(maps, keys.cast(key.to_arrow())), value, place)
+    raise Refused(f"only Spark reads an item of {value.type} by {place.type}")
+
+
+def _items(lists: pa.Array, places: pa.Array) -> pa.Array:
+    counts, wanted = as_numpy(pc.list_value_length(lists)), as_numpy(places.cast(pa.int64()))
+    outside = np.flatnonzero((wanted < 0) | (wanted >= counts))
+    if len(outside):
+        place, count = wanted[outside[0]], counts[outside[0]]
+        raise TrinityError("INVALID_ARGUMENTS", f"An array of {count} items has none at place {place}; the first is 0.")
+    return lists.values.take(as_arrow(as_numpy(lists.offsets)[:-1] + wanted))
+
+
+def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
+    """Return the value of a key in each map: of the first entry that has it."""
+    starts = as_numpy(maps.offsets).astype(np.int64)
+    first, end = starts[0], starts[-1]
+    rows = np.repeat(np.arange(len(maps)), np.diff(starts))
+    same = pc.equal(maps.keys.slice(first, end - first), keys.take(as_arrow(rows)))
+    hits = np.flatnonzero(as_numpy(pc.fill_null(same, False)))
+    having, which = np.unique(rows[hits], return_index=True)
+    places = np.full(len(maps), -1, np.int64)
+    places[having] = first + hits[which]
+    return maps.items.take(as_arrow(places, mask=places < 0))
+
+
+def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
+    """Return a struct of some fields. Raises Refused for a NULL without type."""
+    if not values or any(v.type == VOID for v in values):
+        raise Refused("only Spark makes a struct of a NULL without type, or of nothing")
+    kind = DataType("struct", (), tuple(_inner(v.type) for v in values), tuple(names))
+    fields = list(kind.to_arrow())
+
+    def run(rows: pa.RecordBatch) -> pa.Array:
+        return pa.StructArray.from_arrays([as_array(v.run(rows), len(rows)) for v in values], fields=fields)
+
+    return _of(kind, values, run)
+
+
+def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
+    """Return an array of some items of one type. Raises Refused where there is none."""
+    if any(v.type.nested for v in values):
+        raise Refused("only Spark makes an array of nested values")
+    values = together(values, timezone)
+    if not values or values[0].type == VOID:
+        raise Refused("only Spark makes an array of NULL without type, or of nothing")
+    kind, count = DataType("array", (), (_inner(values[0].type),)), len(values)
+
+    def run(rows: pa.RecordBatch) -> pa.Array:
+        columns = [as_array(v.run(rows), len(rows)) for v in values]
+        order = np.arange(len(rows) * count).reshape(count, len(rows)).T.ravel()  # item after item of each row
+        items = pa.concat_arrays(columns).take(as_arrow(order))
+        offsets = pa.array(np.arange(len(rows) + 1) * count, pa.int32())
+        return pa.ListArray.from_arrays(offsets, items, type=kind.to_arrow())
+
+    return _of(kind, values, run)
+
+
+def _inner(kind: DataType) -> DataType:
+    """Return the type that values have within others, where CHAR and VARCHAR are texts."""
+    if kind.nested and kind.limited:
+        raise Refused(f"only Spark puts {kind} into another value")
+    return STRING if kind.name in TEXTS else kind
+
+
+def _of(kind: DataType, values: Sequence[Compiled], run: Callable[[pa.RecordBatch], pa.Array]) -> Compiled:
+    fields = frozenset[str]().union(*(v.fields for v in values))
+    return Compiled(kind, run, fields, may_fail=any(v.may_fail for v in values))
