@@ -238,6 +238,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         needs=_ROW_CHANGES,
     ),
     Check(
+        "commits",
+        ("K4", "L4", "L6", "L9", "L10", "L11", "M12", "R1"),
+        "a commit keeps the order of its files, tells what it wrote, and loses nothing that is needed later",
+        {},
+        {},
+    ),
+    Check(
         "concurrency",
         ("K4", "K6", "L3", "L4", "L7"),
         "a commit that comes between the beginning and the end of another one is kept, and has its place in the order",

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from trinity.errors import TrinityError
@@ -35,6 +36,7 @@ from trinity_conformance.command.progress import progress_of
 from trinity_conformance.command.scaffold import TEMPLATES, scaffold
 from trinity_conformance.command.suite import BUDGETS, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
+from trinity_conformance.mutants.hunt import AdapterKill, hunt_adapters
 from trinity_conformance.mutants.selftest import self_test as run_self_test
 from trinity_conformance.play import traces
 from trinity_conformance.play.coverage import SITUATIONS
@@ -323,9 +325,10 @@ def self_test(
     histories: Annotated[int, typer.Option(min=1, help="Histories that each mutant may survive.")] = 60,
     no_color: _NoColor = False,
 ) -> None:
-    """Show that generated histories find every fault that is planted into the model. This needs no Spark."""
+    """Show that every planted fault is found: those of an adapter, then those of the model. This needs no Spark."""
     console = _console(no_color)
-    table = Table(title="mutants")
+    adapters = _hunted(console)
+    table = Table(title="faults of the model")
     for heading in ("mutant", "fault", "killed by history", "check", "shrunk to"):
         table.add_column(heading)
     outcomes = run_self_test(histories)
@@ -334,7 +337,21 @@ def self_test(
         number = str(kill.number) if kill.killed else "[red]survived[/]"
         table.add_row(kill.mutant, kill.fault, number, kill.check, size)
     console.print(table)
-    raise typer.Exit(0 if all(k.killed for k in outcomes) else 1)
+    well = all(k.killed for k in adapters) and all(k.killed for k in outcomes)
+    raise typer.Exit(0 if well else 1)
+
+
+def _hunted(console: Console) -> list[AdapterKill]:
+    table = Table(title="faults of an adapter")
+    for heading in ("fault", "found by", "as"):
+        table.add_column(heading)
+    with quiet():
+        found = list(hunt_adapters())
+    for kill in found:
+        said = kill.message.partition("\n")[0]
+        table.add_row(f"{kill.mutant}: {kill.fault}", kill.check or "[red]survived[/]", escape(said))
+    console.print(table)
+    return found
 
 
 if __name__ == "__main__":

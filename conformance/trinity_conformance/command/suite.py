@@ -25,6 +25,7 @@ from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.play import traces
 from trinity_conformance.play.capabilities import verify
+from trinity_conformance.play.commits import try_commits
 from trinity_conformance.play.coverage import uncertain
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.engine_refusals import refuse_engines
@@ -70,7 +71,7 @@ class Budget:
         engine_histories: no more of them than this.
         refusal_seconds: seconds for bad input, and then for bad options, when histories have used up the others.
         refusals: no more bad inputs, and no more bad options, than this.
-        concurrency: whether commits within commits are tried, all of them or none.
+        concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
     """
 
     name: str
@@ -286,6 +287,9 @@ def run_check(
         if "merge-sinks" in wanted:
             progress(tally, "merge-sinks")
             found += try_sinks(SinkBench(subject.session, "c"), tally)
+        if "commits" in wanted and (check is not None or chosen.concurrency):
+            progress(tally, "commits")
+            found += try_commits(subject, tally)
         if "concurrency" in wanted and (check is not None or chosen.concurrency):
             progress(tally, "concurrency")
             found += try_meanwhile(subject, tally)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import product
+from itertools import count, product
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ __all__ = ["MEANWHILE", "try_meanwhile"]
 
 _CHECK: Final = "concurrency"
 _MANY: Final = 1000
+_NUMBERS: Final = count()
 _COLUMNS: Final = ("k INT", "w INT", "v STRING")
 
 
@@ -39,7 +40,7 @@ class _Bench:
 
     def make(self, *, keyed: bool, **options: str) -> Any:
         """Make a table of k, w, v: plain, or keyed by k with watermark w, unless other options are given."""
-        name = f"c.default.meanwhile{len(self._made) + 1}"
+        name = f"c.default.meanwhile{next(_NUMBERS)}"
         key = ["PRIMARY KEY (k) NOT ENFORCED"] if keyed else []
         options = {o.replace("_", "-"): v for o, v in options.items()} or ({"watermark-key": "w"} if keyed else {})
         listed = ", ".join(f"'{option}' = '{value}'" for option, value in options.items())
@@ -304,10 +305,12 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
 """What a check needs of the adapter."""
 
 
-def try_meanwhile(subject: TrinitySubject, tally: Tally) -> list[NonConformance]:
-    """Run all checks of what the adapter can do with each executor; return the failures."""
+def try_meanwhile(
+    subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = MEANWHILE
+) -> list[NonConformance]:
+    """Run the checks of what the adapter can do with each executor; return the failures."""
     bench, found = _Bench(subject.session), list[NonConformance]()
-    for executor, (name, check) in product(subject.executors, MEANWHILE.items()):
+    for executor, (name, check) in product(subject.executors, checks.items()):
         if not _NEEDS.get(check, frozenset()) <= subject.capabilities:
             continue
         subject.executed_by(executor)

@@ -1,0 +1,363 @@
+"""What a commit keeps: the order of its files, its numbers, bounds, partitions, and what old versions need.
+
+A history does not see these: it writes few files in a commit, and asks for no numbers. So they are handwritten, on one
+table each, and use the sinks and the metadata of the adapter as the engine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from trinity import Column
+from trinity.errors import TrinityError
+from trinity.spi import Capability, CommitResult, SinkId, arrow_type
+from trinity_conformance.model.values import Json, decode, sql_literal
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
+
+if TYPE_CHECKING:
+    from trinity_conformance.play.runner import Tally
+
+__all__ = ["COMMITS", "try_commits"]
+
+_CHECK: Final = "commits"
+_NUMBERS: Final = count()
+_MANY: Final = 1000
+_SHARED: Final = "shared-prefix-of-sixty-four-characters-and-more-so-that-it-is-cut"
+_BOUNDS: Final[Mapping[str, tuple[Json, ...]]] = {
+    "string": (
+        "a", "x" * 17, "x" * 16 + "y", "y" * 33, "y" * 32 + "z", _SHARED + "1", _SHARED + "2", "q" * 15 + "ä" + "b",
+        "q" * 15 + "\U0001f600", "\U0010ffff" * 17, "r" * 31 + "\uffff" + "s",
+    ),
+    "decimal(10,2)": ("-99999999.99", "-0.01", "0.01", "12.34", "99999999.99"),
+    "decimal(38,10)": ("-9007199254740993.0000000001", "0.0000000001", "9007199254740993.0000000001"),
+    "timestamp": ("1969-12-31T23:59:59.999999", "2024-03-31T01:30:00.000001", "2024-03-31T01:30:00.000999"),
+    "timestamp_ntz": ("1969-12-31T23:59:59.999999", "2024-03-31T01:30:00.000001", "2024-03-31T01:30:00.000999"),
+    "date": ("1582-10-04", "1969-12-31", "9999-12-31"),
+    "bigint": (-(2**63), 2**53 + 1, 2**63 - 1),
+}  # fmt: skip
+"""Type -> values whose bounds are easily cut, rounded or swapped. Each is written to a file of its own."""
+_BOUNDS_OF_SPARK: Final[Mapping[str, tuple[Json, ...]]] = {
+    "binary": ("00", "7f" * 17, "7f" * 16 + "ff", "ff" * 17, "ff" * 33, "80"),
+    "double": ("-0.0", "NaN", "1.5", "Infinity"),
+}
+"""The same for the types that Spark alone orders."""
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Makes tables of k, w, v, and writes to them as the engine's tasks do."""
+
+    session: Any
+
+    def make(self, key: Sequence[str] = ("k",), kind: str = "string", **options: Any) -> Any:
+        """Make a table of k INT, w INT and v of a type."""
+        columns = [Column("k", "int"), Column("w", "int"), Column("v", kind)]
+        return self.session.create_table(f"c.default.commits{next(_NUMBERS)}", columns, primary_key=key, **options)
+
+    def keyed(self) -> Any:
+        """Make one with key k and watermark w."""
+        return self.make(properties={"watermark-key": "w"})
+
+    def sink(self, insert: Any, order: int, rows: pa.Table) -> list[bytes]:
+        """Return the fragments of a task."""
+        made = self.session.connector("c").sinks.create_page_sink(insert.target, SinkId(order))
+        given = dict(zip((c.name for c in insert.definition.columns), insert.target.storage, strict=True))
+        columns = [
+            rows.column(name).cast(field.type) if name in rows.column_names else pa.nulls(len(rows), field.type)
+            for name, field in given.items()
+        ]
+        for page in pa.Table.from_arrays(columns, schema=insert.target.storage).to_batches():
+            made.append_page(page)
+        found: list[bytes] = made.finish()
+        return found
+
+
+def _rows(*rows: tuple[int, int, Any], kind: str = "string") -> pa.Table:
+    k, w, v = zip(*rows, strict=True)
+    return pa.table({"k": pa.array(k, pa.int32()), "w": pa.array(w, pa.int32()), "v": pa.array(v, arrow_type(kind))})
+
+
+def _read(table: Any, where: str | None = None, version: int | None = None) -> list[tuple[int, Any]]:
+    return sorted((row["k"], row["v"]) for row in table.to_arrow(where=where, version=version).to_pylist())
+
+
+def _expect(found: object, wanted: object, what: str) -> None:
+    if found != wanted:
+        raise NonConformance(_CHECK, f"{what}: {found} instead of {wanted}")
+
+
+def _files_have_their_order(bench: _Bench) -> None:
+    """Check that the files of a commit are in the order of their tasks, whichever finished first (K4, L2)."""
+    table = bench.keyed()
+    metadata = table.connector.metadata
+    insert = metadata.begin_insert(table.handle)
+    tasks = [bench.sink(insert, order, _rows((1, 1, f"task {order}"))) for order in range(12)]
+    done = metadata.finish_insert(insert, [fragment for task in reversed(tasks) for fragment in task])
+    _expect(len(metadata.get_splits(table.handle).files), 12, "files of a commit of twelve tasks")
+    _expect((done.rows, done.files), (12, 12), "(rows, files) of the result of a commit of twelve tasks")
+    _expect(_read(table), [(1, "task 11")], "a tie between twelve files of a commit, which finished in reverse")
+    names = [row["v"] for row in sorted(table.log().to_arrow().to_pylist(), key=lambda r: (r["_file"], r["_pos"]))]
+    _expect(names, [f"task {order}" for order in range(12)], "log() of a commit of twelve tasks")
+
+
+def _a_failed_task_leaves_nothing(bench: _Bench) -> None:
+    """Check that the file of a task that ran again is no part of the commit, and that a vacuum removes it (L6)."""
+    table = bench.make(key=())
+    metadata = table.connector.metadata
+    insert = metadata.begin_insert(table.handle)
+    bench.sink(insert, 0, _rows((1, 1, "first try")))
+    done = metadata.finish_insert(insert, bench.sink(insert, 0, _rows((1, 1, "again"))))
+    _expect(_read(table), [(1, "again")], "a commit of a task that ran twice")
+    _expect((done.rows, done.files), (1, 1), "(rows, files) of its result")
+    gone = table.vacuum("0 seconds")
+    _expect(gone.files, 1, "files that a vacuum removes after a task that ran twice")
+    _expect(_read(table), [(1, "again")], "the same after the vacuum")
+
+
+def _results_say_what_was_written(bench: _Bench) -> None:
+    """Check every field of the results of commits (L4)."""
+    table = bench.keyed()
+    metadata = table.connector.metadata
+    before = metadata.get_splits(table.handle).version
+
+    def result(done: CommitResult, what: str) -> None:
+        splits = metadata.get_splits(table.handle)
+        _expect(done.version, splits.version, f"version of the result of {what}")
+        entries = [e for e in metadata.history(table.handle) if e.version == done.version]
+        _expect(len(entries), 1, f"commits of the version of {what} in history()")
+
+    def sizes(files: Sequence[Any]) -> tuple[int, int, int]:
+        return sum(f.rows for f in files), len(files), sum(f.size for f in files)
+
+    first = table.upsert(_rows((1, 1, "a"), (2, 1, "a")), txn=("app", 7))
+    result(first, "an upsert")
+    new = metadata.get_splits(table.handle).files
+    _expect((first.rows, first.files, first.bytes), sizes(new), "(rows, files, bytes) of the result of an upsert")
+    _expect((new[0].rows, first.skipped), (2, False), "(rows, skipped) of an upsert")
+    again = table.upsert(_rows((9, 9, "z")), txn=("app", 7))
+    _expect((again.skipped, again.rows, again.files, again.version), (True, 0, 0, first.version), "a retry")
+    _expect(metadata.recorded_txn(table.handle, "app") in (7, None), True, "the transaction on record being 7")
+    result(table.upsert(_rows((1, 2, "b"))), "a second upsert")
+    compacted = table.compact(full=True)
+    result(compacted, "a compaction")
+    base = metadata.get_splits(table.handle)
+    _expect(compacted.rows, sum(f.rows for f in base.files), "rows of the result of a compaction")
+    _expect(compacted.files, len(base.files) + len(base.sidecar), "files of the result of a compaction")
+    _expect(compacted.bytes, sum(f.size for f in (*base.files, *base.sidecar)), "bytes of the result of a compaction")
+    _expect(
+        len([e for e in metadata.history(table.handle) if e.version > before]),
+        3,
+        "commits of two upserts and a compaction",
+    )
+    _expect(table.upsert(_rows((9, 9, "z")), txn=("app", 7)).skipped, True, "skipped, a retry after a compaction")
+
+
+def _versions_grow_one_by_one(bench: _Bench) -> None:
+    """Check that a statement is one commit: no reader sees a part of it, not even in the past (L6, L10)."""
+    table = bench.make(key=())
+    metadata = table.connector.metadata
+    table.append(_rows((1, 1, "a"), (2, 1, "a")), txn=("app", 1))
+    seen = {tuple(_read(table))}
+    steps: dict[str, Callable[[], object]] = {
+        "an append with a transaction": lambda: table.append(_rows((3, 1, "a")), txn=("app", 2)),
+        "an UPDATE": lambda: bench.session.sql(f"UPDATE {table.name} SET v = 'b' WHERE k = 1"),
+        "a compaction": lambda: table.compact(full=True),
+    }
+    for what, step in steps.items():
+        before = {e.version for e in metadata.history(table.handle)}
+        step()
+        seen.add(tuple(_read(table)))
+        for version in sorted({e.version for e in metadata.history(table.handle)} - before):
+            shown = tuple(_read(table, version=version))
+            if shown not in seen:
+                raise NonConformance(_CHECK, f"{what}: version {version} shows {list(shown)}, a part of a commit")
+    listed = metadata.history(table.handle)
+    times = [entry.timestamp_ms for entry in listed]
+    _expect(times, sorted(set(times)), "times of the commits, which grow")
+    now = datetime.now(UTC)
+    for time in (datetime.fromtimestamp(ms / 1000, UTC) for ms in times):
+        if abs(now - time) > timedelta(hours=1):
+            raise NonConformance(_CHECK, f"a commit of now is said to be of {time}, and it is {now}")
+
+
+def _old_versions_keep_what_they_need(bench: _Bench) -> None:
+    """Check that a vacuum with a retention leaves the versions within it readable, and refuses older ones (L10)."""
+    table = bench.keyed()
+    metadata = table.connector.metadata
+    versions = []
+    for number in range(4):
+        table.upsert(_rows((number, 1, "a"), (9, number, str(number))), txn=("app", number))
+        table.compact(full=True)
+        splits = metadata.get_splits(table.handle)
+        versions.append((splits.version, splits.timestamp_ms, _read(table)))
+    kept = versions[1:]
+    metadata.vacuum(table.handle, kept[0][1] + 1)
+    for version, _, rows in kept:
+        _expect(_read(table, version=version), rows, f"version {version}, which the retention keeps")
+    table.vacuum("0 seconds")
+    _expect(_read(table), kept[-1][2], "the table after a vacuum that keeps one version")
+    _expect(table.upsert(_rows((7, 7, "z")), txn=("app", 3)).skipped, True, "skipped, a retry after a vacuum")
+    try:
+        found = _read(table, version=versions[0][0])
+    except TrinityError as error:
+        _expect(error.code, "INVALID_ARGUMENTS", "the code of a read of a version that vacuum removed")
+    else:
+        raise NonConformance(_CHECK, f"a version that vacuum removed reads {found}")
+
+
+def _tombstones_outlive_care(bench: _Bench) -> None:
+    """Check that deleted keys stay deleted through two compactions and a vacuum (U4, K6)."""
+    table = bench.keyed()
+    table.upsert(_rows(*((k, 5, "a") for k in range(1, _MANY))))
+    table.delete([1])
+    for full in (True, False, True):  # the second folds a log that is small beside its base by itself
+        table.compact(full=full)
+        table.vacuum("0 seconds")
+        table.upsert(_rows((1, 4, "late"), (2, 4, "late")))
+    _expect(_read(table, "k IN (1, 2)"), [(2, "a")], "late rows after compactions of a deleted key")
+
+
+def _deletes_by_position_stay(bench: _Bench) -> None:
+    """Check that rows deleted by position stay so after later appends and another resolve (R1)."""
+    table = bench.keyed()
+    table.upsert(_rows((1, 1, "a"), (2, 1, "a"), (3, 1, "a")))
+    table.compact(full=True)
+    table.upsert(_rows((1, 9, "new")))
+    table.compact("resolve")
+    _expect(_read(table), [(1, "new"), (2, "a"), (3, "a")], "a table after a resolve")
+    table.upsert(_rows((4, 1, "a")))
+    table.compact("resolve")
+    _expect(_read(table), [(1, "new"), (2, "a"), (3, "a"), (4, "a")], "a table after an append and a second resolve")
+
+
+def _truncate_takes_all(bench: _Bench) -> None:
+    """Check that TRUNCATE takes rows and tombstones, and tells how many rows it took (M12)."""
+    table = bench.keyed()
+    table.upsert(_rows((1, 5, "a"), (2, 5, "a"), (3, 5, "a")))
+    table.delete([1])
+    table.compact(full=True)
+    _expect(table.truncate().rows, 2, "rows of the result of TRUNCATE")
+    _expect(_read(table), [], "a table after TRUNCATE")
+    table.upsert(_rows((1, 1, "again"), (2, 1, "again")))
+    _expect(_read(table), [(1, "again"), (2, "again")], "late rows after TRUNCATE")
+
+
+def _a_restore_brings_back(bench: _Bench) -> None:
+    """Check that a restore is the earlier version, with its tombstones, and that transactions stay (L11)."""
+    table = bench.keyed()
+    table.upsert(_rows((1, 5, "a"), (2, 5, "a")), txn=("app", 1))
+    table.delete([1])
+    table.compact(full=True)
+    then = table.splits().version
+    table.upsert(_rows((1, 9, "back"), (2, 9, "b"), (3, 9, "c")), txn=("app", 2))
+    done = table.restore(then)
+    _expect(_read(table), [(2, "a")], "a table after a restore")
+    _expect((done.rows, done.version), (1, table.splits().version), "(rows, version) of the result of a restore")
+    _expect(table.upsert(_rows((7, 7, "z")), txn=("app", 2)).skipped, True, "skipped, a retry after a restore")
+    table.upsert(_rows((1, 4, "late"), (2, 6, "newer")))
+    _expect(_read(table), [(2, "newer")], "rows that come after a restore")
+
+
+def _bounds_lose_no_row(bench: _Bench) -> None:
+    """Check that a predicate on an ordering column finds each value again, in a file of its own (L9)."""
+    _find_all(bench, _BOUNDS)
+
+
+def _bounds_of_other_types_lose_no_row(bench: _Bench) -> None:
+    """Check the same for the types that Spark alone orders (L9)."""
+    _find_all(bench, _BOUNDS_OF_SPARK)
+
+
+def _find_all(bench: _Bench, bounds: Mapping[str, tuple[Json, ...]]) -> None:
+    for kind, values in bounds.items():
+        table = bench.make(key=("k",), kind=kind, properties={"watermark-key": "v"})
+        decoded = [decode(kind, value) for value in values]
+        for number, value in enumerate(decoded):
+            table.upsert(_rows((number, 1, value), kind=kind))
+        for compacted in (False, True):
+            if compacted:
+                table.compact(full=True)
+            for number, value in enumerate(values):
+                literal = sql_literal(kind, value)
+                for where in (f"v = {literal}", f"v >= {literal} AND v <= {literal}", f"k = {number}"):
+                    _finds(table, where, number)
+
+
+def _finds(table: Any, where: str, number: int) -> None:
+    found = [row["k"] for row in table.to_arrow(where=where).to_pylist()]
+    if number not in found:
+        raise NonConformance(_CHECK, f"row {number} is not found by {where}; it finds {sorted(found)}")
+
+
+def _partitions_keep_their_values(bench: _Bench) -> None:
+    """Check that partition values come back as they were, NULL and odd text among them (L9, K5)."""
+    texts = [None, "a", "__HIVE_DEFAULT_PARTITION__x", "a/b", "a=b", "%41", " x ", "ä", "null", "NULL"]
+    table = bench.make(key=(), partition_by=["v"])
+    table.append(_rows(*((number, 1, text) for number, text in enumerate(texts))))
+    _expect(sorted(_read(table), key=str), sorted(enumerate(texts), key=str), "a table partitioned by odd text")
+    for number, text in enumerate(texts):
+        where = "v IS NULL" if text is None else f"v = {sql_literal('string', text)}"
+        _finds(table, where, number)
+        _expect(len(_read(table, where)), 1, f"rows where {where}")
+
+
+COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
+    check.__name__[1:].replace("_", " "): check
+    for check in (
+        _files_have_their_order,
+        _a_failed_task_leaves_nothing,
+        _results_say_what_was_written,
+        _versions_grow_one_by_one,
+        _old_versions_keep_what_they_need,
+        _tombstones_outlive_care,
+        _deletes_by_position_stay,
+        _truncate_takes_all,
+        _a_restore_brings_back,
+        _partitions_keep_their_values,
+        _bounds_lose_no_row,
+        _bounds_of_other_types_lose_no_row,
+    )
+}
+"""All checks, by name."""
+_NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
+    _versions_grow_one_by_one: frozenset((Capability.ROW_CHANGES, Capability.TIME_TRAVEL)),
+    _old_versions_keep_what_they_need: frozenset((Capability.TIME_TRAVEL,)),
+    _deletes_by_position_stay: frozenset((Capability.RESOLVE,)),
+    _truncate_takes_all: frozenset((Capability.TRUNCATE,)),
+    _a_restore_brings_back: frozenset((Capability.RESTORE,)),
+    _partitions_keep_their_values: frozenset((Capability.PARTITION_BY_VALUE,)),
+    _bounds_lose_no_row: frozenset((
+        Capability.DECIMAL, Capability.TIMESTAMP, Capability.TIMESTAMP_NTZ, Capability.DATE,
+    )),
+    _bounds_of_other_types_lose_no_row: frozenset((Capability.BINARY, Capability.DOUBLE)),
+}  # fmt: skip
+"""What a check needs of the adapter."""
+
+
+def try_commits(
+    subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = COMMITS
+) -> list[NonConformance]:
+    """Run the checks of what the adapter can do; return the failures."""
+    bench, found = _Bench(subject.session), list[NonConformance]()
+    subject.executed_by("local")
+    for name, check in checks.items():
+        if not _NEEDS.get(check, frozenset()) <= subject.capabilities:
+            continue
+        try:
+            subject.run(partial(check, bench))
+        except NonConformance as failure:
+            found.append(failure)
+        except LeftToSpark:
+            continue
+        except Exception as error:
+            found.append(NonConformance(_CHECK, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
+        tally.observations[_CHECK] += 1
+    return found
