@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dlt
 import pytest
 
 import trinity.dlt
 from trinity import Session, Table
 from trinity.errors import TrinityError
-
-dlt = pytest.importorskip("dlt")
 
 Row = dict[str, Any]
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import logging
-from importlib import import_module
 from typing import Any
 
 import pytest
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.support.code_imports import PACKAGES
 from trinity import Column, Session, Table
@@ -119,15 +124,11 @@ def test_all_loggers_are_listed() -> None:
 
 
 def test_commits_are_spans_and_metrics(local: Session) -> None:
-    api, sdk = (pytest.importorskip(name) for name in ("opentelemetry", "opentelemetry.sdk"))
-    for module in (f"{api.__name__}.metrics", f"{sdk.__name__}.metrics", f"{sdk.__name__}.trace.export"):
-        import_module(module)
-    memory = import_module(f"{sdk.__name__}.trace.export.in_memory_span_exporter")
-    exporter, reader = memory.InMemorySpanExporter(), sdk.metrics.export.InMemoryMetricReader()
-    tracers = sdk.trace.TracerProvider()
-    tracers.add_span_processor(sdk.trace.export.SimpleSpanProcessor(exporter))
-    api.trace.set_tracer_provider(tracers)
-    api.metrics.set_meter_provider(sdk.metrics.MeterProvider([reader]))
+    exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(tracers)
+    metrics.set_meter_provider(MeterProvider([reader]))
     table = local.create_table("delta.default.spans", COLUMNS, primary_key=["k"])
     table.upsert([{"k": 1, "n": 1}, {"k": 2, "n": 2}], txn=("nightly", 7))
     spans = {span.name: span for span in exporter.get_finished_spans()}
