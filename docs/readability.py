@@ -10,12 +10,16 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import textstat
+import pyphen
 
 LIMIT: Final = 10.0
 """The highest grade of a page that is easy enough."""
 _FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _LEFT_OUT: Final = re.compile(r"^ *(?:[|#<]|===|!!!|\?\?\?|!\[).*$", re.MULTILINE)
+_WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
+_END: Final = re.compile(r"[.!?]+(?=\s|$)")
+_HYPHENS: Final = pyphen.Pyphen(lang="en_US")
+"""Where words may be hyphenated, which is between syllables."""
 _ITEM: Final = re.compile(r"^ *(?:[-*]|\d+\.) ", re.MULTILINE)
 
 
@@ -31,7 +35,11 @@ def prose(text: str) -> str:
 def grade(page: Path) -> float:
     """Return the grade of a page; 0 for one with little prose."""
     found = prose(page.read_text())
-    return float(textstat.flesch_kincaid_grade(found)) if len(found.split()) > 50 else 0.0
+    words = _WORD.findall(found)
+    if len(words) <= 50:
+        return 0.0
+    syllables = sum(len(_HYPHENS.positions(word)) + 1 for word in words)
+    return 0.39 * len(words) / len(_END.findall(found)) + 11.8 * syllables / len(words) - 15.59
 
 
 def main(pages: list[str]) -> int:
