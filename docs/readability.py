@@ -16,7 +16,7 @@ LIMIT: Final = 10.0
 """The highest grade of a page that is easy enough."""
 _FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _LEFT_OUT: Final = re.compile(r"^ *(?:[|#<]|===|!!!|\?\?\?|!\[).*$", re.MULTILINE)
-_WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
+_WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
 _END: Final = re.compile(r"[.!?]+(?=\s|$)")
 _HYPHENS: Final = pyphen.Pyphen(lang="en_US")
 """Where words may be hyphenated, which is between syllables."""
