@@ -19,7 +19,7 @@ from trinity.definition.checks import without_check
 from trinity.describing import describe_rows, table_html, table_text
 from trinity.engine.program import Counts, Expression
 from trinity.engine.travel import splits_at
-from trinity.errors import TrinityError, not_pickled
+from trinity.errors import TrinityError, nearest, not_pickled
 from trinity.merge.options import Properties
 from trinity.names import TableName
 from trinity.result import Result
@@ -764,6 +764,31 @@ class Table:
             self.session.external.change_properties(self.name, given)
             return
         self.alter(lambda definition: evolve.with_options(definition, given))
+
+    def unset_properties(self, *names: str, if_exists: bool = False) -> None:
+        """Unset table properties, which have their defaults again; others stay.
+
+        Args:
+            names: the properties.
+            if_exists: whether to leave out those that the table has not set.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY for one that is not set, or by which stored rows were written.
+        """
+        definition = self.definition
+        given = self.session.checked_properties(self.name.catalog, dict.fromkeys(names, ""))
+        missing = [name for name in given if name not in definition.properties]
+        if missing and not if_exists:
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"'{missing[0]}' is not set on table '{self.name}'."
+                f"{nearest(missing[0], list(definition.properties))} With IF EXISTS it is left out.",
+            )
+        if definition.external:
+            evolve.without_options(definition, list(given))
+            self.session.external.change_properties(self.name, dict.fromkeys(given))
+            return
+        self.alter(lambda definition: evolve.without_options(definition, list(given)))
 
 
 def pinned(made: Table) -> Table:

@@ -39,6 +39,39 @@ def test_columns_change(local: Session, local_fmt: str) -> None:
     assert local.list_tables(local_fmt, "default") == []
 
 
+def test_properties_are_unset(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1], n=[1])
+    table.set_properties({"comment": "kept", "tombstone.retention": "1 day", "compaction.trigger.commits": 9})
+    name = table.name
+    local.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('tombstone.retention', compaction.trigger.commits)")
+    assert {o: v for o, v in table.properties.items() if not o.startswith("delta.")} == {"comment": "kept"}
+    local.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('TOMBSTONE.RETENTION', 'comment')")
+    table.unset_properties("comment", if_exists=True)
+    assert "comment" not in local.table(name).properties
+    for names, message in [
+        ("('comment')", r"'comment' is not set on table .* With IF EXISTS it is left out"),
+        ("('comments')", "comment"),
+        ("('merge-engine')", "is not set on"),
+    ]:
+        with pytest.raises(TrinityError, match=message) as error:
+            local.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES {names}")
+        assert error.value.code == "INVALID_TABLE_PROPERTY"
+    with pytest.raises(TrinityError) as error:
+        local.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES 'comment'")
+    assert error.value.code == "NOT_SUPPORTED"
+    assert table.to_arrow()["n"].to_pylist() == [1]
+
+
+def test_a_property_by_which_rows_were_written_stays(local: Session, local_fmt: str) -> None:
+    local.use(local_fmt, "default")
+    local.sql("CREATE TABLE w (k INT, ts INT, PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'ts')")
+    with pytest.raises(TrinityError, match=r"'watermark-key' of table .* cannot be changed") as error:
+        local.table("w").unset_properties("watermark-key")
+    assert error.value.code == "INVALID_TABLE_PROPERTY"
+    assert local.table("w").properties["watermark-key"] == "ts"
+
+
 def test_a_column_becomes_not_null_where_no_row_is(local: Session, local_fmt: str) -> None:
     table = made(local, local_fmt)
     fill(table, k=[1, 2], n=[10, None], v=["a", "b"])

@@ -6,7 +6,7 @@ change is a commit of metadata: no data file is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -35,6 +35,7 @@ __all__ = [
     "with_not_null",
     "with_options",
     "with_type",
+    "without_options",
 ]
 
 Change = Callable[[TableDefinition], TableDefinition]
@@ -210,7 +211,22 @@ def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefi
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a change of a property by which stored rows were written (L3).
     """
-    after = before.with_properties({**before.properties, **given})
+    return _same_meaning(before, before.with_properties({**before.properties, **given}))
+
+
+@public
+def without_options(before: TableDefinition, names: Sequence[str]) -> TableDefinition:
+    """Return the definition without some table properties, which have their defaults again.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY as :func:`with_options`.
+    """
+    left = {name: value for name, value in before.properties.items() if name not in names}
+    return _same_meaning(before, before.with_properties(left))
+
+
+def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefinition:
+    """Return a definition with other properties, after checking that they leave stored rows what they mean."""
     merge_spec(after)
     by_column = {o for d in (before, after) for o in d.properties if o.startswith("fields.")}
     for option in (*_MEANING, *sorted(by_column.difference(_MEANING))):

@@ -99,13 +99,14 @@ class ExternalTables:
         if not federated and metadata.get_table(name.schema, name.table):
             raise table_taken(str(name))
 
-    def change_properties(self, name: TableName, properties: Mapping[str, str]) -> None:
-        """Set properties of a registered table. Raise NOT_SUPPORTED for any other table."""
+    def change_properties(self, name: TableName, properties: Mapping[str, str | None]) -> None:
+        """Set properties of a registered table; None unsets one. Raise NOT_SUPPORTED for any other table."""
         registry = self._registry(name.catalog)
         found = registry.get(name) if registry else None
         if registry is None or found is None:
             raise not_ours(str(name), "its properties; to give it some of Trinity's, register it. ALTER TABLE is left")
-        registry.change(name, replace(found, properties={**found.properties, **properties}))
+        left = {option: value for option, value in {**found.properties, **properties}.items() if value is not None}
+        registry.change(name, replace(found, properties=left))
 
     def forget(self, name: TableName) -> bool:
         """Forget a registered table, whose files stay; return False when there is none."""

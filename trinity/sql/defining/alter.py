@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from trinity.definition import evolve
 from trinity.errors import TrinityError
@@ -178,7 +178,8 @@ def _unsupported(statement: Statement) -> TrinityError:
     return TrinityError(
         "NOT_SUPPORTED",
         f"'{' '.join(statement.text.split())[:120]}' is not supported; ALTER TABLE adds, drops, renames and alters "
-        "columns (TYPE, SET and DROP NOT NULL, SET and DROP DEFAULT, COMMENT, FIRST, AFTER), and sets properties.",
+        "columns (TYPE, SET and DROP NOT NULL, SET and DROP DEFAULT, COMMENT, FIRST, AFTER), and sets and unsets "
+        "properties.",
     )
 
 
@@ -188,7 +189,8 @@ _PLACES: Final = ("FIRST", "AFTER")
 def alter_as_text(session: Session, statement: Statement) -> Rows:
     """Run ALTER TABLE in the spellings that sqlglot leaves as text.
 
-    SET PROPERTIES a = 'b', ADD COLUMN (a INT), ALTER COLUMN a FIRST | AFTER b, CHANGE a b BIGINT.
+    SET PROPERTIES a = 'b', UNSET TBLPROPERTIES [IF EXISTS] ('a'), ADD COLUMN (a INT), ALTER COLUMN a FIRST | AFTER b,
+    CHANGE a b BIGINT.
     """
     tokens = statement.tokens
     if statement.words(2) != ("ALTER", "TABLE"):
@@ -202,6 +204,9 @@ def alter_as_text(session: Session, statement: Statement) -> Rows:
         source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
         table.set_properties(table_properties(source.args["properties"].expressions))
         return no_rows()
+    if words[:2] == ["UNSET", "TBLPROPERTIES"]:
+        _unset_properties(table, statement, at + 2)
+        return no_rows()
     if words == ["ADD", "COLUMN", "("]:
         rest = statement.text[tokens[at + 2].start :]
         return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
@@ -211,6 +216,22 @@ def alter_as_text(session: Session, statement: Statement) -> Rows:
     if words[:2] == ["ALTER", "COLUMN"] and len(tokens) > at + 2:
         return _move(session, table, statement, at + 2)
     raise _unsupported(statement)
+
+
+def _unset_properties(table: Table, statement: Statement, at: int) -> None:
+    """Unset the properties that the tokens from a place on list, as texts or as dotted names."""
+    tokens = statement.tokens[at:]
+    if_exists = [t.text.upper() for t in tokens[:2]] == ["IF", "EXISTS"]
+    listed = tokens[2:] if if_exists else tokens
+    if len(listed) < 3 or (listed[0].text, listed[-1].text) != ("(", ")"):
+        raise _unsupported(statement)
+    names = [""]
+    for token in listed[1:-1]:
+        if token.token_type is TokenType.COMMA:
+            names.append("")
+        else:
+            names[-1] += token.text
+    table.unset_properties(*names, if_exists=if_exists)
 
 
 def _move(session: Session, table: Table, statement: Statement, at: int) -> Rows:
