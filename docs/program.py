@@ -1,4 +1,4 @@
-"""Pages of docs/reference that the program itself can write: table properties and commands."""
+"""Pages of docs/reference that the program itself can write: table properties, commands, codes of errors, loggers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 import typer.main
 
 from trinity.cli.main import app
+from trinity.errors import HTTP_STATUS, RETRYABLE, ErrorCode
+from trinity.loggers import LOGGERS
 from trinity.merge.options import COLUMN_OPTIONS, TABLE_PROPERTIES
 
 _SEMANTICS: Final = Path(__file__).parent / "semantics.md"
@@ -36,11 +38,36 @@ _COMMANDS: Final = """# Commands
 Each command of `trinity` with its arguments and options, as `trinity COMMAND --help` shows them.
 [The command line](../command-line.md) shows them at work.
 """
+_CODES: Final = """# Codes of errors
+
+Each code of a `TrinityError`, whether `error.retryable` is true of it, and `error.http_status`, by which a service
+answers. [Errors](../errors.md) has the causes, and what to do.
+
+| code | retryable | HTTP status |
+|---|---|---|
+"""
+_LOGGERS: Final = """# Loggers
+
+The loggers of Python's `logging` that Trinity writes to, and what each of them says at which level. No line shows a
+password, a key or a token. [Logs and metrics](../operate/logging.md) shows how to listen to them.
+
+| logger | what it says |
+|---|---|
+"""
 
 
 def program_pages() -> Mapping[str, str]:
     """Name of a file in docs/reference -> its text."""
-    return {"properties.md": _properties(), "commands.md": _commands()}
+    return {
+        "properties.md": _properties(),
+        "commands.md": _commands(),
+        "codes.md": _CODES + "".join(_code(code, status) for code, status in sorted(HTTP_STATUS.items())),
+        "loggers.md": _LOGGERS + "".join(f"| `{name}` | {text} |\n" for name, text in LOGGERS.items()),
+    }
+
+
+def _code(code: ErrorCode, status: int) -> str:
+    return f"| `{code}` | {'yes' if code in RETRYABLE else 'no'} | {status} |\n"
 
 
 def _properties() -> str:
