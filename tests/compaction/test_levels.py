@@ -98,7 +98,7 @@ def test_the_batches_of_a_long_stream_are_written_few_times(every: int, monkeypa
         writer.fold_when_due()
         return CommitResult(writer.version)
 
-    monkeypatch.setattr(background, "compacted", folded)
+    monkeypatch.setattr(background, "compact_newest", folded)
     spark = SimpleNamespace(sparkContext=SimpleNamespace(setJobGroup=lambda *_: None))
     handle = SimpleNamespace(location="t", full_name="t")
     table: Any = SimpleNamespace(name="t", handle=handle, session=SimpleNamespace(spark=spark))

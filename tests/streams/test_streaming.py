@@ -238,7 +238,7 @@ def test_a_compaction_runs_beside_the_stream(
         assert release.wait(60)
         return compact_newest(table, strength, every)
 
-    monkeypatch.setattr(background, "compacted", slow)
+    monkeypatch.setattr(background, "compact_newest", slow)
     for n in range(6):
         source.put(f"{n}.json", row(n % 2, n, n))
     source.run(keyed, compact_every=2)
