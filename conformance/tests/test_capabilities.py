@@ -23,7 +23,7 @@ from trinity.spi import (
 from trinity_conformance import CHECKS, History, Report, Tally, play, run_check
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
 from trinity_conformance.mutants.tables import ModelSubject
-from trinity_conformance.play.needs import of_shape, of_step
+from trinity_conformance.playing.needs import of_shape, of_step
 
 OF_MEMORY = EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES}
 ENGINES = frozenset((Capability.PARTIAL_UPDATE, Capability.AGGREGATION, Capability.FIRST_ROW))

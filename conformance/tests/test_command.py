@@ -19,9 +19,9 @@ from trinity_conformance.command.checks import CHECKS, Check, check_of, checks_a
 from trinity_conformance.command.explain import PLANTED, rules
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
 from trinity_conformance.mutants.tables import ModelSubject
-from trinity_conformance.play import traces
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.report.results import load
 
 IDEMPOTENCE, ROW_CHANGE = check_of("idempotence"), check_of("row-change")

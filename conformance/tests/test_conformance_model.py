@@ -23,12 +23,12 @@ from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.selftest import self_test, trial
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject, TieToEarlier
-from trinity_conformance.play import traces
-from trinity_conformance.play.coverage import SITUATIONS
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.refusals import REFUSALS
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.coverage import SITUATIONS
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.refusals import REFUSALS
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 TELLING = ("TieRefused", "LateRowNotAggregated", "ThresholdForgotten", "CompactionForgetsContributions")

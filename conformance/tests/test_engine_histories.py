@@ -22,11 +22,11 @@ from trinity_conformance.model.shapes import Column, Group, Shape
 from trinity_conformance.model.statements import MATCHED, Case, Statement
 from trinity_conformance.model.values import decode, encode, equal_form
 from trinity_conformance.mutants.tables import ModelSubject
-from trinity_conformance.play.coverage import SITUATIONS
-from trinity_conformance.play.differences import NonConformance, compare
-from trinity_conformance.play.engine_refusals import ENGINE_REFUSALS
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.traces import Change, History, Upsert
+from trinity_conformance.playing.coverage import SITUATIONS
+from trinity_conformance.playing.differences import NonConformance, compare
+from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.traces import Change, History, Upsert
 from trinity_conformance.shrink.programs import is_settled
 
 GENERATED = settings(

@@ -18,11 +18,11 @@ from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.mutants.tables import ModelSubject
-from trinity_conformance.play import traces
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.traces import Compact, Executor, History, Upsert
-from trinity_conformance.play.words import story
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.traces import Compact, Executor, History, Upsert
+from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 

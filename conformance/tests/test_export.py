@@ -16,7 +16,7 @@ from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Column, Shape
-from trinity_conformance.play.traces import Alter, Compact, Delete, History, Query, ReadPast, Reopen, Upsert, save
+from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Query, ReadPast, Reopen, Upsert, save
 from trinity_conformance.report.script import python_test, script
 
 FORGETFUL = """

@@ -15,8 +15,8 @@ from trinity_conformance import CheckResult, NonConformance, Report, Tally
 from trinity_conformance.command import cli
 from trinity_conformance.command.checks import check_of
 from trinity_conformance.model.shapes import Column, Shape
-from trinity_conformance.play.traces import Compact, History, Upsert
-from trinity_conformance.play.words import story
+from trinity_conformance.playing.traces import Compact, History, Upsert
+from trinity_conformance.playing.words import story
 from trinity_conformance.report.comparison import changes, regressions
 from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load

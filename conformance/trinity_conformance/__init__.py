@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from trinity_conformance.generate.histories import histories, profiles, shapes
     from trinity_conformance.model.shapes import Column, Shape
     from trinity_conformance.model.tables import Model
-    from trinity_conformance.play.differences import NonConformance
-    from trinity_conformance.play.runner import Tally, play
-    from trinity_conformance.play.traces import History
+    from trinity_conformance.playing.differences import NonConformance
+    from trinity_conformance.playing.runner import Tally, play
+    from trinity_conformance.playing.traces import History
     from trinity_conformance.report.results import Results
 
 __all__ = [
@@ -52,9 +52,9 @@ _PLACES: Final = {
     "generate.histories": ("histories", "profiles", "shapes"),
     "model.shapes": ("Column", "Shape"),
     "model.tables": ("Model",),
-    "play.differences": ("NonConformance",),
-    "play.runner": ("Tally", "play"),
-    "play.traces": ("History",),
+    "playing.differences": ("NonConformance",),
+    "playing.runner": ("Tally", "play"),
+    "playing.traces": ("History",),
     "report.results": ("Results",),
 }
 """Module -> the exported names that it defines. They are loaded late, so that the pytest plugin costs nothing."""

@@ -72,7 +72,7 @@ def _results(config: pytest.Config, chosen: Iterable[str]) -> Results:
     """Play, and keep the histories of findings for a replay."""
     from trinity_conformance.command.environment import local_spark, quiet
     from trinity_conformance.command.suite import run_check
-    from trinity_conformance.play.traces import TRACES
+    from trinity_conformance.playing.traces import TRACES
     from trinity_conformance.report.results import Results
 
     given: dict[str, Any] = {"budget": config.getoption("--conformance-budget")}

@@ -18,9 +18,9 @@ from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import Profile, dml_rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.mutants.tables import ModelSubject
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.traces import Alter, Compact, History, Log, Other, ReadPast, Upsert, Vacuum
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.traces import Alter, Compact, History, Log, Other, ReadPast, Upsert, Vacuum
 
 PROFILES: Final = (
     Profile(("int",), ("bigint",), ("boolean", None), "plain"),

@@ -11,9 +11,9 @@ from tests.support.bucket_lake import BucketLake
 from tests.support.budgets import BUDGET, QUICK
 from tests.support.without_spark import run_without_spark
 from trinity_conformance import Column, History, Shape, connectors, run_check
-from trinity_conformance.play.meanwhile import MEANWHILE
-from trinity_conformance.play.sink_checks import SINK_CHECKS
-from trinity_conformance.play.traces import Compact, Upsert
+from trinity_conformance.playing.meanwhile import MEANWHILE
+from trinity_conformance.playing.sink_checks import SINK_CHECKS
+from trinity_conformance.playing.traces import Compact, Upsert
 from trinity_conformance.report.script import script
 
 

@@ -15,16 +15,16 @@ import trinity
 from trinity.memory import MemoryConnector
 from trinity.spi import MergeSink, MergeTableHandle, PageSink, PageSinkProvider, SinkId, WriteTarget
 from trinity.storage import ParquetSinkProvider
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.sink_bench import SinkBench
-from trinity_conformance.play.sink_checks import SINK_CHECKS
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.sink_bench import SinkBench
+from trinity_conformance.playing.sink_checks import SINK_CHECKS
 
 
 def test_sinks_need_no_spark(tmp_path: Path) -> None:
     code = f"""
 import sys, trinity
-from trinity_conformance.play.sink_bench import SinkBench
-from trinity_conformance.play.sink_checks import SINK_CHECKS
+from trinity_conformance.playing.sink_bench import SinkBench
+from trinity_conformance.playing.sink_checks import SINK_CHECKS
 for connector in ("memory", "parquet", "iceberg"):  # Delta's commits are made by its own JARs
     catalogs = {{"c": {{"connector": connector, "warehouse": {str(tmp_path)!r} + "/" + connector}}}}
     with trinity.connect(catalogs=catalogs, catalog="c") as session:

@@ -27,8 +27,8 @@ from tests.support.fold_backends import (
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.reading.plan import plan_read
 from trinity_conformance.generate.engine_histories import engine_histories
-from trinity_conformance.play.differences import compare
-from trinity_conformance.play.traces import History
+from trinity_conformance.playing.differences import compare
+from trinity_conformance.playing.traces import History
 
 
 @pytest.fixture(scope="module")

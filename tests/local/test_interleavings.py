@@ -11,7 +11,7 @@ import pytest
 
 import trinity
 from trinity_conformance import connectors
-from trinity_conformance.play.interleavings import ACTIONS, interleave
+from trinity_conformance.playing.interleavings import ACTIONS, interleave
 
 KINDS = {"keyed": True, "plain": False}
 PAIRS = list(product(ACTIONS, ACTIONS))

@@ -15,7 +15,7 @@ from trinity_conformance.model.shapes import Column, Group, Shape
 from trinity_conformance.model.sketches import sketch_bytes
 from trinity_conformance.model.tables import Row
 from trinity_conformance.model.values import Json
-from trinity_conformance.play.traces import History, Upsert
+from trinity_conformance.playing.traces import History, Upsert
 
 __all__ = ["CASES", "Case"]
 

@@ -12,8 +12,8 @@ from tests.paimon.prediction import ALL, Failure, Paimon
 from trinity_conformance.model.engine_model import EngineModel, model_of
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.model.tables import Key, Model, Row
-from trinity_conformance.play.differences import cell_form
-from trinity_conformance.play.traces import History, Upsert
+from trinity_conformance.playing.differences import cell_form
+from trinity_conformance.playing.traces import History, Upsert
 
 __all__ = ["Comparison", "compared", "played"]
 

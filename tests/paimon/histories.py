@@ -18,8 +18,8 @@ from trinity_conformance.generate.profiles import WATERMARKS, Profile
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.model.values import Json
-from trinity_conformance.play.coverage import RETRACTING
-from trinity_conformance.play.traces import Compact, History, Step, Upsert
+from trinity_conformance.playing.coverage import RETRACTING
+from trinity_conformance.playing.traces import Compact, History, Step, Upsert
 
 __all__ = ["FUNCTIONS_OF_0_9", "NUMBERS", "asked"]
 

@@ -17,7 +17,7 @@ from trinity.spi import arrow_type
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Row
 from trinity_conformance.model.values import decode
-from trinity_conformance.play.traces import Compact, History, Upsert
+from trinity_conformance.playing.traces import Compact, History, Upsert
 
 __all__ = ["Answer", "answers"]
 

@@ -18,7 +18,7 @@ from trinity_conformance.model.functions import Function
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.model.tables import Key, Row, Version
 from trinity_conformance.model.values import Json, Value
-from trinity_conformance.play.traces import Compact, History, Upsert
+from trinity_conformance.playing.traces import Compact, History, Upsert
 
 __all__ = ["ALL", "Failure", "Paimon", "readable"]
 

@@ -19,7 +19,7 @@ from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Row
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
-from trinity_conformance.play.differences import cell_form
+from trinity_conformance.playing.differences import cell_form
 
 HISTORIES: Final = dict(asked())
 LEAST_THE_SAME: Final = 0.8

@@ -21,7 +21,7 @@ from tests.support.fold_backends import (
 from trinity import Session
 from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.generate.histories import sample
-from trinity_conformance.play.differences import compare
+from trinity_conformance.playing.differences import compare
 
 
 @pytest.mark.full

@@ -20,9 +20,9 @@ from trinity_conformance.generate.engine_profiles import LANES, engine_rota
 from trinity_conformance.generate.histories import sample
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.tables import Row
-from trinity_conformance.play.runner import play
-from trinity_conformance.play.subject import TrinitySubject
-from trinity_conformance.play.traces import History
+from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.subject import TrinitySubject
+from trinity_conformance.playing.traces import History
 
 UNSAID = {
     "duckdb": {

@@ -40,10 +40,10 @@ from trinity_conformance.generate.programs import programs
 from trinity_conformance.model.programs import Counts, DmlModel, Effect
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import BY_SOURCE, Statement
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import play
-from trinity_conformance.play.subject import Outcome, TrinitySubject
-from trinity_conformance.play.traces import Change, History, Step, Upsert
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.subject import Outcome, TrinitySubject
+from trinity_conformance.playing.traces import Change, History, Step, Upsert
 
 PLAIN = st.sampled_from((DmlProfile(), DmlProfile(partitioned=True)))
 GENERATED = settings(deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from trinity_conformance import connectors
-from trinity_conformance.play.interleavings import ACTIONS, cheap, interleave
+from trinity_conformance.playing.interleavings import ACTIONS, cheap, interleave
 
 FULL = pytest.mark.full
 KINDS = {"keyed": True, "plain": False}

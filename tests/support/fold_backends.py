@@ -28,9 +28,9 @@ from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Version
-from trinity_conformance.play.differences import compare
-from trinity_conformance.play.subject import TrinitySubject
-from trinity_conformance.play.traces import Change, Compact, Delete, History, Upsert
+from trinity_conformance.playing.differences import compare
+from trinity_conformance.playing.subject import TrinitySubject
+from trinity_conformance.playing.traces import Change, Compact, Delete, History, Upsert
 
 __all__ = [
     "BACKENDS",

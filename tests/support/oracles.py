@@ -25,8 +25,8 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json
-from trinity_conformance.play.subject import LogRow, Outcome, Unsupported, Writer
-from trinity_conformance.play.traces import Executor, Upsert
+from trinity_conformance.playing.subject import LogRow, Outcome, Unsupported, Writer
+from trinity_conformance.playing.traces import Executor, Upsert
 
 __all__ = [
     "DuckDb",

@@ -21,9 +21,9 @@ from trinity_conformance.model.programs import Counts, DmlModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Version
-from trinity_conformance.play.names import Names
-from trinity_conformance.play.subject import Outcome, TrinitySubject, Writer
-from trinity_conformance.play.traces import Upsert
+from trinity_conformance.playing.names import Names
+from trinity_conformance.playing.subject import Outcome, TrinitySubject, Writer
+from trinity_conformance.playing.traces import Upsert
 
 __all__ = ["Shared"]
 

@@ -24,7 +24,7 @@ from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.programs import Effect
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.model.statements import MATCHED, Statement
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.traces import (
     Alter,
     Change,
     Compact,

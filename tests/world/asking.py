@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from tests.world.laws import Law, narrowed
 from trinity_conformance.model.statements import Statement
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import play
-from trinity_conformance.play.subject import Subject, Unsupported
-from trinity_conformance.play.traces import History
-from trinity_conformance.play.words import in_words
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.subject import Subject, Unsupported
+from trinity_conformance.playing.traces import History
+from trinity_conformance.playing.words import in_words
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 __all__ = ["Answer", "ask"]

@@ -15,7 +15,7 @@ from trinity_conformance.model.programs import DmlModel, Effect
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import POOLS, Json
-from trinity_conformance.play.traces import Change, History, ReadPast, Step, Upsert
+from trinity_conformance.playing.traces import Change, History, ReadPast, Step, Upsert
 
 __all__ = ["LAWS", "Asked", "Law", "narrowed"]
 

@@ -21,8 +21,8 @@ from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Row
 from trinity_conformance.model.values import decode
-from trinity_conformance.play.subject import Outcome, Unsupported
-from trinity_conformance.play.traces import Upsert
+from trinity_conformance.playing.subject import Outcome, Unsupported
+from trinity_conformance.playing.traces import Upsert
 
 __all__ = ["DeltaRs", "DuckDbMerge", "DuckDbStatements", "PostgresMerge", "PyIceberg"]
 

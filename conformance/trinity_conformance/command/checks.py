@@ -9,7 +9,7 @@ from typing import Final
 from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.generate.histories import GENERAL
 from trinity_conformance.model.engine_fold import FUNCTIONS
-from trinity_conformance.play.engine_refusals import ENGINE_REFUSALS
+from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS
 
 __all__ = ["CHECKS", "Check", "check_of", "checks_as_of"]
 
@@ -22,7 +22,7 @@ class Check:
         id: its name on the command line and in reports.
         rules: ids of the rules of the semantics.
         title: what holds when it passes.
-        quotas: situations of :data:`~trinity_conformance.play.coverage.SITUATIONS`, and how often each must occur.
+        quotas: situations of :data:`~trinity_conformance.playing.coverage.SITUATIONS`, and how often each must occur.
         emphasis: weights of the steps of its own histories, when it is run alone.
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.

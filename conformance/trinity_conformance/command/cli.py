@@ -38,12 +38,12 @@ from trinity_conformance.command.suite import BUDGETS, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.mutants.hunt import AdapterKill, hunt_adapters
 from trinity_conformance.mutants.selftest import self_test as run_self_test
-from trinity_conformance.play import traces
-from trinity_conformance.play.coverage import SITUATIONS
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import play
-from trinity_conformance.play.subject import LeftToSpark, TrinitySubject, Unsupported
-from trinity_conformance.play.words import story
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.coverage import SITUATIONS
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
+from trinity_conformance.playing.words import story
 from trinity_conformance.report.comparison import changes, regressions
 from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load

@@ -16,7 +16,7 @@ from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS
-from trinity_conformance.play.coverage import SITUATIONS
+from trinity_conformance.playing.coverage import SITUATIONS
 
 __all__ = ["PLANTED", "explain", "rules"]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from trinity.errors import TrinityError, nearest
 from trinity_conformance.command.checks import CHECKS
-from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.playing.differences import NonConformance
 
 __all__ = ["Gap", "load_gaps", "stale"]
 

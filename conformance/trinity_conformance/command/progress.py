@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from trinity_conformance.command.suite import Budget
-from trinity_conformance.play.runner import Tally
+from trinity_conformance.playing.runner import Tally
 
 __all__ = ["progress_of"]
 

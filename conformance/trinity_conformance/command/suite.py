@@ -23,20 +23,20 @@ from trinity_conformance.generate.executors import by_turns, without_spark
 from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
-from trinity_conformance.play import traces
-from trinity_conformance.play.capabilities import verify
-from trinity_conformance.play.commits import try_commits
-from trinity_conformance.play.coverage import uncertain
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.engine_refusals import refuse_engines
-from trinity_conformance.play.first_steps import first_steps
-from trinity_conformance.play.meanwhile import try_meanwhile
-from trinity_conformance.play.refusals import refuse_all
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.sink_bench import SinkBench
-from trinity_conformance.play.sink_checks import try_sinks
-from trinity_conformance.play.subject import LeftToSpark, Subject, Unsupported
-from trinity_conformance.play.traces import History
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.capabilities import verify
+from trinity_conformance.playing.commits import try_commits
+from trinity_conformance.playing.coverage import uncertain
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.engine_refusals import refuse_engines
+from trinity_conformance.playing.first_steps import first_steps
+from trinity_conformance.playing.meanwhile import try_meanwhile
+from trinity_conformance.playing.refusals import refuse_all
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.sink_bench import SinkBench
+from trinity_conformance.playing.sink_checks import try_sinks
+from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported
+from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 if TYPE_CHECKING:

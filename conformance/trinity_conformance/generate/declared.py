@@ -9,8 +9,8 @@ from typing import Final
 
 from trinity.spi import Capability
 from trinity_conformance.model.shapes import PRODUCER, Shape
-from trinity_conformance.play.needs import of_shape, of_step
-from trinity_conformance.play.traces import Compact, History, Resolve, Step
+from trinity_conformance.playing.needs import of_shape, of_step
+from trinity_conformance.playing.traces import Compact, History, Resolve, Step
 
 __all__ = ["declared", "drawn"]
 

@@ -24,8 +24,8 @@ from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.shapes import PRODUCER, Column, Group, Shape
 from trinity_conformance.model.tables import Version
 from trinity_conformance.model.values import POOLS, Json
-from trinity_conformance.play.coverage import RETRACTING
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.coverage import RETRACTING
+from trinity_conformance.playing.traces import (
     Change,
     Compact,
     Delete,

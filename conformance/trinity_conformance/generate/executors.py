@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from trinity_conformance.play.traces import History, Step, Upsert
+from trinity_conformance.playing.traces import History, Step, Upsert
 
 __all__ = ["by_turns", "without_spark"]
 

@@ -18,8 +18,8 @@ from trinity_conformance.generate.profiles import BUCKETS, FEATURES, KEYS, PRODU
 from trinity_conformance.model.conditions import OPERATORS, Condition
 from trinity_conformance.model.shapes import PRODUCER, Column, Shape
 from trinity_conformance.model.values import POOLS, Json
-from trinity_conformance.play.names import WIDER
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.names import WIDER
+from trinity_conformance.playing.traces import (
     Alter,
     Compact,
     Delete,

@@ -19,7 +19,7 @@ from trinity_conformance.model.programs import DmlModel, Fault
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
 from trinity_conformance.model.values import Json, encode
-from trinity_conformance.play.traces import Change, Compact, History, Resolve, Step, Upsert
+from trinity_conformance.playing.traces import Change, Compact, History, Resolve, Step, Upsert
 
 __all__ = ["dml_shape", "programs", "statements"]
 

@@ -107,7 +107,7 @@ class Effect:
         counts: rows by kind.
         faults: why it must be refused; empty if it succeeds.
         commit: row versions that it appends to a keyed table, or all rows of a plain table after it.
-        saw: situations of :data:`~trinity_conformance.play.coverage.SITUATIONS`.
+        saw: situations of :data:`~trinity_conformance.playing.coverage.SITUATIONS`.
         taken: keys whose older versions are no longer known afterwards.
     """
 

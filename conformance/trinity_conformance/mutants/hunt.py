@@ -15,13 +15,13 @@ from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
-from trinity_conformance.play.commits import COMMITS, try_commits
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.meanwhile import MEANWHILE, try_meanwhile
-from trinity_conformance.play.refusals import refuse_all
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.subject import LeftToSpark, TrinitySubject, Unsupported
-from trinity_conformance.play.traces import History
+from trinity_conformance.playing.commits import COMMITS, try_commits
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
+from trinity_conformance.playing.refusals import refuse_all
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
+from trinity_conformance.playing.traces import History
 
 __all__ = ["AdapterKill", "hunt_adapters", "unbroken"]
 

@@ -17,9 +17,9 @@ from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import play
-from trinity_conformance.play.traces import History
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 __all__ = ["Kill", "self_test", "trial"]

@@ -17,8 +17,8 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Key, Model, Row, Version
 from trinity_conformance.model.values import Json, Value, order_form
-from trinity_conformance.play.subject import LogRow, Outcome
-from trinity_conformance.play.traces import Executor, Upsert
+from trinity_conformance.playing.subject import LogRow, Outcome
+from trinity_conformance.playing.traces import Executor, Upsert
 
 __all__ = ["MUTANTS", "ModelSubject"]
 

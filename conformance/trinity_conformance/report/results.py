@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from trinity_conformance.command.suite import CheckResult, Report
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.words import story
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.words import story
 
 __all__ = ["Finding", "Outcome", "Results", "load"]
 

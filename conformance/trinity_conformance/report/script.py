@@ -12,8 +12,8 @@ from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.sketches import SKETCH_FORMS
 from trinity_conformance.model.values import Json, Value, decode
-from trinity_conformance.play.names import Names
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.names import Names
+from trinity_conformance.playing.traces import (
     Alter,
     Change,
     Compact,
@@ -27,7 +27,7 @@ from trinity_conformance.play.traces import (
     Upsert,
     Vacuum,
 )
-from trinity_conformance.play.words import in_words
+from trinity_conformance.playing.words import in_words
 
 __all__ = ["python_test", "script"]
 

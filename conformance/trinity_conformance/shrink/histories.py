@@ -14,8 +14,8 @@ from typing import Final
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Key, Model
 from trinity_conformance.model.values import Json
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.traces import (
     Alter,
     Change,
     Compact,

@@ -9,7 +9,7 @@ from typing import Any
 from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.programs import DmlModel
 from trinity_conformance.model.statements import Case, Statement
-from trinity_conformance.play.traces import Change, Delete, History, Step, Upsert
+from trinity_conformance.playing.traces import Change, Delete, History, Step, Upsert
 
 __all__ = ["is_settled", "smaller_changes"]
 

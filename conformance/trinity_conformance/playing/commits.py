@@ -19,11 +19,11 @@ from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import Capability, CommitResult, SinkId, arrow_type
 from trinity_conformance.model.values import Json, decode, sql_literal
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
-    from trinity_conformance.play.runner import Tally
+    from trinity_conformance.playing.runner import Tally
 
 __all__ = ["COMMITS", "try_commits"]
 

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from trinity_conformance.model.tables import Changed, Key, Model, Row
-from trinity_conformance.play.differences import NonConformance, cell_form, compare
-from trinity_conformance.play.past import Past
+from trinity_conformance.playing.differences import NonConformance, cell_form, compare
+from trinity_conformance.playing.past import Past
 
 __all__ = ["Played", "check_feed"]
 

@@ -12,7 +12,7 @@ from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import order_form
-from trinity_conformance.play.traces import Executor
+from trinity_conformance.playing.traces import Executor
 
 __all__ = ["RETRACTING", "SITUATIONS", "Coverage", "uncertain"]
 

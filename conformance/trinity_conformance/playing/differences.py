@@ -11,8 +11,8 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.sketches import SKETCH_FORMS
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import Value, encode, equal_form, order_form
-from trinity_conformance.play.traces import History
-from trinity_conformance.play.words import story
+from trinity_conformance.playing.traces import History
+from trinity_conformance.playing.words import story
 
 __all__ = ["NonConformance", "cell_form", "compare", "compare_arrivals"]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.values import Json
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.traces import (
     Alter,
     Change,
     Compact,

@@ -17,10 +17,10 @@ from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
 from trinity_conformance.generate.engine_options import BAD_OPTIONS, COLUMNS, BadOption
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally
-from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
-from trinity_conformance.play.traces import Executor
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.playing.traces import Executor
 
 __all__ = ["ENGINE_REFUSALS", "EngineRefusal", "refuse_engines"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import trinity
 from trinity.errors import TrinityError
-from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.playing.differences import NonConformance
 
 if TYPE_CHECKING:
     from trinity.table import Table

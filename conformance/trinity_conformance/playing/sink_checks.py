@@ -8,9 +8,9 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.spi import MergeTableHandle, Operation, RowChangeParadigm
 from trinity_conformance.model.values import POOLS, Json, decode, equal_form
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally
-from trinity_conformance.play.sink_bench import Change, SinkBench, SinkTable
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.sink_bench import Change, SinkBench, SinkTable
 
 __all__ = ["SINK_CHECKS", "SinkCheck", "try_sinks"]
 

@@ -8,10 +8,10 @@ from functools import partial
 
 from trinity.errors import TrinityError
 from trinity_conformance.model.programs import Effect
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.observations import Observations, Tally
-from trinity_conformance.play.subject import LeftToSpark, Subject, Unsupported
-from trinity_conformance.play.traces import (
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.observations import Observations, Tally
+from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported
+from trinity_conformance.playing.traces import (
     Alter,
     Change,
     Compact,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
 from trinity_conformance.model.shapes import Column, Shape
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally, play
-from trinity_conformance.play.subject import TrinitySubject, Unsupported
-from trinity_conformance.play.traces import History, Read, Upsert
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.subject import TrinitySubject, Unsupported
+from trinity_conformance.playing.traces import History, Read, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,11 +14,11 @@ import pyarrow as pa
 from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import Capability
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
-    from trinity_conformance.play.runner import Tally
+    from trinity_conformance.playing.runner import Tally
 
 __all__ = ["PROBES", "Verified", "verify"]
 

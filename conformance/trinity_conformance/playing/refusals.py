@@ -13,9 +13,9 @@ import pyarrow as pa
 from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.runner import Tally
-from trinity_conformance.play.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 __all__ = ["REFUSALS", "Bench", "Refusal", "refuse_all"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from trinity.errors import TrinityError
 from trinity_conformance.model.tables import Row
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.subject import LeftToSpark, Subject
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.subject import LeftToSpark, Subject
 
 __all__ = ["Past"]
 

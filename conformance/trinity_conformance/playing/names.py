@@ -37,7 +37,7 @@ class Names:
         self.now = {name: name for name in shape.names}
 
     def alter(self, kind: str, columns: Sequence[str]) -> list[str]:
-        """Return the statements of an :class:`~trinity_conformance.play.traces.Alter`, without ``ALTER TABLE t``."""
+        """Return the statements of an :class:`~trinity_conformance.playing.traces.Alter`, without ``ALTER TABLE t``."""
         self._altered = dict(self.now)
         if kind == "extra":
             self._extra = not self._extra

@@ -7,7 +7,7 @@ from typing import Final
 
 from trinity.spi import Capability, DataType, parse_type
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
-from trinity_conformance.play.traces import Alter, Change, ReadPast, Resolve, Step
+from trinity_conformance.playing.traces import Alter, Change, ReadPast, Resolve, Step
 
 __all__ = ["of_alteration", "of_shape", "of_step"]
 
@@ -37,7 +37,7 @@ def _of_type(kind: DataType) -> Iterator[Capability]:
 
 
 def of_alteration(kind: str) -> frozenset[Capability]:
-    """Return what an :class:`~trinity_conformance.play.traces.Alter` of a kind needs."""
+    """Return what an :class:`~trinity_conformance.playing.traces.Alter` of a kind needs."""
     return _ALTERATIONS[kind]
 
 

@@ -12,12 +12,12 @@ from trinity.errors import TrinityError
 from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Row
-from trinity_conformance.play.coverage import Coverage
-from trinity_conformance.play.differences import NonConformance, compare, compare_arrivals
-from trinity_conformance.play.feed import Played, check_feed
-from trinity_conformance.play.past import Past
-from trinity_conformance.play.subject import LeftToSpark, Subject, Unsupported, Writer
-from trinity_conformance.play.traces import History, Other, Query, ReadPast
+from trinity_conformance.playing.coverage import Coverage
+from trinity_conformance.playing.differences import NonConformance, compare, compare_arrivals
+from trinity_conformance.playing.feed import Played, check_feed
+from trinity_conformance.playing.past import Past
+from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported, Writer
+from trinity_conformance.playing.traces import History, Other, Query, ReadPast
 
 __all__ = ["Observations", "Tally"]
 

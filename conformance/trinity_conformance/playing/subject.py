@@ -24,10 +24,10 @@ from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
-from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.names import Names
-from trinity_conformance.play.needs import of_alteration, of_shape
-from trinity_conformance.play.traces import Executor, Upsert
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.names import Names
+from trinity_conformance.playing.needs import of_alteration, of_shape
+from trinity_conformance.playing.traces import Executor, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +83,7 @@ class Writer(Protocol):
         """Vacuum, and keep no old version."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Change columns (see :class:`~trinity_conformance.play.traces.Alter`). Raises :class:`Unsupported`."""
+        """Change columns (see :class:`~trinity_conformance.playing.traces.Alter`). Raises :class:`Unsupported`."""
 
 
 class Subject(Writer, Protocol):
@@ -128,7 +128,7 @@ class Subject(Writer, Protocol):
         """Return version and time of the readable commits, by version."""
 
     def another(self, how: int) -> Writer:
-        """Return another engine, which writes the same table (see :class:`~trinity_conformance.play.traces.Other`)."""
+        """Return another engine, which writes the same table (:class:`~trinity_conformance.playing.traces.Other`)."""
 
 
 class TrinitySubject:
