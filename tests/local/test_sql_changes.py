@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 
 from tests.support.refusals import refused
-from trinity import Session
+from trinity import Column, Session
 
 CHANGES: Final[list[tuple[str, tuple[int, int, int]]]] = [
     ("UPDATE t SET n = n + 1 WHERE id > 5", (0, 0, 0)),
@@ -278,3 +279,17 @@ def test_other_dialects_and_parameters(local: Session) -> None:
     local.sql("UPDATE t SET v = 'q' WHERE \"id\" = 2", dialect="trino")
     local.sql("DELETE FROM t WHERE v = :v", {"v": "a"})
     assert read(local) == [(2, "q")]
+
+
+def test_a_delete_of_whole_partitions_reads_none_of_them(local: Session, local_fmt: str) -> None:
+    """Also where the condition names the column behind the table's alias (M12)."""
+    table = local.create_table(
+        f"{local_fmt}.default.visits", [Column("id", "int"), Column("region", "string")], partition_by=["region"]
+    )
+    table.append([{"id": 1, "region": "eu"}, {"id": 2, "region": "us"}, {"id": 3, "region": None}])
+    for file in table.splits().files:
+        Path(file.path).unlink()  # whoever reads them fails
+    [found] = local.sql(f"DELETE FROM {table.name} v WHERE v.region = 'eu' OR V.Region IS NULL").fetchall()
+    assert found[0] == 2
+    [left] = table.splits().files
+    assert left.partition["region"] == "us"

@@ -189,7 +189,7 @@ class Attempt(ABC):
             return None
         files = self.files
         if case.condition is not None:
-            columns = partition_columns(case.condition, self.definition, files)
+            columns = partition_columns(case.condition, self.definition, names_of(self.program), files)
             if columns is None:
                 return None
             files = self.selected(str(case.condition), columns, files)

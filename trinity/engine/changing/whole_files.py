@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
+from trinity.engine.changing.conditions import Names
 from trinity.engine.program import Expression
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.syntax.spark_tree import spark_tree
@@ -16,18 +17,18 @@ __all__ = ["partition_columns"]
 
 
 def partition_columns(
-    condition: Expression, definition: TableDefinition, files: Sequence[DataFile]
+    condition: Expression, definition: TableDefinition, names: Names, files: Sequence[DataFile]
 ) -> list[Column] | None:
     """Return the partition columns of a table where a condition is about some of them alone, and every file has them.
 
     None for another condition, which has to be evaluated row by row.
     """
-    names = {f.column for f in definition.partition_fields if f.identity}
-    if not isinstance(condition, str) or not _only_about(condition, names):
+    columns = {f.column for f in definition.partition_fields if f.identity}
+    if not isinstance(condition, str) or not _only_about(condition, columns, definition, names):
         return None
-    if not all(file.partition.keys() >= names for file in files):
+    if not all(file.partition.keys() >= columns for file in files):
         return None
-    return [definition.column(name) for name in sorted(names)]
+    return [definition.column(name) for name in sorted(columns)]
 
 
 _CONSTANT: Final = (
@@ -38,11 +39,15 @@ _CONSTANT: Final = (
 
 
 @deep_recursion()
-def _only_about(condition: str, names: Collection[str]) -> bool:
+def _only_about(condition: str, wanted: Collection[str], definition: TableDefinition, names: Names) -> bool:
     tree = spark_tree(condition)
     if tree is None:
         return False
-    columns = [c.parts[0].name.lower() for c in tree.find_all(exp.Column)]
-    known = {name.lower() for name in names}
+    columns = list(tree.find_all(exp.Column))
+    known = {name.lower() for name in wanted}
     # nothing that may give another value for every row, such as rand()
-    return bool(columns) and known.issuperset(columns) and all(isinstance(node, _CONSTANT) for node in tree.walk())
+    return (
+        bool(columns)
+        and all(names.side(c, definition) == "target" and c.name.lower() in known for c in columns)
+        and all(isinstance(node, _CONSTANT) for node in tree.walk())
+    )
