@@ -5,7 +5,8 @@ Needs the extra ``trinity-merge[dlt]``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -57,7 +58,7 @@ def destination(session: Session, schema: str | None = None, *, name: str = "tri
     place = session.full_name(f"{schema}._" if schema else "_")
 
     def load(items: str, table: dict[str, Any]) -> None:
-        with _reported_to_dlt():
+        with _reporting_to_dlt():
             _load(session, place, Path(items), table)
 
     load.__annotations__ = {"items": Any, "table": dict[str, Any]}
@@ -151,15 +152,13 @@ def _place(file: Path) -> int:
     return sorted(found | {file.name.split(".")[1]}).index(file.name.split(".")[1])
 
 
-class _reported_to_dlt:
-    """Tells dlt by the class of an error whether it is to load the file again."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TrinityError):
-            exceptions = import_module("dlt.common.destination.exceptions")
-            again = error.retryable or error.code == "COMMIT_STATE_UNKNOWN"  # each file has a txn
-            told = exceptions.DestinationTransientException if again else exceptions.DestinationTerminalException
-            raise told(str(error)) from error
+@contextmanager
+def _reporting_to_dlt() -> Iterator[None]:
+    """Raise the class of dlt's that says whether the file is to be loaded again."""
+    try:
+        yield
+    except TrinityError as error:
+        exceptions = import_module("dlt.common.destination.exceptions")
+        again = error.retryable or error.code == "COMMIT_STATE_UNKNOWN"  # each file has a txn
+        kind = exceptions.DestinationTransientException if again else exceptions.DestinationTerminalException
+        raise kind(str(error)) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,8 @@ from trinity.errors import TrinityError
 from trinity.spi import Capability, CommitResult, SinkId, arrow_type
 from trinity_conformance.model.values import Json, decode, sql_literal
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.playing.single_checks import try_checks
+from trinity_conformance.playing.subject import TrinitySubject
 
 if TYPE_CHECKING:
     from trinity_conformance.playing.runner import Tally
@@ -346,18 +346,4 @@ def try_commits(
     subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = COMMITS
 ) -> list[NonConformance]:
     """Run the checks of what the adapter can do; return the failures."""
-    bench, found = _Bench(subject.session), list[NonConformance]()
-    subject.executed_by("local")
-    for name, check in checks.items():
-        if not _NEEDS.get(check, frozenset()) <= subject.capabilities:
-            continue
-        try:
-            subject.run(partial(check, bench))
-        except NonConformance as failure:
-            found.append(failure)
-        except LeftToSpark:
-            continue
-        except Exception as error:
-            found.append(NonConformance(_CHECK, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
-        tally.observations[_CHECK] += 1
-    return found
+    return try_checks(subject, tally, _CHECK, checks, _NEEDS, _Bench(subject.session), ["local"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import count, product
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ import trinity
 from trinity.errors import TrinityError
 from trinity.spi import Capability
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
+from trinity_conformance.playing.single_checks import try_checks
+from trinity_conformance.playing.subject import TrinitySubject
 
 if TYPE_CHECKING:
     from trinity_conformance.playing.runner import Tally
@@ -309,20 +310,4 @@ def try_meanwhile(
     subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = MEANWHILE
 ) -> list[NonConformance]:
     """Run the checks of what the adapter can do with each executor; return the failures."""
-    bench, found = _Bench(subject.session), list[NonConformance]()
-    for executor, (name, check) in product(subject.executors, checks.items()):
-        if not _NEEDS.get(check, frozenset()) <= subject.capabilities:
-            continue
-        subject.executed_by(executor)
-        try:
-            subject.run(partial(check, bench))
-        except NonConformance as failure:
-            found.append(failure)
-        except LeftToSpark:
-            continue
-        except TrinityError as error:
-            found.append(NonConformance(_CHECK, f"{name}: {error}"))
-        except Exception as error:
-            found.append(NonConformance(_CHECK, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
-        tally.observations[_CHECK] += 1
-    return found
+    return try_checks(subject, tally, _CHECK, checks, _NEEDS, _Bench(subject.session), subject.executors)

@@ -1,0 +1,60 @@
+"""Checks that are written by hand, each a function: run, and with findings by the check's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, TypeVar
+
+from trinity.errors import TrinityError
+from trinity.spi import Capability
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
+
+if TYPE_CHECKING:
+    from trinity_conformance.playing.runner import Tally
+    from trinity_conformance.playing.traces import Executor
+
+__all__ = ["try_checks"]
+
+_Bench = TypeVar("_Bench")
+
+
+def try_checks(
+    subject: TrinitySubject,
+    tally: Tally,
+    check_id: str,
+    checks: Mapping[str, Callable[[_Bench], None]],
+    needs: Mapping[Callable[[_Bench], None], frozenset[Capability]],
+    bench: _Bench,
+    executors: Iterable[Executor],
+) -> list[NonConformance]:
+    """Run the checks of what the adapter can do with each executor; return the failures.
+
+    Args:
+        subject: the adapter.
+        tally: counts the checks that were run.
+        check_id: id of the suite's check that they are parts of.
+        checks: name -> check.
+        needs: what a check needs of the adapter.
+        bench: what the checks are given.
+        executors: who executes them.
+    """
+    found = list[NonConformance]()
+    for executor, (name, check) in product(executors, checks.items()):
+        if not needs.get(check, frozenset()) <= subject.capabilities:
+            continue
+        subject.executed_by(executor)
+        try:
+            subject.run(partial(check, bench))
+        except NonConformance as failure:
+            found.append(failure)
+        except LeftToSpark:
+            continue
+        except TrinityError as error:
+            found.append(NonConformance(check_id, f"{name}: {error}"))
+        except Exception as error:
+            found.append(NonConformance(check_id, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
+        tally.observations[check_id] += 1
+    return found
