@@ -12,26 +12,42 @@ import typer.main
 from trinity.cli.main import app
 from trinity.errors import HTTP_STATUS, RETRYABLE, ErrorCode
 from trinity.loggers import LOGGERS
-from trinity.merge.options import COLUMN_OPTIONS, TABLE_PROPERTIES
+from trinity.merge.functions import aggregate_function, function_names
+from trinity.merge.options import COLUMN_OPTIONS, TABLE_PROPERTIES, Option
+from trinity.spi import Format
+from trinity_delta import DeltaFormat
+from trinity_delta.settings import known_settings
+from trinity_iceberg import IcebergFormat
+from trinity_parquet import ParquetFormat
 
+_FORMATS: Final[Mapping[str, Format]] = {"Parquet": ParquetFormat(), "Delta": DeltaFormat(), "Iceberg": IcebergFormat()}
 _SEMANTICS: Final = Path(__file__).parent / "semantics.md"
 _PROPERTIES: Final = """# Table properties
 
-What `TBLPROPERTIES` of a CREATE or ALTER TABLE, and `properties=` of `create_table`, take. The keys are the same on all
-formats; case does not matter, and `_` is read as `-`. An unknown key is refused with the nearest known one. Keys that
-begin with `delta.` or `write.` on a table of that format are the format's own ([formats](../formats.md)).
+What `TBLPROPERTIES` of a CREATE or ALTER TABLE, and `properties=` of `create_table`, take. A key may be written in any
+case, and with `_` for `-`. An unknown key is refused with the nearest known one. ALTER TABLE changes the properties
+that *can change*; on the others the meaning of the stored rows depends.
 
-| property | meaning | rules |
-|---|---|---|
+| property | meaning | default | can change | formats | rules |
+|---|---|---|---|---|---|
 """
 _COLUMNS: Final = """
 ## Options of columns
 
 They stand in a property `fields.<columns>.<option>`, as `'fields.amount.aggregate-function' = 'sum'`
-([merge engines](../merge-engines.md)).
+([merge engines](../merge-engines.md)). They are the same on all formats, and none of them can change.
 
-| option | meaning | rules |
-|---|---|---|
+| option | meaning | default | functions | rules |
+|---|---|---|---|---|
+"""
+_DELTA: Final = """
+## Delta's own
+
+These settings of Delta's Trinity follows itself. A table in a bucket takes no others; on a disk Spark's Delta follows
+the rest ([formats](../formats.md)).
+
+| setting | values |
+|---|---|
 """
 _COMMANDS: Final = """# Commands
 
@@ -72,11 +88,37 @@ def _code(code: ErrorCode, status: int) -> str:
 
 def _properties() -> str:
     rules = _rules()
-    return _PROPERTIES + _table(TABLE_PROPERTIES, rules) + _COLUMNS + _table(COLUMN_OPTIONS, rules)
+    return "".join((
+        _PROPERTIES,
+        *(_property(name, option, _cited(name, rules)) for name, option in TABLE_PROPERTIES.items()),
+        *(_of_format(name, prefix) for name, found in _FORMATS.items() for prefix in found.property_prefixes),
+        _COLUMNS,
+        *(_column_option(name, option, _cited(name, rules)) for name, option in COLUMN_OPTIONS.items()),
+        _DELTA,
+        *(f"| `{name}` | {wanted} |\n" for name, wanted in known_settings().items()),
+    ))  # fmt: skip
 
 
-def _table(known: Mapping[str, str], rules: Mapping[str, str]) -> str:
-    return "".join(f"| `{name}` | {meaning} | {_cited(name, rules)} |\n" for name, meaning in known.items())
+def _property(name: str, option: Option, rules: str) -> str:
+    return f"| `{name}` | {option.meaning} | {_default(option)} | {'' if option.fixed else 'yes'} | all | {rules} |\n"
+
+
+def _of_format(name: str, prefix: str) -> str:
+    return f"| `{prefix}…` | the format's own, kept as it is written | the format's | yes | {name} | |\n"
+
+
+def _column_option(name: str, option: Option, rules: str) -> str:
+    functions = ", ".join(f"`{known}`" for known in function_names() if name in _options_of(known))
+    return f"| `{name}` | {option.meaning} | {_default(option)} | {functions} | {rules} |\n"
+
+
+def _options_of(function: str) -> Mapping[str, str]:
+    found = aggregate_function(function)
+    return found.options if found else {}
+
+
+def _default(option: Option) -> str:
+    return f"`{option.default}`" if option.default else ""
 
 
 def _cited(name: str, rules: Mapping[str, str]) -> str:

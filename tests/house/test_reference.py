@@ -10,6 +10,10 @@ import pytest
 
 from docs.program import program_pages
 from docs.reference import FOLDER, OF_PROGRAM, PACKAGES, pages, undocumented
+from trinity.merge.changelog import changelog_producer
+from trinity.merge.options import TABLE_PROPERTIES, commit_timeout_s, keeps_versions, syncs_files
+from trinity.merge.parse import merge_spec
+from trinity.spi import Column, TableDefinition
 
 
 def test_pages_are_up_to_date() -> None:
@@ -25,6 +29,20 @@ def test_every_public_name_has_a_docstring() -> None:
 def test_every_public_name_has_an_entry(package: str) -> None:
     entries = (FOLDER / f"{package}.md").read_text().splitlines()
     assert [name for name in importlib.import_module(package).__all__ if f"## {name}" not in entries] == []
+
+
+def meaning(properties: dict[str, str]) -> list[object]:
+    """What is made of the properties of a table with a key and a sequence."""
+    columns = (Column("id", "int", nullable=False), Column("ts", "int"), Column("v", "string"))
+    table = TableDefinition("default", "t", columns, primary_key=("id",), properties={"sequence.field": "ts"})
+    given = table.with_properties({**table.properties, **properties})
+    parts = (changelog_producer, commit_timeout_s, keeps_versions, syncs_files)
+    return [merge_spec(given), *(part(given.properties) for part in parts)]
+
+
+@pytest.mark.parametrize("name", [name for name, option in TABLE_PROPERTIES.items() if option.default])
+def test_a_default_means_what_no_value_does(name: str) -> None:
+    assert meaning({name: TABLE_PROPERTIES[name].default}) == meaning({})
 
 
 def exported(package: str) -> dict[str, type]:

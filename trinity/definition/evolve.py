@@ -15,6 +15,7 @@ from trinity.definition.checks import naming_checks
 from trinity.definition.define import check_column
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
+from trinity.merge.options import TABLE_PROPERTIES
 from trinity.merge.parse import merge_spec
 from trinity.merge.rename import renamed
 from trinity.merge.roles import role_of, without_column
@@ -46,13 +47,8 @@ FIRST: Final = ""
 Place = str | None
 """A column's place: behind the column of that name, or before all others (:data:`FIRST`); None: at the end."""
 
-_MEANING: Final = (
-    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
-    "tombstone-string-key-value", "rowkind.field", "ignore-delete", "partial-update.remove-record-on-delete",
-    "partial-update.remove-record-on-sequence-group", "aggregation.remove-record-on-delete",
-    "fields.default-aggregate-function",
-)  # fmt: skip
-"""Options that say what a stored row means."""
+_MEANING: Final = tuple(name for name, option in TABLE_PROPERTIES.items() if option.fixed)
+"""Properties that say what a stored row means."""
 
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 

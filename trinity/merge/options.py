@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from trinity.errors import TrinityError, nearest
@@ -14,6 +15,7 @@ from trinity.spi import RowChangeParadigm
 __all__ = [
     "COLUMN_OPTIONS",
     "TABLE_PROPERTIES",
+    "Option",
     "Properties",
     "PropertyValue",
     "canonical_properties",
@@ -25,49 +27,86 @@ __all__ = [
     "syncs_files",
 ]
 
-TABLE_PROPERTIES: Final[dict[str, str]] = {
-    "merge-engine": "how row versions fold: deduplicate (default), partial-update, aggregation or first-row",
-    "watermark-key": "columns 'a[,b]' whose largest value is the freshest row",
-    "sequence.field": "another name of watermark-key",
-    "sequence.field.sort-order": "ascending (default) or descending",
-    "tombstone-key": "the column that marks a deleted row",
-    "tombstone-string-key-value": "the value of a string tombstone column that means deleted",
-    "tombstone.retention": "how long compaction keeps tombstones, as '30 days'; for ever by default",
-    "tombstone.keep-values": "true: a tombstone that compaction puts aside keeps its whole row; false by default",
-    "keep-versions": "true: compaction leaves old row versions readable, unless tombstone.retention is set",
-    "rowkind.field": "a string column with +I, -U, +U or -D",
-    "ignore-delete": "true: retracts (-U, -D) are dropped",
-    "partial-update.remove-record-on-delete": "true: a -D deletes the row, a -U is ignored",
-    "partial-update.remove-record-on-sequence-group": "sequence columns: a -D not older in their group deletes the row",
-    "aggregation.remove-record-on-delete": "true: a -D deletes the row, a -U is ignored",
-    "fields.default-aggregate-function": "the function of columns that name none",
-    "changelog-producer": "what the change feed shows: none (default), input, lookup or full-compaction",
-    "changelog-producer.row-deduplicate": "true: no change from a row to an equal one; there is none in any case",
-    "full-compaction.delta-commits": "how many commits after a full compaction the writer makes the next one",
-    "compaction.trigger.log-share": "log rows by base rows, as 0.1, from which the writer compacts after its commit",
-    "compaction.trigger.commits": "commits in the log, from which the writer compacts after its commit",
-    "compaction.trigger.strength": "minor, resolve or full; by default full for the share, minor for the commits",
-    "row-change-paradigm": " or ".join(p.value for p in RowChangeParadigm),
-    "bucket": "number of buckets of the base; chosen by size by default",
-    "commit.retry.timeout": "how long a statement is retried after conflicts, as '10 minutes'",
-    "write.sync": "false: data files are not synced to disk before their commit; true by default",
-    "comment": "free text",
-}
-"""Every property that Trinity itself reads, with a line about it."""
 
-COLUMN_OPTIONS: Final[dict[str, str]] = {
-    "sequence-group": "of sequence columns 'a[,b]': the columns that they protect",
-    "aggregate-function": "how the column's values fold",
-    "ignore-retract": "true: retracts leave the column as it is",
-    "list-agg-delimiter": "listagg: what stands between values; a comma by default",
-    "distinct": "true: listagg and collect keep each value once",
-    "ts-field": "merge_map_with_keytime: the field with an entry's time; the last by default",
-    "nested-key": "nested_update, nested_partial_update: fields 'a[,b]' by which rows are equal",
-    "nested-key-null-strategy": "rows with a NULL there: merge (default), ignore or error",
-    "nested-sequence-field": "nested_update: fields 'a[,b]'; only a row that is not older replaces",
-    "count-limit": "nested_update: how many rows are kept",
+@dataclass(frozen=True)
+class Option:
+    """A table property, or an option of columns.
+
+    Attributes:
+        meaning: what it sets, in a line.
+        default: the value that means the same as none; empty where no value does.
+        fixed: whether stored rows depend on it, so that it stays as it was when the table was made (L3).
+    """
+
+    meaning: str
+    default: str = ""
+    fixed: bool = False
+
+
+TABLE_PROPERTIES: Final[dict[str, Option]] = {
+    "merge-engine": Option(
+        "how row versions fold: deduplicate, partial-update, aggregation or first-row", "deduplicate", fixed=True
+    ),
+    "watermark-key": Option("columns 'a[,b]' whose largest value is the newest row", fixed=True),
+    "sequence.field": Option("another name of watermark-key", fixed=True),
+    "sequence.field.sort-order": Option(
+        "ascending, or descending: the smallest value is the newest row", "ascending", fixed=True
+    ),
+    "tombstone-key": Option("the column that marks a deleted row", fixed=True),
+    "tombstone-string-key-value": Option("the value of a string tombstone column that means deleted", fixed=True),
+    "tombstone.retention": Option("how long compaction keeps tombstones, as '30 days'; without it for ever"),
+    "tombstone.keep-values": Option("true: a tombstone in the sidecar keeps its whole row", "false"),
+    "keep-versions": Option(
+        "true: compaction leaves old row versions readable, unless tombstone.retention is set", "false"
+    ),
+    "rowkind.field": Option("a string column with +I, -U, +U or -D", fixed=True),
+    "ignore-delete": Option("true: retracts (-U, -D) are dropped", "false", fixed=True),
+    "partial-update.remove-record-on-delete": Option("true: a -D deletes the row, a -U is ignored", fixed=True),
+    "partial-update.remove-record-on-sequence-group": Option(
+        "sequence columns: a -D that is not older in their group deletes the row", fixed=True
+    ),
+    "aggregation.remove-record-on-delete": Option("true: a -D deletes the row, a -U is ignored", fixed=True),
+    "fields.default-aggregate-function": Option("the function of columns that name none", fixed=True),
+    "changelog-producer": Option("what the change feed shows: none, input, lookup or full-compaction", "none"),
+    "changelog-producer.row-deduplicate": Option(
+        "true: no change from a row to an equal one; there is none either way"
+    ),
+    "full-compaction.delta-commits": Option(
+        "how many commits after a full compaction the writer makes the next one; without it none"
+    ),
+    "compaction.trigger.log-share": Option(
+        "log rows divided by base rows, as 0.1, from which the writer compacts after its commit; without it never"
+    ),
+    "compaction.trigger.commits": Option(
+        "commits in the log, from which the writer compacts after its commit; without it never"
+    ),
+    "compaction.trigger.strength": Option(
+        "minor, resolve or full; without it full for the share, minor for the commits"
+    ),
+    "row-change-paradigm": Option(
+        f"how an adapter gets an update: {' or '.join(p.value for p in RowChangeParadigm)}; "
+        "without it as the merge engine needs"
+    ),
+    "bucket": Option("number of buckets of the base; without it chosen by size"),
+    "commit.retry.timeout": Option("how long a statement is retried after conflicts", "10 minutes"),
+    "write.sync": Option("false: data files are not synced to disk before their commit", "true"),
+    "comment": Option("free text"),
 }
-"""Options of columns, in a property ``fields.<columns>.<option>`` (G1, A1, A3) -> a line about each."""
+"""Every property that Trinity itself reads."""
+
+COLUMN_OPTIONS: Final[dict[str, Option]] = {
+    "sequence-group": Option("of sequence columns 'a[,b]': the columns that they protect", fixed=True),
+    "aggregate-function": Option("how the column's values fold", fixed=True),
+    "ignore-retract": Option("true: retracts leave the column as it is", "false", fixed=True),
+    "list-agg-delimiter": Option("what stands between values", ",", fixed=True),
+    "distinct": Option("true: each value is kept once", "false", fixed=True),
+    "ts-field": Option("the field with an entry's time; without it the last", fixed=True),
+    "nested-key": Option("fields 'a[,b]' by which rows are equal", fixed=True),
+    "nested-key-null-strategy": Option("rows with a NULL there: merge, ignore or error", "merge", fixed=True),
+    "nested-sequence-field": Option("fields 'a[,b]'; only a row that is not older replaces", fixed=True),
+    "count-limit": Option("how many rows are kept; without it all", fixed=True),
+}
+"""Options of columns, in a property ``fields.<columns>.<option>`` (G1, A1, A3)."""
 
 PropertyValue = str | int | float | bool
 Properties = Mapping[str, PropertyValue]
@@ -177,9 +216,13 @@ def keeps_versions(properties: Mapping[str, str]) -> bool:
 
 def commit_timeout_s(properties: Mapping[str, str]) -> float:
     """Return the seconds for which a commit, or a statement that lost a race, is retried: ``commit.retry.timeout``."""
-    return duration_ms(properties.get("commit.retry.timeout", "10 minutes"), "'commit.retry.timeout'") / 1000
+    return duration_ms(_value(properties, "commit.retry.timeout"), "'commit.retry.timeout'") / 1000
 
 
 def syncs_files(properties: Mapping[str, str]) -> bool:
     """Return True when data files are synced to disk before the commit that names them: ``write.sync``, the default."""
-    return properties.get("write.sync", "true").lower() != "false"
+    return _value(properties, "write.sync").lower() != "false"
+
+
+def _value(properties: Mapping[str, str], name: str) -> str:
+    return properties.get(name, TABLE_PROPERTIES[name].default)

@@ -12,7 +12,15 @@ from trinity_delta.features import KEPT, SUPPORTED
 from trinity_delta.row_tracking import ENABLED, MATERIALIZED
 from trinity_delta.schema import CONSTRAINT, MODE
 
-__all__ = ["are_kept", "checked_settings", "checkpoint_interval", "cleans_up", "log_retention_ms", "retention_ms"]
+__all__ = [
+    "are_kept",
+    "checked_settings",
+    "checkpoint_interval",
+    "cleans_up",
+    "known_settings",
+    "log_retention_ms",
+    "retention_ms",
+]
 
 _INTERVAL: Final = "delta.checkpointInterval"
 _RETENTION: Final = "delta.deletedFileRetentionDuration"
@@ -68,6 +76,11 @@ _NOTED: Final = frozenset(
 """Settings in which a table records the effects of its other settings."""
 
 
+def known_settings() -> dict[str, str]:
+    """Return each supported setting with the values that it takes."""
+    return {name: wanted for name, (_, wanted) in sorted(_KNOWN.items())}
+
+
 def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Return settings with Delta's own spelling of their names.
 
@@ -85,7 +98,7 @@ def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
             raise TrinityError(
                 "INVALID_TABLE_PROPERTY",
                 f"Table property '{key}' is none that Trinity keeps to in an object store; known are: "
-                f"{', '.join(sorted(_KNOWN))}.",
+                f"{', '.join(known_settings())}.",
             )
         allowed, wanted = _KNOWN[name]
         if not allowed(value):
