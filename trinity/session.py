@@ -30,6 +30,7 @@ from trinity.spi import (
     CommitResult,
     Connector,
     ConnectorContext,
+    NewerMetadata,
     RepairResult,
     TableDefinition,
     TransactionId,
@@ -603,6 +604,12 @@ class Session:
         from trinity.making import check_owned
 
         table = check_owned(lambda: self.table(name), "repair")
+        try:
+            _ = table.definition
+        except NewerMetadata:  # whole, and beyond what this release can judge (L12)
+            raise
+        except TrinityError:
+            pass  # a repair is for what cannot be read
         done = table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
         if not (dry_run or done.skipped):
             log_commit(table.handle, "repair", done)

@@ -48,6 +48,7 @@ from trinity.spi.schema import (
     STORED_NAME,
     Check,
     Column,
+    NewerMetadata,
     TableDefinition,
     stored_field,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "Check",
     "Column",
     "DataType",
+    "NewerMetadata",
     "PartitionField",
     "TableDefinition",
     "arrow_type",

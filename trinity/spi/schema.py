@@ -6,7 +6,7 @@ import itertools
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -19,11 +19,13 @@ from trinity.spi.types import arrow_type
 __all__ = [
     "CARRIED",
     "HIDDEN_PREFIX",
+    "METADATA_VERSION",
     "ROW_KIND",
     "STAMP",
     "STORED_NAME",
     "Check",
     "Column",
+    "NewerMetadata",
     "TableDefinition",
     "stored_field",
 ]
@@ -42,8 +44,16 @@ STAMP = "_trinity_order"
 engines. Files of keyed tables have it in formats whose files other engines may rewrite. The table itself has it from
 its first row change on (L3)."""
 
+METADATA_VERSION: Final = 1
+"""Version of what Trinity keeps beside the rows: the definition, and with it the tiers of files, the sidecar, the txn
+records. It is raised when an older release would misread a table; a definition has the lowest one that it needs."""
+
 STORED_NAME = b"trinity.stored_name"
 """Metadata key of a field in a storage schema: the column's name in data files, where that differs."""
+
+
+class NewerMetadata(TrinityError):
+    """The refusal of a table whose metadata a newer release of Trinity wrote (L12)."""
 
 
 @public
@@ -253,11 +263,24 @@ class TableDefinition:
         """Return a JSON-ready form, which :meth:`from_dict` reads."""
         found = asdict(replace(self, columns=(), dropped=()))
         columns = {"columns": list(map(_column_dict, self.columns)), "dropped": list(map(_column_dict, self.dropped))}
-        return {name: value for name, value in (found | columns).items() if name not in ("external", "catalog")}
+        kept = {name: value for name, value in (found | columns).items() if name not in ("external", "catalog")}
+        return {"metadata_version": METADATA_VERSION, **kept}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:
-        """Return the definition that :meth:`to_dict` wrote; visible columns without a field id get one."""
+        """Return the definition that :meth:`to_dict` wrote; visible columns without a field id get one.
+
+        Raises:
+            NewerMetadata: when a newer release wrote it, and this one would misread the table (L12).
+        """
+        version = data.get("metadata_version", 1)  # the first definitions had none
+        if version > METADATA_VERSION:
+            raise NewerMetadata(
+                "NOT_SUPPORTED",
+                f"A newer release of Trinity wrote table '{data['schema']}.{data['name']}': its metadata have version "
+                f"{version}, and this release reads up to {METADATA_VERSION}. Upgrade trinity-merge here. repair() is "
+                "no remedy: it would take back what the newer release wrote.",
+            )
         return cls(
             schema=data["schema"],
             name=data["name"],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trinity.errors import TrinityError
-from trinity.spi import CommitResult, RepairResult, TableHandle
+from trinity.spi import CommitResult, NewerMetadata, RepairResult, TableHandle
 from trinity.storage import commit_loop, commit_result, repair_preview, repair_result
 from trinity_delta.actions import TAG_OPERATION
 from trinity_delta.adopt import is_own, on_record
@@ -78,6 +78,8 @@ def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal:
             break
         try:
             on_record(table, before)
+        except NewerMetadata:
+            raise
         except TrinityError:
             continue
         written = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
