@@ -26,6 +26,7 @@ from tests.support.fold_backends import (
 )
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.reading.plan import plan_read
+from trinity.spi import Tier
 from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.playing.differences import compare
 from trinity_conformance.playing.traces import History
@@ -131,6 +132,28 @@ def test_tables_of_every_format_are_folded_without_spark(local: Session, local_f
     assert sorted(table.to_arrow(["miles"]).column("miles").to_pylist(), key=str) == [1, 12, None]
 
 
+def test_a_resolve_folds_what_the_log_meets_and_leaves_base_files(local: Session, local_fmt: str) -> None:
+    table = flights(local, local_fmt)
+    put(table, *({"id": n, "gate": f"G{n}", "miles": n, "v1": 1} for n in range(20)))
+    table.compact("full")
+    before = {f.path for f in table.splits().files}
+    for round_ in (2, 3):  # the second one folds the run of the first
+        put(table, {"id": 3, "miles": 100, "v1": round_}, {"id": 30, "gate": "new", "v1": round_})
+        table.delete([4])
+        wanted = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+        assert not table.compact("resolve").skipped
+        files = {f.path: f for f in table.splits().files}
+        assert before < files.keys()
+        assert {f.tier for f in files.values()} == {Tier.BASE}
+        assert sum(f.deletes.rows for f in files.values() if f.deletes) == 2
+        assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == wanted
+        assert [row["miles"] for row in wanted if row["id"] == 3] == [3 + 100 * (round_ - 1)]
+        assert table.changes(table.splits().version - 1).to_arrow().num_rows == 0
+    table.compact("full")  # there is no log that it could fold
+    assert not any(f.deletes for f in table.splits().files)
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == wanted
+
+
 def test_a_total_out_of_range_names_column_and_key_when_it_is_read(local: Session, local_fmt: str) -> None:
     table = local.create_table(
         f"{local_fmt}.default.totals",
@@ -144,6 +167,8 @@ def test_a_total_out_of_range_names_column_and_key_when_it_is_read(local: Sessio
     assert caught.value.code == "NUMERIC_VALUE_OUT_OF_RANGE"
     assert "column 'n' of the row with key (k = 'a'): the aggregated value 200" in caught.value.message
     assert table.to_arrow(["k", "m"]).to_pylist() == [{"k": "a", "m": 3}]
+    with pytest.raises(TrinityError, match=r"column 'n' of the row with key \(k = 'a'\): the aggregated value 200"):
+        table.changes(table.splits().version - 1).to_arrow()
     put(table, {"k": "a", "n": -100})
     assert table.to_arrow().to_pylist() == [{"k": "a", "n": 100, "m": 3}]
 

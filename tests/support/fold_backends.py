@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
 from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.settings import pinned
@@ -170,10 +172,15 @@ CARE = {"upsert": 7, "compact": 5}
 
 
 def play(session: Session, name: str, history: History) -> EngineModel:
-    """Write and compact a table as a history does, compare what each step reads with the model, and return that."""
+    """Write and compact a table as a history does, compare what each step reads with the model, and return that.
+
+    Where no step reads a value out of range, the changes have to lead from each read to the next, and to the last one.
+    """
     shape, model = history.shape, EngineModel(history.shape)
     definition_of(shape, session, name)
-    for step in history.steps:
+    reads = {session.table(name).splits().version: pa.Table.from_pylist([])}
+    fits = True
+    for number, step in enumerate(history.steps):
         table = session.table(name)
         if isinstance(step, Upsert):
             some = [c for c in shape.columns if step.names is None or c.name in step.names]
@@ -184,10 +191,30 @@ def play(session: Session, name: str, history: History) -> EngineModel:
             table.delete(TrinitySubject._arrow(key, step.keys))
             model.delete_keys(model.key_form(one) for one in step.keys)
         elif isinstance(step, Compact):
-            table.compact(full=step.full)
+            table.compact("full" if step.full else "resolve" if number % 2 else "minor")
         if model.overflows():
+            fits = False
             with pytest.raises(TrinityError, match="NUMERIC_VALUE_OUT_OF_RANGE"):
                 session.table(name).to_arrow()
         else:
-            assert compare(model, model.merged(), session.table(name).to_arrow().to_pylist()) is None
+            reads[table.splits().version] = rows = session.table(name).to_arrow()
+            assert compare(model, model.merged(), rows.to_pylist()) is None
+    if fits:
+        check_changes(session.table(name), reads)
     return model
+
+
+def check_changes(table: Table, reads: Mapping[int, pa.Table]) -> None:
+    """Check that the changes after each of some versions lead from what it reads to what the later ones read."""
+    versions = sorted(reads)
+    for before, after in [*pairwise(versions), (versions[0], versions[-1])]:
+        for mode in ("dropCarryovers", "netChanges"):
+            found = table.changes(before, after, deduplication_mode=mode)
+            assert found.engine == "local"
+            rows = Counter(map(repr, reads[before].to_pylist()))
+            for row in found.to_arrow().to_pylist():
+                change = row.pop("_change_type")
+                del row["_commit_version"], row["_commit_timestamp"]
+                rows[repr(row)] += 1 if change in ("insert", "update_postimage") else -1
+            assert +rows == Counter(map(repr, reads[after].to_pylist())), (before, after, mode)
+            assert not -rows

@@ -233,7 +233,8 @@ class ColumnFold:
             if folded.unfit is None or not len(unfit):
                 continue
             number = int(unfit[0])
-            key = shown_row(self.spec.key, [fold.key[k][number].as_py() for k in self.spec.key])
+            names = self.definition.primary_key
+            key = shown_row(names, [fold.key[k][number].as_py() for k in names])
             kind = parse_type(self.definition.column(name).type)
             raise TrinityError(
                 "NUMERIC_VALUE_OUT_OF_RANGE",

@@ -181,7 +181,7 @@ class ColumnFold:
         return f"({CARRIED} IS NULL OR {self._mark(column)} <> '0')"
 
     def _key_text(self) -> str:
-        parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in self.spec.key]
+        parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in self.definition.primary_key]
         return f"concat_ws(', ', {', '.join(parts)})"
 
     def _states(self) -> dict[str, str]:

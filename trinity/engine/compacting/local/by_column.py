@@ -1,6 +1,7 @@
 """Compaction of tables whose engine folds column by column, in this process: only keys of the log are folded.
 
-All other rows of base and sidecar stay what they are, and are laid out page by page.
+All other rows of base and sidecar stay what they are, and are laid out page by page. Base files that stay give the rows
+of these keys away.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import in_order
 from trinity.engine.compacting.local.layout import Layout
 from trinity.engine.compacting.local.parts import Parts
-from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages
+from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages, rows_of_keys
 from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, LEFT, SINCE
 from trinity.merge.arrow.by_column import ColumnFold
@@ -29,14 +31,15 @@ __all__ = ["ColumnRewrite"]
 
 
 class ColumnRewrite:
-    """A full compaction of base, sidecar and log.
+    """A compaction of sidecar and log, with all of the base, or with the rows of it that they meet.
 
     Args:
-        fold: all files of a version.
-        count: how many files the base gets.
+        fold: the files.
+        count: how many files the base, or its run, gets.
+        stays: True to leave the base files, but for the runs, as they are.
     """
 
-    def __init__(self, fold: FoldPlan, count: int) -> None:
+    def __init__(self, fold: FoldPlan, count: int, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
         self.layout = Layout(self.spec.key, count)
         self.now = int(time.time() * 1000)
@@ -44,6 +47,10 @@ class ColumnRewrite:
         facts = pa.schema([(SINCE, pa.int64()), (ARRIVAL, pa.int64()), (DELETED, pa.bool_()), (LEFT, pa.bool_())])
         self.schema = pa.schema([*optional, *facts])
         self.in_log = False
+        self.met = may_share_keys(fold.base, [*fold.log, *fold.splits.sidecar], fold.splits.definition) if stays else []
+        self.replaced = [*([] if stays else fold.base), *fold.runs]
+        self.lost = dict[str, list[pa.Array]]()
+        """Path of a base file that stays -> places of rows that were folded."""
 
     def lay_out(self) -> Parts:
         """Return the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.
@@ -67,7 +74,11 @@ class ColumnRewrite:
         for file in self.fold.splits.sidecar:
             for page in keys.split(live_pages(file, placed))[0]:
                 self._add(parts, pa.Table.from_batches([page]), deleted=True)
-        for file in (*self.fold.base, *self.fold.runs):
+        for file in self.met:
+            rows, places = rows_of_keys(file, read, keys.keys)
+            earlier.append(rows)
+            self.lost |= {file.path: [as_arrow(places)]} if len(places) else {}
+        for file in self.replaced:
             for page in live_pages(file, read):
                 [others], met = keys.split([page])
                 earlier += [] if self.spec.keeps_history else met  # else the sidecar has what they were folded from

@@ -108,6 +108,8 @@ class LocalCompactor:
 
     def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
         fold, spec = resolve.fold, resolve.fold.spec
+        if spec.by_column:
+            return _resolved_by_column(resolve)
         if (why := _why_not(fold)) is not None:
             return why
         touched = may_share_keys(fold.base, fold.log, fold.splits.definition)
@@ -125,12 +127,26 @@ class LocalCompactor:
 
 
 def _folded_by_column(fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
-    why = _why_not_by_column(fold) or why_not_by_column(fold.splits, fold.spec, fold.log)
-    if why is not None:
+    return _why_not_folded(fold) or _rewritten(ColumnRewrite(fold, buckets or 1), write)
+
+
+def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+    fold = resolve.fold
+    if (why := _why_not_folded(fold)) is not None:
         return why
-    rewrite = ColumnRewrite(fold, buckets or 1)
+    rewrite = ColumnRewrite(fold, 1, stays=True)
+    rows = _rewritten(rewrite, resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, fold.spec)))
+    deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in rewrite.met})
+    return rows, deletes.write(0, rewrite.lost)
+
+
+def _rewritten(rewrite: ColumnRewrite, write: RewriteTask) -> list[bytes]:
     with rewrite.lay_out() as parts:
         return _all(lambda part: rewrite.write(parts, part, write), list(parts))
+
+
+def _why_not_folded(fold: FoldPlan) -> NotLocal | None:
+    return _why_not_by_column(fold) or why_not_by_column(fold.splits, fold.spec, fold.log)
 
 
 def _why_not_by_column(fold: FoldPlan) -> NotLocal | None:

@@ -1,65 +1,27 @@
-"""A run of appends to a table that keeps rows whole: which of a key's versions won before and after each.
-
-Key, ordering columns and marks of deletion tell that. Whole rows are read only where the winner has changed.
-"""
+"""A run of appends: the files that may have versions of the keys that it touched, and from which moment each counts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
-import numpy as np
-import pyarrow as pa
-
-from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.feed.local.images import NONE, Pairs
-from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.pruning import may_share_keys
-from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
-from trinity.merge.arrow.fold import is_deleted, taking_part, winner_first
-from trinity.merge.arrow.keys import Keys
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Column, DataFile, SplitSource, Tier, arrival_order
+from trinity.spi import DataFile, SplitSource, Tier, arrival_order
 
-__all__ = ["appended_pairs"]
+__all__ = ["FIRST", "Appends"]
 
-_FIRST = -1
+FIRST: Final = -1
 """The moment before the first append."""
 
 
-def appended_pairs(run: Sequence[Step], columns: Sequence[Column]) -> Pairs:
-    """Return the pairs of images of a run of appends.
-
-    Args:
-        run: steps of which each follows the one before it.
-        columns: the columns of the feed.
-
-    Raises:
-        TrinityError: BAD_DATA naming a file that cannot be read.
-    """
-    splits = run[-1].after
-    added = {file.path: step.version for step in run for file in step.added}
-    appends = _Appends(splits, merge_spec(splits.definition), added)
-    versions = appends.versions()
-    before, after, moments = appends.turns(versions)
-    found, places = np.unique(np.concatenate([before, after]), return_inverse=True)
-    needed = found[found != NONE]
-    # the versions are in the order of the files, and of their places in these
-    rows = versions.select([FILE_NUMBER, POSITION]).take(needed)
-    images = InColumns(splits, columns).at(
-        appends.files, as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION))
-    )
-    places -= len(found) - len(needed)  # NONE comes first among them
-    return Pairs(images.combine_chunks(), places[: len(before)], places[len(before) :], moments).that_differ()
-
-
 @dataclass(frozen=True)
-class _Appends:
+class Appends:
     """Consecutive commits that only added row versions.
 
     Attributes:
@@ -72,65 +34,34 @@ class _Appends:
     spec: MergeSpec
     added: Mapping[str, int]
 
-    @property
-    def files(self) -> list[DataFile]:
-        """The files that may have versions of touched keys, in the order of arrival, the base first."""
+    @classmethod
+    def of(cls, run: Sequence[Step]) -> Appends:
+        """Return those of steps of which each follows the one before it."""
+        splits = run[-1].after
+        added = {file.path: step.version for step in run for file in step.added}
+        return cls(splits, merge_spec(splits.definition), added)
+
+    @cached_property
+    def base(self) -> list[DataFile]:
+        """The files of the base that may have versions of touched keys."""
+        return [file for file in self._before if file.tier is Tier.BASE]
+
+    @cached_property
+    def log(self) -> list[DataFile]:
+        """Those of the log, in the order of arrival."""
+        earlier = [file for file in self._before if file.tier is not Tier.BASE]
+        return sorted([*earlier, *self._mine], key=arrival_order)
+
+    @cached_property
+    def _mine(self) -> list[DataFile]:
+        return [file for file in tiers(self.splits.files)[1] if file.path in self.added]
+
+    @cached_property
+    def _before(self) -> list[DataFile]:
         base, log = tiers(self.splits.files)
-        mine = [file for file in log if file.path in self.added]
         before = [*base, *(file for file in log if file.path not in self.added)]
-        needed = may_share_keys(before, mine, self.splits.definition)
-        base, earlier = tiers(needed)
-        return [*base, *self.splits.sidecar, *sorted([*earlier, *mine], key=arrival_order)]
+        return may_share_keys(before, self._mine, self.splits.definition)
 
-    def versions(self) -> pa.Table:
-        """Return the versions of touched keys in narrow columns, with file, place, moment and ``DELETED``."""
-        files = self.files
-        mine = [n for n, file in enumerate(files) if file.path in self.added]
-        with ThreadPoolExecutor(pa.cpu_count()) as pool:
-            came = dict(zip(mine, pool.map(lambda n: self._read(files[n]), mine), strict=True))
-            keys, _ = Keys.of(pa.concat_tables(came.values()), self.spec.key)
-            parts = pool.map(lambda n: self._placed(n, files[n], keys, came.get(n)), range(len(files)))
-            return taking_part(self.spec, pa.concat_tables(parts).combine_chunks())
-
-    def _read(self, file: DataFile) -> pa.Table:
-        names = [name for name in self.spec.sidecar_columns if name in self.splits.storage.names]
-        return read_columns(file.path, self.splits.storage, names)
-
-    def _placed(self, number: int, file: DataFile, keys: Keys, rows: pa.Table | None) -> pa.Table:
-        if rows is None:
-            rows = self._read(file)
-            places, _ = keys.lookup(rows)
-        else:
-            places = np.arange(len(rows))
-        if file.deletes is not None:
-            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
-        rows = rows.take(places)
-        deleted = is_deleted(self.spec, rows)
-        if file.tier is Tier.BASE:
-            deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
-        moment = self.added.get(file.path, _FIRST)
-        for name, value in ((FILE_NUMBER, number), (MOMENT, moment)):
-            rows = rows.append_column(name, as_arrow(np.full(len(rows), value)))
-        return rows.append_column(POSITION, as_arrow(places, pa.int64())).append_column(DELETED, deleted)
-
-    def turns(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""
-        count = len(versions)
-        moments = as_numpy(versions.column(MOMENT))
-        _, numbers = Keys.of(versions, self.spec.key)
-        arrived = versions.append_column(ARRIVAL, as_arrow(np.arange(count)))
-        ranked = winner_first(self.spec, arrived)[::-1].astype(np.int64)
-        ranks = np.empty(count, np.int64)
-        ranks[ranked] = np.arange(count)
-        order = np.lexsort((moments, numbers))
-        # the best rank so far of each key: numbers ascend, so that none is carried over to the next key
-        best = np.maximum.accumulate(numbers[order] * count + ranks[order]) % max(count, 1)
-        key, moment = numbers[order], moments[order]
-        last = np.append((np.diff(key) != 0) | (np.diff(moment) != 0), True)[:count]
-        key, moment, after = key[last], moment[last], ranked[best[last]]
-        after = np.where(as_numpy(versions.column(DELETED))[after], NONE, after)
-        before = np.full(len(after), NONE)
-        same = np.flatnonzero(np.diff(key) == 0)
-        before[same + 1] = after[same]
-        changed = (moment > _FIRST) & (before != after)
-        return before[changed], after[changed], moment[changed]
+    def moment(self, file: DataFile) -> int:
+        """Return the moment from which the rows of a file count."""
+        return self.added.get(file.path, FIRST)

@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 
 from trinity.engine.feed.changelog import found_changes
 from trinity.engine.feed.interval import Interval
-from trinity.engine.feed.local.appends import appended_pairs
+from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.compared import compared_pairs
 from trinity.engine.feed.local.counted import counted_changes, is_counted
 from trinity.engine.feed.local.equal_values import is_comparable
 from trinity.engine.feed.local.images import Pairs, feed_schema, in_form, paired, unioned
 from trinity.engine.feed.local.ingested import ingested_rows
+from trinity.engine.feed.local.moments import folded_pairs
 from trinity.engine.feed.local.rows import InColumns, why_not_shown
+from trinity.engine.feed.local.whole_rows import whole_row_pairs
 from trinity.engine.feed.rounds import rounds
 from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form, has_more
 from trinity.engine.feed.steps import Step, runs, steps
@@ -28,7 +30,6 @@ from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target
 from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
-from trinity.merge.parse import merge_spec
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage import parquet_footer
 from trinity.storage.changelog import KeptChanges
@@ -112,14 +113,10 @@ class LocalFeed:
 
     def _why_not_by_step(self, step: Step) -> NotLocal | None:
         both = (step.before, step.after)
-        whys = [why for splits in both for why in (plan_read(splits).not_local, self._why_not_in(splits)) if why]
-        return whys[0] if whys else None
-
-    def _why_not_in(self, splits: SplitSource) -> NotLocal | None:
-        definition = splits.definition
-        if definition.keyed and merge_spec(definition).by_column:
-            return NotLocal(f"merge engine {merge_spec(definition).engine.value} folds column by column")
-        return why_not_shown(definition.visible, self._columns)
+        known = (
+            (plan_read(splits).not_local, why_not_shown(splits.definition.visible, self._columns)) for splits in both
+        )
+        return next((why for whys in known for why in whys if why is not None), None)
 
     # -- the rows -----------------------------------------------------------------------------------------
 
@@ -156,7 +153,9 @@ class LocalFeed:
 
     def _pairs(self, run: list[Step]) -> Pairs:
         if run[0].appends:
-            return appended_pairs(run, self._columns)
+            appends = Appends.of(run)
+            found = folded_pairs if appends.spec.by_column else whole_row_pairs
+            return found(appends, self._columns)
         return compared_pairs(run[0], self._columns, self.definition.primary_key)
 
     def _on_disk(self, kept: KeptChanges) -> pa.Table:

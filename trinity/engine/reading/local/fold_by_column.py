@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import located_pages, reporting_unreadable_file
+from trinity.engine.reading.data_files import located_pages, read_columns, reporting_unreadable_file
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
@@ -27,9 +27,9 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, DataFile, arrival_order
-from trinity.storage import parquet_footer
+from trinity.storage import parquet_footer, stored_rows
 
-__all__ = ["FoldedKeys", "folded_rows", "live_pages"]
+__all__ = ["FoldedKeys", "folded_first", "folded_rows", "live_pages", "rows_of_keys"]
 
 
 def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ class FoldedKeys:
         files = sorted(fold.log, key=arrival_order)
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             rows = list(pool.map(lambda file: pa.Table.from_batches(live_pages(file, storage), storage), files))
-        log = _folded_first(pa.concat_tables(rows), fold.spec)
+        log = folded_first(pa.concat_tables([storage.empty_table(), *rows]), fold.spec)
         return cls(fold, storage, log, Keys.of(log, fold.spec.key)[0])
 
     def split(self, pages: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
@@ -100,11 +100,11 @@ class FoldedKeys:
     def sidecar_rows(self) -> list[pa.Table]:
         """Return what the sidecar has of the folded keys, in arrival order."""
         placed = self.storage.append(pa.field(ARRIVAL, pa.int64()))
-        met = [rows for file in self.fold.splits.sidecar for rows in self.split(live_pages(file, placed))[1]]
+        met = [rows_of_keys(file, placed, self.keys)[0] for file in self.fold.splits.sidecar]
         return [pa.concat_tables(met).sort_by(ARRIVAL).select(self.storage.names)] if met else []
 
 
-def _folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
+def folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
     """Put rows of the log that a compaction folded, and left there for a value out of range, before the others (A4)."""
     if ROW_KIND not in log.column_names:
         return log
@@ -122,6 +122,19 @@ def _groups(file: DataFile) -> Iterable[int | None]:
         return [None]
     with reporting_unreadable_file(file.path):
         return range(parquet_footer(file.path).num_row_groups)
+
+
+def rows_of_keys(file: DataFile, storage: pa.Schema, keys: Keys) -> tuple[pa.Table, np.ndarray]:
+    """Return the rows of a file that have some keys and are not deleted by position, and their places, ascending.
+
+    Raises:
+        TrinityError: BAD_DATA naming the file, where it cannot be read.
+    """
+    places = keys.lookup(read_columns(file.path, storage, keys.key))[0]
+    if file.deletes is not None:
+        places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+    with reporting_unreadable_file(file.path):
+        return pa.Table.from_batches(stored_rows(file.path, storage, places), storage), places
 
 
 def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:

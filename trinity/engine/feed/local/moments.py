@@ -1,0 +1,127 @@
+"""Appends to a table that folds by column: the rows before and after each, found in one fold.
+
+The row versions of each touched key meet the moments from theirs on. Folded by key and moment, they are the key's row
+at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.feed.local.appends import FIRST, Appends
+from trinity.engine.feed.local.images import NONE, Pairs
+from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.local.fold_by_column import FoldedKeys, folded_first, live_pages, rows_of_keys
+from trinity.engine.reading.plan import FoldPlan
+from trinity.hidden import MOMENT
+from trinity.merge.arrow.by_column import ColumnFold
+from trinity.merge.arrow.keys import Keys
+from trinity.spi import Column, DataFile
+
+__all__ = ["folded_pairs"]
+
+_MOST_ROWS: Final = 4_000_000
+"""Row versions that are folded at once, each as often as it meets a moment."""
+
+
+def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
+    """Return the pairs of images of a run of appends.
+
+    Args:
+        appends: the run.
+        columns: the columns of the feed.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file that cannot be read; NUMERIC_VALUE_OUT_OF_RANGE naming column and key (A4).
+    """
+    known = {c.identity for c in columns}
+    wanted = [c for c in appends.splits.definition.visible if c.identity in known]
+    fold = ColumnFold(appends.splits.definition, appends.spec, [c.name for c in wanted])
+    states = _States.of(appends, _versions(appends, fold))
+    shown = InColumns(appends.splits, columns)
+    images, after = [shown.schema.empty_table()], np.full(len(states.moments), NONE)
+    by_state = replace(fold, spec=replace(fold.spec, key=(*fold.spec.key, MOMENT)))
+    for rows in states.met():
+        found = by_state(by_state.contributions(rows)).combine_chunks()
+        after[as_numpy(found.column(MOMENT))] = sum(map(len, images)) + np.arange(len(found))
+        for page in found.select([c.name for c in wanted]).to_batches():
+            images.append(pa.Table.from_batches([shown.shown(to_user_columns(page, wanted), wanted)]))
+    before = np.append(NONE, after)[: len(after)]  # a key's first moment is none of its changes
+    changes = states.moments > FIRST
+    rows = pa.concat_tables(images).combine_chunks()
+    return Pairs(rows, before[changes], after[changes], states.moments[changes]).that_differ()
+
+
+def _versions(appends: Appends, fold: ColumnFold) -> pa.Table:
+    """Return the row versions of touched keys in arrival order, each with the moment from which it counts."""
+    splits, spec = appends.splits, appends.spec
+    storage = pa.schema([f for f in splits.storage if f.name in fold.reads])
+
+    def came(file: DataFile) -> pa.Table:
+        return pa.Table.from_batches(live_pages(file, storage), storage)
+
+    def met(file: DataFile) -> pa.Table:
+        return mine[file.path] if file.path in mine else rows_of_keys(file, storage, keys)[0]
+
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        added = [file for file in appends.log if appends.moment(file) != FIRST]
+        mine = {file.path: rows for file, rows in zip(added, pool.map(came, added), strict=True)}
+        keys = Keys.of(pa.concat_tables(mine.values()), spec.key)[0]
+        log = [_from(appends.moment(file), met(file)) for file in appends.log]
+        base = [] if spec.keeps_history else list(pool.map(met, appends.base))
+    rows = folded_first(pa.concat_tables(log), spec)
+    aside = FoldedKeys(FoldPlan.of(splits, spec), storage, rows, keys).sidecar_rows()
+    return pa.concat_tables([*(_from(FIRST, earlier) for earlier in (*base, *aside)), rows]).combine_chunks()
+
+
+def _from(moment: int, rows: pa.Table) -> pa.Table:
+    return rows.append_column(MOMENT, as_arrow(np.full(len(rows), moment), pa.int64()))
+
+
+@dataclass(frozen=True)
+class _States:
+    """The moments of each key, before the first append and after each that touched it; a row version meets some.
+
+    Attributes:
+        versions: the row versions.
+        numbers: the number of each one's key.
+        firsts: the first state that each meets; it meets its key's later ones, too.
+        ends: the state behind them.
+        moments: the moment of each state; those of a key lie side by side, and ascend.
+    """
+
+    versions: pa.Table
+    numbers: np.ndarray
+    firsts: np.ndarray
+    ends: np.ndarray
+    moments: np.ndarray
+
+    @classmethod
+    def of(cls, appends: Appends, versions: pa.Table) -> _States:
+        """Return those of row versions in arrival order."""
+        keys, numbers = Keys.of(versions, appends.spec.key)
+        times, since = np.unique(np.append(as_numpy(versions.column(MOMENT)), FIRST), return_inverse=True)
+        count = len(times)
+        mine = numbers * count + since[:-1]
+        codes = np.unique(np.concatenate([np.arange(len(keys)) * count, mine]))
+        firsts, ends = np.searchsorted(codes, mine), np.searchsorted(codes, (numbers + 1) * count)
+        return cls(versions.drop_columns(MOMENT), numbers, firsts, ends, times[codes % count])
+
+    def met(self) -> Iterator[pa.Table]:
+        """Yield the row versions of some keys at a time, each as often as it meets a state, whose number it has."""
+        counts = self.ends - self.firsts
+        parts = np.cumsum(np.bincount(self.numbers, counts)).astype(np.int64) // _MOST_ROWS
+        for part in np.unique(parts):
+            places = np.flatnonzero(parts[self.numbers] == part)
+            mine = counts[places]
+            states = np.arange(mine.sum()) + np.repeat(self.firsts[places] - np.cumsum(mine) + mine, mine)
+            rows = self.versions.take(as_arrow(np.repeat(places, mine)))
+            yield rows.append_column(MOMENT, as_arrow(states, pa.int64()))

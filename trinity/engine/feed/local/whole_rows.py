@@ -1,0 +1,120 @@
+"""Appends to a table that keeps rows whole: which of a key's versions won before and after each.
+
+Key, ordering columns and marks of deletion tell that. Whole rows are read only where the winner has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.feed.local.appends import FIRST, Appends
+from trinity.engine.feed.local.images import NONE, Pairs
+from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.reading.data_files import read_columns
+from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
+from trinity.merge.arrow.fold import is_deleted, taking_part, winner_first
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.spec import MergeSpec
+from trinity.spi import Column, DataFile, Tier
+
+__all__ = ["whole_row_pairs"]
+
+
+def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
+    """Return the pairs of images of a run of appends.
+
+    Args:
+        appends: the run.
+        columns: the columns of the feed.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file that cannot be read.
+    """
+    rows = _Rows(appends)
+    versions = rows.versions()
+    before, after, moments = rows.turns(versions)
+    found, places = np.unique(np.concatenate([before, after]), return_inverse=True)
+    needed = found[found != NONE]
+    # the versions are in the order of the files, and of their places in these
+    located = versions.select([FILE_NUMBER, POSITION]).take(needed)
+    images = InColumns(appends.splits, columns).at(
+        rows.files, as_numpy(located.column(FILE_NUMBER)), as_numpy(located.column(POSITION))
+    )
+    places -= len(found) - len(needed)  # NONE comes first among them
+    return Pairs(images.combine_chunks(), places[: len(before)], places[len(before) :], moments).that_differ()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The row versions of the keys that appends touched."""
+
+    appends: Appends
+
+    @property
+    def spec(self) -> MergeSpec:
+        """The table's options."""
+        return self.appends.spec
+
+    @cached_property
+    def files(self) -> list[DataFile]:
+        """The files that may have them, in the order of arrival, the base first."""
+        return [*self.appends.base, *self.appends.splits.sidecar, *self.appends.log]
+
+    def versions(self) -> pa.Table:
+        """Return the versions of touched keys in narrow columns, with file, place, moment and ``DELETED``."""
+        files = self.files
+        mine = [n for n, file in enumerate(files) if self.appends.moment(file) != FIRST]
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            came = dict(zip(mine, pool.map(lambda n: self._read(files[n]), mine), strict=True))
+            keys, _ = Keys.of(pa.concat_tables(came.values()), self.spec.key)
+            parts = pool.map(lambda n: self._placed(n, files[n], keys, came.get(n)), range(len(files)))
+            return taking_part(self.spec, pa.concat_tables(parts).combine_chunks())
+
+    def _read(self, file: DataFile) -> pa.Table:
+        names = [name for name in self.spec.sidecar_columns if name in self.appends.splits.storage.names]
+        return read_columns(file.path, self.appends.splits.storage, names)
+
+    def _placed(self, number: int, file: DataFile, keys: Keys, rows: pa.Table | None) -> pa.Table:
+        if rows is None:
+            rows = self._read(file)
+            places, _ = keys.lookup(rows)
+        else:
+            places = np.arange(len(rows))
+        if file.deletes is not None:
+            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+        rows = rows.take(places)
+        deleted = is_deleted(self.spec, rows)
+        if file.tier is Tier.BASE:
+            deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
+        for name, value in ((FILE_NUMBER, number), (MOMENT, self.appends.moment(file))):
+            rows = rows.append_column(name, as_arrow(np.full(len(rows), value)))
+        return rows.append_column(POSITION, as_arrow(places, pa.int64())).append_column(DELETED, deleted)
+
+    def turns(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""
+        count = len(versions)
+        moments = as_numpy(versions.column(MOMENT))
+        _, numbers = Keys.of(versions, self.spec.key)
+        arrived = versions.append_column(ARRIVAL, as_arrow(np.arange(count)))
+        ranked = winner_first(self.spec, arrived)[::-1].astype(np.int64)
+        ranks = np.empty(count, np.int64)
+        ranks[ranked] = np.arange(count)
+        order = np.lexsort((moments, numbers))
+        # the best rank so far of each key: numbers ascend, so that none is carried over to the next key
+        best = np.maximum.accumulate(numbers[order] * count + ranks[order]) % max(count, 1)
+        key, moment = numbers[order], moments[order]
+        last = np.append((np.diff(key) != 0) | (np.diff(moment) != 0), True)[:count]
+        key, moment, after = key[last], moment[last], ranked[best[last]]
+        after = np.where(as_numpy(versions.column(DELETED))[after], NONE, after)
+        before = np.full(len(after), NONE)
+        same = np.flatnonzero(np.diff(key) == 0)
+        before[same + 1] = after[same]
+        changed = (moment > FIRST) & (before != after)
+        return before[changed], after[changed], moment[changed]
