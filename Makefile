@@ -72,7 +72,7 @@ lint: setup ## ruff, typos and mypy
 docs: setup ## docs/api, out of the docstrings, and docs/reference, out of the program
 	$(BIN)/python -m docs.reference
 
-site: setup ## the documentation's site, in build/site
+site: setup ## the documentation's site of this release, in build/site/<release>, beside those of others
 	$(BIN)/python -m docs.site
 
 site-look: site ## pictures of its pages in build/site-look, by Chromium: wide and narrow, light and dark

@@ -1,7 +1,8 @@
-"""``python -m docs.examples [--write] PAGE…`` runs the examples of pages and says where they print something else.
+"""``python -m docs.examples [--write] [--spark] PAGE…`` runs the examples of pages and says where they print otherwise.
 
 The ``python`` blocks of a page are one script, run from top to bottom in an empty folder. The ``text`` block behind a
-block is what it prints; ``--write`` writes it. Of a set of tabs the first is run; on a page of Spark, every one.
+block is what it prints; ``--write`` writes it. Of a set of tabs the first is run, or with ``--spark`` the tab of that
+name, where the set has one; on a page of Spark, every one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent
 _FENCE: Final = re.compile(r"^( *`{3,})(\w*)")
-_TAB: Final = re.compile(r'^( *)=== "')
+_TAB: Final = re.compile(r'^( *)=== "(.*)"')
+SPARK: Final = "Spark"
+"""The tab that shows a step with Spark."""
 _NEEDS: Final = re.compile(r"^<!-- examples: (.*) -->$", re.MULTILINE)
 FLAGS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -69,7 +72,18 @@ class Page:
     @property
     def examples(self) -> list[Example]:
         """The blocks that are run."""
-        return list(_examples(self.text.splitlines(), every_tab="spark" in self.needs))
+        return list(_examples(self.text.splitlines(), self._left_out("")))
+
+    @property
+    def examples_with_spark(self) -> list[Example]:
+        """The blocks that are run in place of these where there is Spark; none for a page without such tabs."""
+        lines, left_out = self.text.splitlines(), self._left_out(SPARK)
+        return [] if left_out == self._left_out("") else list(_examples(lines, left_out))
+
+    def _left_out(self, title: str) -> frozenset[int]:
+        if "spark" in self.needs:
+            return frozenset()
+        return frozenset(line for tabs in _tabs(self.text.splitlines()) for line in _others(tabs, title))
 
 
 def read(path: Path) -> Page:
@@ -86,16 +100,17 @@ def pages() -> list[Page]:
     return [page for page in written if page.examples]
 
 
-def run(page: Page, given: Mapping[str, Any]) -> Iterator[tuple[Example, str]]:
+def run(page: Page, given: Mapping[str, Any], *, spark: bool = False) -> Iterator[tuple[Example, str]]:
     """Run the examples in an empty folder, and yield each with what it prints.
 
     Args:
         page: the page.
         given: names that are the reader's own, with their values.
+        spark: run the tabs of Spark.
     """
     names = {"__name__": "__main__", **given}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for example in page.examples:
+        for example in page.examples_with_spark if spark else page.examples:
             printed = io.StringIO()
             # empty lines in front: a traceback shows the lines of the page
             code = compile("\n" * example.line + example.code, str(page.path), "exec", dont_inherit=True)
@@ -104,10 +119,12 @@ def run(page: Page, given: Mapping[str, Any]) -> Iterator[tuple[Example, str]]:
             yield example, printed.getvalue()
 
 
-def differences(page: Page, given: Mapping[str, Any]) -> list[tuple[Example, str]]:
+def differences(page: Page, given: Mapping[str, Any], *, spark: bool = False) -> list[tuple[Example, str]]:
     """Run a page, and return the examples that print something else than the page says, with what they print."""
     same = doctest.OutputChecker().check_output
-    return [(example, found) for example, found in run(page, given) if not same(example.prints, found, FLAGS)]
+    return [
+        (example, found) for example, found in run(page, given, spark=spark) if not same(example.prints, found, FLAGS)
+    ]
 
 
 def report(page: Page, different: list[tuple[Example, str]]) -> str:
@@ -132,24 +149,42 @@ def write(page: Page, different: list[tuple[Example, str]]) -> None:
     page.path.write_text("\n".join(lines) + "\n")
 
 
-def _examples(lines: list[str], every_tab: bool) -> Iterator[Example]:
-    at = 0
-    tabs = skipped = -1  # the margins of the set of tabs here, and of the tab here that is not run
-    while at < len(lines):
-        line, margin = lines[at], len(lines[at]) - len(lines[at].lstrip())
-        if line.strip() and margin <= tabs:
-            another = _TAB.match(line) is not None and margin == tabs
-            skipped = margin if another and not every_tab else -1
-            tabs = margin if another else -1
-        if _TAB.match(line) and tabs < 0:
-            tabs = margin
-        if not (fence := _FENCE.match(line)):
-            at += 1
-            continue
-        end = _end(lines, at)
-        if fence[2] == "python" and skipped < 0:
+def _examples(lines: list[str], left_out: frozenset[int]) -> Iterator[Example]:
+    for at, end in _blocks(lines):
+        fence = _FENCE.match(lines[at])
+        if fence and fence[2] == "python" and at not in left_out:
             yield _example(lines, at, end)
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """The lines, those of a block of code together: (the first of them, the line behind them)."""
+    at = 0
+    while at < len(lines):
+        end = _end(lines, at) if _FENCE.match(lines[at]) else at + 1
+        yield at, end
         at = end
+
+
+def _tabs(lines: list[str]) -> Iterator[dict[str, range]]:
+    """Each set of tabs: their titles, with their lines."""
+    found: dict[str, range] = {}
+    title, start, margin = "", 0, -1
+    for at, _ in [*_blocks(lines), (len(lines), 0)]:
+        line = lines[at] if at < len(lines) else "end"
+        tab = _TAB.match(line)
+        if margin >= 0 and line.strip() and len(line) - len(line.lstrip()) <= margin:
+            found[title] = range(start, at)
+            if tab is None or len(tab[1]) < margin:
+                yield found
+                found, margin = {}, -1
+        if tab and (margin < 0 or len(tab[1]) == margin):
+            title, start, margin = tab[2], at, len(tab[1])
+
+
+def _others(tabs: dict[str, range], title: str) -> Iterator[int]:
+    """The lines of the tabs but for that of a title, or the first."""
+    chosen = title if title in tabs else next(iter(tabs))
+    return (line for name, lines in tabs.items() if name != chosen for line in lines)
 
 
 def _end(lines: list[str], fence: int) -> int:
@@ -177,11 +212,12 @@ def main(arguments: list[str]) -> int:
     """
     from tests.support.page_needs import provided  # with the servers of the tests
 
-    named = [read(Path(name)) for name in arguments if name != "--write"]
+    named = [read(Path(name)) for name in arguments if not name.startswith("--")]
+    spark = "--spark" in arguments
     different = 0
     for page in sorted(named, key=lambda page: "spark" in page.needs):
-        with provided(page.needs) as given:
-            found = differences(page, given)
+        with provided(page.needs | {"spark"} if spark else page.needs) as given:
+            found = differences(page, given, spark=spark)
         different += bool(found)
         print(report(page, found) if found else f"{page.name} prints what it says")
         if "--write" in arguments:

@@ -1,6 +1,7 @@
-"""``python -m docs.site`` builds the documentation's site in build/site, by Zensical.
+"""``python -m docs.site`` builds the documentation of this release in build/site/<release>, by Zensical.
 
-Its pages are those of docs/, and those of the rest of the repository to which they link. A warning is an error.
+Its pages are those of docs/, and those of the rest of the repository to which they link. A warning is an error. Folders
+of other releases stay, and all of them are listed.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from docs.site_versions import list_versions
 from trinity import __version__
 
 ROOT: Final = Path(__file__).parent.parent
 DOCS: Final = ROOT / "docs"
 SOURCE: Final = ROOT / "build/site-source"
-SITE: Final = ROOT / "build/site"
+ALL: Final = ROOT / "build/site"
+SITE: Final = ALL / __version__
 _LINK: Final = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 _FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
@@ -43,7 +46,7 @@ def in_nav() -> list[str]:
 
 
 def build() -> None:
-    """Make the site anew.
+    """Make the site of this release anew, and list the releases.
 
     Raises:
         CalledProcessError: with Zensical's warnings.
@@ -59,8 +62,9 @@ def build() -> None:
         shutil.copy(picture, SOURCE / picture.relative_to(DOCS))
     shutil.copy(DOCS / "site.css", SOURCE)
     command = [str(Path(sys.executable).parent / "zensical"), "build", "--strict", "--clean"]
-    named = {**os.environ, "TRINITY": f"Trinity {__version__}"}
+    named = {**os.environ, "TRINITY": f"Trinity {__version__}", "TRINITY_SITE": str(SITE.relative_to(ROOT))}
     subprocess.run(command, cwd=ROOT, env=named, check=True, capture_output=True, text=True)
+    list_versions(ALL)
 
 
 def _linked(page: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""``python -m docs.site_look [PAGE…]`` takes pictures of pages of build/site, by Chromium, into build/site-look.
+"""``python -m docs.site_look [PAGE…]`` takes pictures of the site's pages, by Chromium, into build/site-look.
 
 Each page is seen wide and narrow, light and dark. Without a Chromium it fails.
 """
@@ -15,7 +15,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
-from docs.site import ROOT, SITE
+from docs.site import ALL, ROOT, SITE
 
 LOOK: Final = ROOT / "build/site-look"
 PAGES: Final = ("index.html", "start/first-table.html", "concepts/late-rows.html", "sql.html", "api/trinity.html")
@@ -44,14 +44,16 @@ def look(browser: str, pages: list[str]) -> list[Path]:
     """
     LOOK.mkdir(parents=True, exist_ok=True)
     found = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(ALL))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for page in pages:
             for width, size in _SIZES.items():
                 for colours, setting in (("light", _LIGHT), ("dark", _DARK)):
                     name = page.removesuffix(".html").replace("/", "-")
                     found.append(LOOK / f"{name}-{width}-{colours}.png")
-                    _picture(browser, f"http://127.0.0.1:{server.server_port}/{page}", found[-1], size, setting)
+                    _picture(
+                        browser, f"http://127.0.0.1:{server.server_port}/{SITE.name}/{page}", found[-1], size, setting
+                    )
         server.shutdown()
     return found
 

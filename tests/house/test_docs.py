@@ -36,6 +36,13 @@ def test_examples_with_spark(page: Page, spark: SparkSession, request: pytest.Fi
     assert different == [], report(page, different)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("page", [page for page in pages() if page.examples_with_spark], ids=lambda page: page.name)
+def test_examples_in_tabs_of_spark(page: Page, spark: SparkSession) -> None:
+    different = differences(page, {}, spark=True)
+    assert different == [], report(page, different)
+
+
 def test_examples_in_buckets(object_server: ObjectServer, google_server: GoogleServer) -> None:
     (page,) = (page for page in pages() if page.needs == {"bucket"})
     with buckets(object_server, google_server) as given, without_spark():

@@ -84,6 +84,15 @@ def test_a_page_of_spark_has_all_its_tabs_run(page: Page) -> None:
     assert len(page.examples) == 3
 
 
+def test_the_tab_of_spark_is_run_in_place_of_the_first(page: Page) -> None:
+    assert [example.code.splitlines()[-1] for example in page.examples_with_spark] == [
+        "kept = [1, 2]", 'print("Spark")', 'print("behind", end="")',
+    ]  # fmt: skip
+    assert [printed for _, printed in differences(page, {}, spark=True)] == ["behind"]
+    page.path.write_text(page.text.replace('"Spark"', '"Elsewhere"'))
+    assert read(page.path).examples_with_spark == []
+
+
 def test_an_error_shows_the_line_of_the_page(page: Page) -> None:
     page.path.write_text(page.text.replace("print(kept)", "print(unknown)"))
     with pytest.raises(NameError) as raised:

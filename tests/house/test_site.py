@@ -1,7 +1,11 @@
-"""The documentation's site: it is built without a warning, every link leads somewhere, and it asks no other server."""
+"""The documentation's site: it is built without a warning, every link leads somewhere, and it asks no other server.
+
+It has a folder for each release.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -11,7 +15,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from docs.site import SITE, build, in_nav, pages
+from docs.site import ALL, SITE, build, in_nav, pages
+from docs.site_versions import list_versions
 from trinity import __version__
 
 LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("object", "data")}
@@ -85,5 +90,17 @@ def test_no_page_asks_another_server(site: dict[Path, Html]) -> None:
         assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)]*", style.read_text()) == [], style
 
 
-def test_the_version_is_shown(site: dict[Path, Html]) -> None:
-    assert f"Trinity {__version__}" in (SITE / "index.html").read_text()
+def test_the_version_is_shown_and_others_can_be_selected(site: dict[Path, Html]) -> None:
+    page = (SITE / "index.html").read_text()
+    assert f"Trinity {__version__}" in page
+    assert re.search(r'"version": *\{"provider": *"mike"\}', page)
+    assert __version__ in [entry["version"] for entry in json.loads((ALL / "versions.json").read_text())]
+
+
+def test_releases_are_listed_the_newest_first_which_the_site_leads_to(tmp_path: Path) -> None:
+    for name in ("0.9.0", "0.10.0", "0.11.0rc1", "assets"):
+        (tmp_path / name).mkdir()
+    list_versions(tmp_path)
+    listed = [(entry["version"], entry["aliases"]) for entry in json.loads((tmp_path / "versions.json").read_text())]
+    assert listed == [("0.10.0", ["latest"]), ("0.9.0", []), ("0.11.0rc1", [])]
+    assert Html((tmp_path / "index.html").read_text()).found == [Found(False, "0.10.0/index.html")]
