@@ -376,3 +376,54 @@ def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, ob
     new = s3.create_table("t", COLUMNS)
     refusal("TABLE_NOT_FOUND", lambda: old.append(ROWS))
     assert stored(object_server, new) == []
+
+
+def rename_refused(plain: Table, catalog: Catalog) -> bool:
+    """Whether the catalog renames nothing, which it says without a change.
+
+    Glue has no step by which a table changes its name: PyIceberg makes an entry, then drops the other one.
+    """
+    if catalog.kind == "iceberg-glue":
+        assert "copy_to" in refusal("NOT_SUPPORTED", lambda: plain.rename("new"))
+        assert plain.session.tables() == ["lake.default.plain"]
+        assert plain.append(ROWS).rows == 2
+    return catalog.kind == "iceberg-glue"
+
+
+def test_a_table_gets_another_name(s3: Session, plain: Table, catalog: Catalog, object_server: ObjectServer) -> None:
+    plain.append(ROWS, txn=("load", 1))
+    if rename_refused(plain, catalog):
+        return
+    s3.create_schema("sales")
+    renamed = plain.rename("sales.new")
+    assert (s3.tables(), s3.tables(schema="sales")) == ([], ["lake.sales.new"])
+    refusal("TABLE_NOT_FOUND", lambda: plain.append(ROWS))
+    assert renamed.append(ROWS, txn=("load", 1)).skipped
+    assert renamed.append(ROWS).version == 3
+    assert s3.create_table("plain", COLUMNS).append(ROWS).rows == 2
+    refusal("TABLE_ALREADY_EXISTS", lambda: renamed.rename("default.plain"))
+    refusal("SCHEMA_NOT_FOUND", lambda: renamed.rename("nowhere.new"))
+    assert len(stored(object_server, s3.table("sales.new"))) == 4
+
+
+@pytest.mark.parametrize("reaches", [True, False], ids=["the answer is lost", "the request is lost"])
+def test_a_new_name_of_which_the_catalog_says_nothing(
+    s3: Session, plain: Table, catalog: Catalog, reaches: bool
+) -> None:
+    plain.append(ROWS)
+    if rename_refused(plain, catalog):
+        return
+
+    def lost(request: Request, ask: Any) -> Answer | None:
+        if not request.path.endswith("/tables/rename"):
+            return None
+        if reaches:
+            ask()
+        return LOST
+
+    with catalog.proxy.faulty(lost):
+        if reaches:
+            assert plain.rename("new").append(ROWS).version == 3
+        else:
+            refusal("FILESYSTEM_ERROR", lambda: plain.rename("new"))
+    assert s3.tables() == [f"lake.default.{'new' if reaches else 'plain'}"]

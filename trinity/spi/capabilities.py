@@ -22,6 +22,8 @@ class Capability(str, Enum):
     """Compaction that deletes rows by position: ``begin_resolve``, ``create_delete_sink``, ``finish_resolve`` (R1)."""
     TIME_TRAVEL = "time travel"
     """Reads of earlier versions, and the change feed between two of them (L10, C1)."""
+    RENAME_TABLE = "renamed tables"
+    """Another name for a table: ``rename_table``."""
     RESTORE = "restore"
     REPAIR = "repair"
     EXTERNAL_TABLES = "external tables"

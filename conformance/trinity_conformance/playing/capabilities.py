@@ -90,6 +90,11 @@ def _past(bench: _Bench) -> None:
     bench.table.changes(bench.first).to_arrow()
 
 
+def _another_name(bench: _Bench) -> None:
+    made = bench.made({"k": "int"})
+    made.rename(_fresh()).rename(made.name)
+
+
 def _external(bench: _Bench) -> None:
     """Register a folder without a table: who has external tables says that there is none."""
     with TemporaryDirectory(prefix="trinity-conformance-") as folder:
@@ -151,6 +156,7 @@ PROBES: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
     Capability.TRUNCATE: lambda bench: bench.table.truncate(),
     Capability.RESOLVE: lambda bench: bench.table.compact("resolve"),
     Capability.TIME_TRAVEL: _past,
+    Capability.RENAME_TABLE: _another_name,
     Capability.RESTORE: lambda bench: bench.table.restore(bench.first),
     Capability.REPAIR: lambda bench: bench.session.repair(bench.name, dry_run=True),
     Capability.EXTERNAL_TABLES: _external,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -50,10 +51,12 @@ from trinity.storage import (
 )
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.sql_tables import SqlTables
-from trinity_iceberg.trouble import catalog_errors
+from trinity_iceberg.trouble import catalog_errors, load_table, may_be_under_way
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of", "see_to_default"]
 
+_RENAMING: Final = (SqlCatalog, RestCatalog)
+"""Catalogs that give a table another name by one step."""
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
 
@@ -239,9 +242,11 @@ class CatalogNames:
 
         Raises:
             TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a catalog that does
-                not rename; as ``check``.
+                not rename by one step; as ``check``.
         """
         renamed = replace(table, schema=schema, table=name)
+        if not isinstance(self._iceberg, _RENAMING):
+            raise self._renames_none(table)
         if table.table in self.list_tables(table.schema) and name in self.list_tables(schema):
             raise table_taken(renamed.full_name)
         old, new = (identifier_of(found.schema, found.table) for found in (table, renamed))
@@ -255,10 +260,27 @@ class CatalogNames:
             raise table_taken(renamed.full_name) from error
         except NoSuchNamespaceError as error:
             raise self._missing(schema) from error
-        except NotImplementedError as error:
-            text = f"Catalog '{self._catalog}' renames no tables; copy '{table.full_name}' by copy_to(), then drop it."
-            raise TrinityError("NOT_SUPPORTED", text) from error
+        except TrinityError as error:
+            if not (may_be_under_way(error) and self._is_now(renamed)):
+                raise
         return renamed
+
+    def _is_now(self, table: TableHandle) -> bool:
+        """Return whether a name is that of the table of a handle, by its place. Raises as the catalog does."""
+        with catalog_errors(self._catalog):
+            try:
+                found = load_table(self._iceberg, identifier_of(table.schema, table.table))
+            except NoSuchTableError:
+                return False
+        return Location.of(found.location()) == Location.of(table.location)
+
+    def _renames_none(self, table: TableHandle) -> TrinityError:
+        return TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table.full_name}' keeps its name: in catalog '{self._catalog}' PyIceberg renames none, or in two "
+            "steps, between which a commit is lost. Copy it by "
+            f"session.table('{table.full_name}').copy_to(name), then drop it.",
+        )
 
     def drop_table(self, table: TableHandle, check: Callable[[], None]) -> None:
         """Remove a table from the catalog, then its folder: a crash leaves nothing under the name.

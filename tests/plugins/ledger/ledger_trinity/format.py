@@ -18,7 +18,7 @@ class LedgerFormat(Format):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.REPAIR}
+        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.RENAME_TABLE, Capability.REPAIR}
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         if set(options) != {"warehouse"}:
