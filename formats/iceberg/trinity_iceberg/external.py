@@ -36,6 +36,7 @@ def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
 
 def check_writable(table: TableHandle, loaded: Table) -> None:
     """Refuse a table to which an append is not supported. Raises NOT_SUPPORTED."""
+    check_readable(table, loaded.metadata)
     if loaded.metadata.format_version > _WRITABLE:
         raise TrinityError(
             "NOT_SUPPORTED",
