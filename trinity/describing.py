@@ -40,7 +40,7 @@ def table_text(table: Target, splits: SplitSource) -> str:
         (name, kind, " ".join(_words(null, roles))) for name, kind, null, roles, _ in _column_rows(splits.definition)
     ]
     widths = [max(len(row[n]) for row in rows) for n in range(2)]
-    lines = [f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {said}".rstrip() for name, kind, said in rows]
+    lines = [f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {role}".rstrip() for name, kind, role in rows]
     return "\n".join([f"Table({table.name})", *lines, *(f"  {fact}" for fact in _facts(splits))])
 
 

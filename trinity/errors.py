@@ -131,14 +131,14 @@ def system_code(error: OSError) -> ErrorCode:
     return "PERMISSION_DENIED" if denied else "FILESYSTEM_ERROR"
 
 
-def first_line(said: object) -> str:
+def first_line(error: object) -> str:
     """Return the first line of a text, or of an error's message, without its full stop.
 
     For an error without a message it is the name of its class.
     """
-    lines = str(said).strip().splitlines()
-    unsaid = type(said).__name__ if isinstance(said, BaseException) else ""
-    return lines[0].rstrip(" .") if lines else unsaid
+    lines = str(error).strip().splitlines()
+    name = type(error).__name__ if isinstance(error, BaseException) else ""
+    return lines[0].rstrip(" .") if lines else name
 
 
 _LONGEST_NAME: Final = 255

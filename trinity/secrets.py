@@ -156,12 +156,12 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 def scrub(error: BaseException) -> None:
     """Replace each error behind this one that shows a secret, by one with its class name and its redacted text."""
     for link in chain(error):
-        said_why = link.__suppress_context__
+        suppressed = link.__suppress_context__
         for place in ("__cause__", "__context__"):
             behind = getattr(link, place)
             if behind is not None and _tells(behind):
                 setattr(link, place, _stand_in(behind))
-        link.__suppress_context__ = said_why
+        link.__suppress_context__ = suppressed
 
 
 @contextmanager
@@ -175,8 +175,8 @@ def scrubbing() -> Iterator[None]:
 
 
 def _tells(error: BaseException) -> bool:
-    said = (str(error), repr(error), *getattr(error, "__notes__", ()))
-    return any(redacted(text) != text for text in said)
+    texts = (str(error), repr(error), *getattr(error, "__notes__", ()))
+    return any(redacted(text) != text for text in texts)
 
 
 def _stand_in(error: BaseException) -> Exception:
@@ -190,10 +190,10 @@ def _stand_in(error: BaseException) -> Exception:
 @contextmanager
 def scrubbed_warnings() -> Iterator[None]:
     """Collect the warnings of the block, and issue them at its end without secrets."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         try:
             yield
         finally:
-            given = list(said)
+            given = list(caught)
     for one in given:
         warnings.warn_explicit(redacted(str(one.message)), one.category, one.filename, one.lineno)

@@ -35,10 +35,10 @@ def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int, m
     line = "+" + "+".join("-" * w for w in widths) + "+"
     lines = ["|" + "|".join(_placed(t, w, width) for t, w in zip(row, widths, strict=True)) + "|" for row in texts]
     head = "|" + "|".join(_placed(t, w, width) for t, w in zip(names, widths, strict=True)) + "|"
-    return "\n".join([line, head, line, *lines, line, *_said(len(rows), more)]) + "\n"
+    return "\n".join([line, head, line, *lines, line, *_footer(len(rows), more)]) + "\n"
 
 
-def _said(count: int, more: bool) -> list[str]:
+def _footer(count: int, more: bool) -> list[str]:
     return [f"only showing top {count} row{'' if count == 1 else 's'}"] if more else []
 
 
@@ -46,8 +46,8 @@ def as_html(columns: Sequence[str], rows: Sequence[Sequence[Any]], more: bool) -
     """Return an HTML table; arguments as of :func:`as_text`."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "\n".join("<tr>" + "".join(f"<td>{escape(_text(v))}</td>" for v in row) + "</tr>" for row in rows)
-    said = "".join(_said(len(rows), more))
-    return f"<table border='1'>\n<tr>{head}</tr>\n{body}\n</table>\n{said}"
+    footer = "".join(_footer(len(rows), more))
+    return f"<table border='1'>\n<tr>{head}</tr>\n{body}\n</table>\n{footer}"
 
 
 def _cut(text: str, width: int) -> str:

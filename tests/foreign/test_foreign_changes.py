@@ -242,7 +242,7 @@ def test_changes_of_rows_that_lie_aside_are_refused(session: Session, fmt: str, 
     [snapshot] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots") if fmt == "iceberg" else [None]
     other(change)
     for call in (table.to_df, table.log, lambda: add(table, (1, 3, "c")), lambda: table.compact(full=True)):
-        refused("NOT_SUPPORTED", "lie aside", call)
+        refused("NOT_SUPPORTED", "lie in the sidecar", call)
     assert [(r["k"], r["v"]) for r in shown(table, before)] == expected
     if snapshot is None:
         other(f"RESTORE TABLE {{t}} TO VERSION AS OF {before}")

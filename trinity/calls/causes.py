@@ -30,8 +30,8 @@ def as_trinity(error: Exception) -> TrinityError:
             return found
     return TrinityError(
         "GENERIC_INTERNAL_ERROR",
-        f"{type(error).__name__}: {_said(error)} This is not expected; where your own code has not raised it, please "
-        "report it with its traceback.",
+        f"{type(error).__name__}: {_sentence(error)} This is not expected; where your own code has not raised it, "
+        "please report it with its traceback.",
     )
 
 
@@ -43,7 +43,7 @@ def translated(items: Iterable[_Item]) -> Iterator[_Item]:
         raise as_trinity(error) from error
 
 
-def _said(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     """Return the first line of an error's message as a sentence, cut when it is long."""
     text = first_line(error)
     text = text if len(text) <= _MOST else f"{text[:_MOST]}..."
@@ -76,36 +76,36 @@ def _from_arrow(error: Exception) -> TrinityError | None:
     if isinstance(error, OSError):
         return _from_system(error)
     code = next((_ARROW[name] for name in names if name in _ARROW), None)
-    return TrinityError(code, f"The data is not understood: {_said(error)}") if code is not None else None
+    return TrinityError(code, f"The data is not understood: {_sentence(error)}") if code is not None else None
 
 
 def _from_catalog(error: Exception) -> TrinityError:
     names = [kind.__name__ for kind in type(error).__mro__]
     code: ErrorCode = next((_CATALOG[name] for name in names if name in _CATALOG), "FILESYSTEM_ERROR")
-    return TrinityError(code, f"The catalog refuses: {_said(error)}")
+    return TrinityError(code, f"The catalog refuses: {_sentence(error)}")
 
 
 def _from_postgres(error: Any) -> TrinityError:
     state = error.sqlstate or "08000"  # without one the server was not reached, or is gone
     code = _POSTGRES.get(state, _POSTGRES.get(state[:3], _POSTGRES.get(state[:2], "INVALID_ARGUMENTS")))
-    return TrinityError(code, f"PostgreSQL refuses: {_said(error)}")
+    return TrinityError(code, f"PostgreSQL refuses: {_sentence(error)}")
 
 
 def _from_sqlglot(error: Exception) -> TrinityError:
-    return TrinityError("SYNTAX_ERROR", f"The text cannot be parsed: {_said(error)}")
+    return TrinityError("SYNTAX_ERROR", f"The text cannot be parsed: {_sentence(error)}")
 
 
 def _from_storage(error: Exception) -> TrinityError:
-    return TrinityError("FILESYSTEM_ERROR", f"The storage fails: {_said(error)}")
+    return TrinityError("FILESYSTEM_ERROR", f"The storage fails: {_sentence(error)}")
 
 
 def _from_system(error: OSError) -> TrinityError:
-    return TrinityError(system_code(error), f"The system refuses: {_said(error)}")
+    return TrinityError(system_code(error), f"The system refuses: {_sentence(error)}")
 
 
 def _from_value(error: Exception) -> TrinityError | None:
     """Translate the ValueErrors for a path with NUL, and for a time in a year that Python lacks."""
-    if any(said in str(error) for said in ("is out of range", "ordinal must be")):
+    if any(text in str(error) for text in ("is out of range", "ordinal must be")):
         return _beyond(error)
     if "embedded null" in str(error):
         return TrinityError("INVALID_ARGUMENTS", "A path holds the character NUL; give another one.")
@@ -113,7 +113,7 @@ def _from_value(error: Exception) -> TrinityError | None:
 
 
 def _beyond(error: Exception) -> TrinityError:
-    message = f"A number or a time is beyond what can be kept: {_said(error)}"
+    message = f"A number or a time is beyond what can be kept: {_sentence(error)}"
     return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message)
 
 

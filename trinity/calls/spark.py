@@ -64,7 +64,9 @@ def _code(condition: str) -> ErrorCode | None:
 
 def _from_python(text: str) -> TrinityError | None:
     """Return the error for a Python exception in a worker, or for its crash, by Spark's message; else None."""
-    return worker_crashed(text) or raised_in_python(text, lambda said: _code(said.lstrip("[")) or "INVALID_ARGUMENTS")
+    return worker_crashed(text) or raised_in_python(
+        text, lambda raised: _code(raised.lstrip("[")) or "INVALID_ARGUMENTS"
+    )
 
 
 def from_spark(error: PySparkException) -> TrinityError:
@@ -146,18 +148,18 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
         if condition is None and exception.getClass().getName() == "java.lang.ArithmeticException":
             return _out_of_range(first_line(text))
-        said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else f"{first_line(text)}."
+        message = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else f"{first_line(text)}."
         if (code := _code(condition[1] if condition is not None else "")) is not None:
-            return TrinityError(code, said)
+            return TrinityError(code, message)
         if (of_worker := _from_python(text)) is not None:
             return of_worker
         has_condition = condition is not None and not condition[1].startswith("INTERNAL_ERROR")
         if condition is not None and not has_condition and stumbled is None:
-            message = f"Spark fails by an error of its own: {shown_value(said)}"
+            message = f"Spark fails by an error of its own: {shown_value(message)}"
             stumbled = TrinityError("GENERIC_INTERNAL_ERROR", message)
         if found is None and (has_condition or exception.getClass().getName() in _ARGUMENTS):
             corrupt = condition is not None and condition[1].startswith("FAILED_READ_FILE")
-            found = TrinityError("BAD_DATA" if corrupt else "INVALID_ARGUMENTS", said)
+            found = TrinityError("BAD_DATA" if corrupt else "INVALID_ARGUMENTS", message)
         exception = exception.getCause()
     return found or stumbled
 

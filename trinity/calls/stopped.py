@@ -24,6 +24,6 @@ def is_stopped(of: Any) -> bool:
 
 def stopped_error(text: str) -> TrinityError | None:
     """Return CONFIGURATION_INVALID for a message that Spark was stopped; None for any other message."""
-    if not any(said in text for said in _SAID):
+    if not any(phrase in text for phrase in _SAID):
         return None
     return TrinityError("CONFIGURATION_INVALID", "Spark was stopped while it was in use. Run it again: session.spark.")

@@ -17,7 +17,7 @@ __all__ = ["raised_in_python", "worker_crashed"]
 _BEGINS: Final = "Traceback (most recent call last):\n"
 _ENDS: Final = re.compile(r"\n(?:\tat | SQLSTATE: |=== Streaming Query|\nJVM stacktrace|Driver stacktrace)")
 """The beginning of Spark's text after the text of an error."""
-_ERROR: Final = re.compile(r"(?:(?P<module>[\w.]+)\.)?(?P<kind>\w+)(?:: (?P<said>.*))?", re.DOTALL)
+_ERROR: Final = re.compile(r"(?:(?P<module>[\w.]+)\.)?(?P<kind>\w+)(?:: (?P<message>.*))?", re.DOTALL)
 _CODE: Final = re.compile(r"\[(?P<code>\w+)\] (?P<message>.*)")
 _REMEDY: Final = (
     "Workers run the Python that the variable PYSPARK_PYTHON names: before Spark is started, set it to one that has "
@@ -42,7 +42,7 @@ _CRASHED: Final = {
 
 def worker_crashed(text: str) -> TrinityError | None:
     """Return CONFIGURATION_INVALID for a message that a worker crashed or did not start; None for any other one."""
-    meaning = next((meaning for said, meaning in _CRASHED.items() if said in text), None)
+    meaning = next((meaning for phrase, meaning in _CRASHED.items() if phrase in text), None)
     return None if meaning is None else TrinityError("CONFIGURATION_INVALID", meaning)
 
 
@@ -59,11 +59,11 @@ def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityE
     raised = _ERROR.fullmatch(_ENDS.split(without_traceback(begins + frames), maxsplit=1)[0].strip())
     if not begins or raised is None:
         return None
-    said = " ".join((raised["said"] or "").split())
-    own = _CODE.fullmatch(said) if (raised["module"] or "").startswith("trinity.") else None
+    message = " ".join((raised["message"] or "").split())
+    own = _CODE.fullmatch(message) if (raised["module"] or "").startswith("trinity.") else None
     if own is not None and own["code"] in CODES:
         return TrinityError(own["code"], own["message"])  # type: ignore[arg-type]
-    shown = f"Python in a process of Spark's has raised {raised['kind']}: {said}".rstrip(": ")
+    shown = f"Python in a process of Spark's has raised {raised['kind']}: {message}".rstrip(": ")
     if raised["kind"] in ("ImportError", "ModuleNotFoundError"):
         return TrinityError("CONFIGURATION_INVALID", f"{shown}. {_REMEDY}")
-    return TrinityError(code_of(said), shown)
+    return TrinityError(code_of(message), shown)

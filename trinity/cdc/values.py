@@ -95,8 +95,8 @@ class _Reading:
             found, hint = self._scalar(kind, field, text or text_of(field))
         typed = spark_type(str(kind))
         place = text_literal("Column '" + self.column) + f", {path}, " + text_literal("': ")
-        said = f"{place}, {beginning(field)}, {text_literal(f' is no {typed}{hint}')}"
-        wrong = failing("TYPE_MISMATCH", said, typed)
+        message = f"{place}, {beginning(field)}, {text_literal(f' is no {typed}{hint}')}"
+        wrong = failing("TYPE_MISMATCH", message, typed)
         return f"coalesce({found}, IF({field} IS NULL, CAST(NULL AS {typed}), {wrong}))"
 
     def _scalar(self, kind: DataType, field: str, text: str) -> tuple[str, str]:

@@ -131,7 +131,7 @@ def _pyiceberg(session: Session) -> Seen:
     settings = {key.rpartition(".")[2]: value for key, value in _iceberg_settings(session).items()}
     names = settings["uri"].removeprefix("jdbc:sqlite:")
     options = S3Options().resolved()
-    bucket = {f"s3.{name}": said for name in ("endpoint", "region") if (said := getattr(options, name))}
+    bucket = {f"s3.{name}": value for name in ("endpoint", "region") if (value := getattr(options, name))}
     catalog = SqlCatalog("iceberg", uri=f"sqlite:///{names}", warehouse=settings["warehouse"], **bucket)
     rows = catalog.load_table("default.flights").scan(selected_fields=("arr_delay",)).to_arrow()
     return Seen(rows.num_rows, pc.sum(rows["arr_delay"]).as_py())

@@ -89,8 +89,8 @@ class Registry:
     def get(self, name: TableName) -> Registration | None:
         """Return the entry of a name, or None. Raise BAD_DATA naming a damaged file."""
         try:
-            said = json.loads(self._entries.get(_file(name)))
-            data = {key: value for key, value in said.items() if key not in _BESIDE}
+            entry = json.loads(self._entries.get(_file(name)))
+            data = {key: value for key, value in entry.items() if key not in _BESIDE}
             return Registration(**{**data, "primary_key": tuple(data["primary_key"])})
         except FileNotFoundError:
             return None

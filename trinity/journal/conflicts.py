@@ -99,10 +99,10 @@ def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], 
         for c in on
     ]
     every = exp.Column(this=exp.Star(), table=trees.identifier("live"))
-    met = exp.Lateral(
+    lateral = exp.Lateral(
         this=exp.Subquery(this=trees.select([every], rows, same)), alias=exp.TableAlias(this=alias.copy())
     )
-    return exp.Join(this=met, side="LEFT", on=exp.true())
+    return exp.Join(this=lateral, side="LEFT", on=exp.true())
 
 
 def _other_unique(table: JournalTable, columns: tuple[str, ...] | None, dialect: str) -> list[exp.Expr]:
@@ -113,6 +113,6 @@ def _other_unique(table: JournalTable, columns: tuple[str, ...] | None, dialect:
     for unique in table.unique_keys:
         same = trees.equal(unique, "other", _NEW)
         rows = trees.derived(live_rows(table, dialect), "other")
-        met = trees.select([exp.Literal.number(1)], rows, [same])
-        found.append(exp.Not(this=exp.Exists(this=met)))
+        same_key = trees.select([exp.Literal.number(1)], rows, [same])
+        found.append(exp.Not(this=exp.Exists(this=same_key)))
     return found

@@ -111,7 +111,7 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
         found = Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
     else:
         found = _Statement(dialect, scopes, numbered.count).rewrite(tree)
-    return found if scopes.met else plain  # the name was a column's, or another schema's table
+    return found if scopes.refers_to_model else plain  # the name was a column's, or another schema's table
 
 
 def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], exp.Expr]]:

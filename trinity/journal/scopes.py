@@ -22,13 +22,13 @@ class Scopes:
     """Resolves and replaces table references of one statement.
 
     Attributes:
-        met: True once a reference meant a journalled table, or a schema with another name on the backend.
+        refers_to_model: True once a reference meant a journalled table, or a schema with another name on the backend.
     """
 
     def __init__(self, model: JournalModel, dialect: str) -> None:
         self._model = model
         self._dialect = dialect
-        self.met = False
+        self.refers_to_model = False
 
     def find(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
         """Return the journalled table that a reference means; ``hidden`` are the names of CTEs in scope."""
@@ -38,7 +38,7 @@ class Scopes:
         if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
             return None
         found = self._model.find(schema, name)
-        self.met = self.met or found is not None
+        self.refers_to_model = self.refers_to_model or found is not None
         return found
 
     def journalled(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
@@ -102,7 +102,7 @@ class Scopes:
             backend = self._model.schemas.get(name, name)
             if backend != name:
                 table.set("db", trees.identifier(backend))
-                self.met = True
+                self.refers_to_model = True
         return table
 
     def _unqualify(self, column: exp.Column) -> None:

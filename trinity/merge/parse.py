@@ -34,10 +34,10 @@ def merge_spec(definition: TableDefinition) -> MergeSpec:
         TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming option
             and column (K1, U3, U8, V1).
     """
-    beside = vars(definition)  # it is frozen: its fields stay as they are
-    if _PARSED not in beside:
-        beside[_PARSED] = _Parser(definition).parse()
-    spec: MergeSpec = beside[_PARSED]
+    attributes = vars(definition)  # it is frozen: its fields stay as they are
+    if _PARSED not in attributes:
+        attributes[_PARSED] = _Parser(definition).parse()
+    spec: MergeSpec = attributes[_PARSED]
     return spec
 
 

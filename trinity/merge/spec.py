@@ -73,12 +73,12 @@ class MergeSpec:
 
     @property
     def keeps_tombstones(self) -> bool:
-        """True when compaction puts tombstones aside: older rows may still lose to them, or the table asks for it."""
+        """True when compaction moves tombstones to the sidecar: older rows may lose to them, or an option asks."""
         return not self.by_column and bool(self.ordering or self.tombstone_rows)
 
     @property
-    def puts_aside(self) -> bool:
-        """True when compaction may put rows aside.
+    def may_need_sidecar(self) -> bool:
+        """True when compaction may move rows to the sidecar.
 
         Of engines that fold by column: history, cuts that late rows meet, keys with retracts alone.
         """

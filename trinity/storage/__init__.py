@@ -31,9 +31,9 @@ from trinity.storage.folder_names import unescaped as unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
 from trinity.storage.foreign import adopted_definition as adopted_definition
 from trinity.storage.foreign import adopted_properties as adopted_properties
-from trinity.storage.foreign import changed_aside as changed_aside
+from trinity.storage.foreign import changed_compacted_rows as changed_compacted_rows
 from trinity.storage.foreign import foreign_definition as foreign_definition
-from trinity.storage.foreign import keeps_aside as keeps_aside
+from trinity.storage.foreign import keeps_row_versions as keeps_row_versions
 from trinity.storage.foreign import split_key as split_key
 from trinity.storage.gcs import GcsOptions
 from trinity.storage.grants import Credential as Credential

@@ -54,20 +54,20 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
             put()
             return True
         except (TrinityError, AlreadyExists) as error:
-            said = error
-        doubt, there = max(doubt, _doubt_after(said)), None
-        ends = spent > store_kind.PATIENCE.total_seconds() or not _may_pass(said)
+            failure = error
+        doubt, there = max(doubt, _doubt_after(failure)), None
+        ends = spent > store_kind.PATIENCE.total_seconds() or not _may_pass(failure)
         if doubt and ends:
             there = _look_up(read)
             if isinstance(there, bytes):
                 return there == data
-            if there is None and isinstance(said, AlreadyExists):  # it was removed meanwhile, with its table
+            if there is None and isinstance(failure, AlreadyExists):  # it was removed meanwhile, with its table
                 return False
             if there is None and doubt is _Doubt.ANSWERED:
                 doubt = _Doubt.NONE
         if ends and not doubt:
-            raise said
-    raise OutcomeUnknown(_text(said) if there is None else f"{_text(said)} Then: {_text(there)}") from said
+            raise failure
+    raise OutcomeUnknown(_text(failure) if there is None else f"{_text(failure)} Then: {_text(there)}") from failure
 
 
 def _look_up(read: Callable[[], bytes]) -> bytes | TrinityError | None:
@@ -80,36 +80,36 @@ def _look_up(read: Callable[[], bytes]) -> bytes | TrinityError | None:
         return error
 
 
-def _doubt_after(said: Exception) -> _Doubt:
+def _doubt_after(error: Exception) -> _Doubt:
     """Return how uncertain the outcome of a failed request is.
 
     An object that exists may be the writer's own: proxies and stores repeat requests by themselves.
     """
-    status, text = _status(said), str(said.__cause__)
-    if isinstance(said, AlreadyExists) or (status and status >= _SERVER_ERROR):
+    status, text = _status(error), str(error.__cause__)
+    if isinstance(error, AlreadyExists) or (status and status >= _SERVER_ERROR):
         return _Doubt.ANSWERED
     unanswered = status is None and "HTTP error" in text and "kind: Connect" not in text
-    return _Doubt.UNDER_WAY if unanswered and _is_trouble(said) else _Doubt.NONE
+    return _Doubt.UNDER_WAY if unanswered and _is_trouble(error) else _Doubt.NONE
 
 
-def _may_pass(said: Exception) -> bool:
+def _may_pass(error: Exception) -> bool:
     """Return whether an error may pass, so that a retry may succeed."""
-    if isinstance(said, AlreadyExists) or isinstance(said.__cause__, FileNotFoundError):
+    if isinstance(error, AlreadyExists) or isinstance(error.__cause__, FileNotFoundError):
         return False
-    if (status := _status(said)) is None:
-        return _is_trouble(said)
+    if (status := _status(error)) is None:
+        return _is_trouble(error)
     return status in _BUSY or (status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED)
 
 
-def _text(said: object) -> str:
-    return said.message if isinstance(said, TrinityError) else f"{said} is there."
+def _text(found: object) -> str:
+    return found.message if isinstance(found, TrinityError) else f"{found} is there."
 
 
-def _is_trouble(said: Exception) -> bool:
-    return isinstance(said, TrinityError) and said.code == "FILESYSTEM_ERROR"
+def _is_trouble(error: Exception) -> bool:
+    return isinstance(error, TrinityError) and error.code == "FILESYSTEM_ERROR"
 
 
-def _status(said: Exception) -> int | None:
+def _status(error: Exception) -> int | None:
     """Return the HTTP status of the answer; None without an answer."""
-    found = _STATUS.search(str(said.__cause__))
+    found = _STATUS.search(str(error.__cause__))
     return int(found[1]) if found else None

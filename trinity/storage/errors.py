@@ -59,16 +59,16 @@ class storage_errors:
             raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be read or written: {error}.") from error
 
 
-def commit_unknown(what: str, said: object) -> TrinityError:
+def commit_unknown(what: str, reason: object) -> TrinityError:
     """Return COMMIT_STATE_UNKNOWN, for a commit of which nobody can say whether it took effect.
 
     Args:
         what: what was to be put or changed, as the beginning of a sentence.
-        said: the error that came instead of an answer.
+        reason: the error that came instead of an answer.
     """
     return TrinityError(
         "COMMIT_STATE_UNKNOWN",
-        f"{what} may have been written, and may not: {str(said).rstrip('.')}. Look at the table's history once there "
+        f"{what} may have been written, and may not: {str(reason).rstrip('.')}. Look at the table's history once there "
         "are answers again, or repeat the statement with the same txn, which never writes rows twice. What it has "
         "written stays.",
     )

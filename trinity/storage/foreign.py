@@ -15,9 +15,9 @@ from trinity.spi import Column, TableDefinition
 __all__ = [
     "adopted_definition",
     "adopted_properties",
-    "changed_aside",
+    "changed_compacted_rows",
     "foreign_definition",
-    "keeps_aside",
+    "keeps_row_versions",
     "split_key",
 ]
 
@@ -129,13 +129,13 @@ def adopted_properties(
     return {k: present.get(k.lower(), v) for k, v in properties.items() if k not in own or k.lower() in present}
 
 
-def keeps_aside(definition: TableDefinition) -> bool:
+def keeps_row_versions(definition: TableDefinition) -> bool:
     """Return whether a table keeps the row versions from which compacted rows were folded (E3)."""
     return definition.keyed and merge_spec(definition).keeps_history
 
 
-def changed_aside(table: str, restore: str) -> TrinityError:
-    """Return the error for a version in which other engines changed compacted rows of a :func:`keeps_aside` table.
+def changed_compacted_rows(table: str, restore: str) -> TrinityError:
+    """Return the error for a version of a :func:`keeps_row_versions` table in which others changed compacted rows.
 
     Args:
         table: full name.
@@ -144,8 +144,8 @@ def changed_aside(table: str, restore: str) -> TrinityError:
     return TrinityError(
         "NOT_SUPPORTED",
         f"Another engine changed or deleted compacted rows of table '{table}'. They are folded from row versions that "
-        f"lie aside, which go on saying what the rows were (E3). Restore the version before that there ({restore}), "
-        "and change rows by Trinity's UPDATE, DELETE or MERGE.",
+        "lie in the sidecar, and go on saying what the rows were (E3). Restore the version before that there "
+        f"({restore}), and change rows by Trinity's UPDATE, DELETE or MERGE.",
     )
 
 

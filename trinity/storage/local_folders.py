@@ -56,10 +56,10 @@ def check_warehouse(folder: Folder) -> None:
             path.stat()
         nearest = next(found for found in (path, *path.parents) if os.path.lexists(found))
         if not nearest.is_dir():
-            raise _said(errno.ENOTDIR)
+            raise _os_error(errno.ENOTDIR)
         needed = {path: os.R_OK | os.X_OK, path.parent: os.X_OK}.get(nearest, os.W_OK | os.X_OK)
         if not os.access(nearest, needed, effective_ids=os.access in os.supports_effective_ids):
-            raise _said(errno.EACCES)
+            raise _os_error(errno.EACCES)
     except ValueError as error:
         raise TrinityError("CONFIGURATION_INVALID", f"Warehouse '{folder}' is no path of a folder: {error}.") from error
     except OSError as error:
@@ -68,7 +68,7 @@ def check_warehouse(folder: Folder) -> None:
         ) from error
 
 
-def _said(number: int) -> OSError:
+def _os_error(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 

@@ -35,7 +35,7 @@ class NameLog:
     def __init__(self, store: ObjectStore, folder: str) -> None:
         self._store = store
         self._folder = folder
-        self._said: Cache[str, dict[str, Any]] = Cache(_KEPT)  # an object never changes
+        self._contents: Cache[str, dict[str, Any]] = Cache(_KEPT)  # an object never changes
 
     def taken(self, below: str = "") -> list[str]:
         """Return the taken names, sorted. Takes one request for a thousand of them.
@@ -102,7 +102,7 @@ class NameLog:
             found: dict[str, Any] = json.loads(self._store.get(entry.path))
             return found
 
-        return self._said.get(entry.path, read)
+        return self._contents.get(entry.path, read)
 
 
 def _takes(entry: Entry | None) -> TypeGuard[Entry]:

@@ -67,13 +67,13 @@ def _check_confirmed(table: TableHandle, back_to: int, lost: Sequence[LostCommit
     whole = [commit for commit in lost if not commit.damaged]
     if confirmed == back_to or (confirmed is None and not whole):
         return
-    said = "; ".join(f"{_name(commit)}: {commit.what}" for commit in lost[:_SHOWN])
+    named = "; ".join(f"{_name(commit)}: {commit.what}" for commit in lost[:_SHOWN])
     rest = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
     why = f"not to version {confirmed}" if confirmed is not None else f"{len(whole)} of which may be whole"
     raise TrinityError(
         "INVALID_ARGUMENTS",
         f"A repair of '{table.full_name}' goes back to version {back_to}, {why}, and loses {len(lost)} commits: "
-        f"{said}{rest}. Restore the damaged file from a copy; or say version={back_to} to lose them.",
+        f"{named}{rest}. Restore the damaged file from a copy; or say version={back_to} to lose them.",
     )
 
 

@@ -36,12 +36,12 @@ _COMMON: Final[tuple[Cause, ...]] = (
             r"|curlCode|HTTP error|incomplete message"
         ),
         "FILESYSTEM_ERROR",
-        "it does not answer ({said}). Check the endpoint and the network.",
+        "it does not answer ({reason}). Check the endpoint and the network.",
     ),
 )
 """Causes that all stores share, tried after a store's own."""
 _OF_GRANTED: Final = (
-    "the key that the catalog hands out for it was refused ({said}). It has to be allowed to list, read, put and "
+    "the key that the catalog hands out for it was refused ({reason}). It has to be allowed to list, read, put and "
     "delete objects there: see to the catalog's role, or try again if the key has expired meanwhile."
 )
 _REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1,40})'")
@@ -57,8 +57,8 @@ def object_trouble(error: BaseException, path: str) -> TrinityError:
             named = f" ('{region[1] or region[2]}')" if region else ""
             if code == "PERMISSION_DENIED" and is_granted(location):
                 remedy = _OF_GRANTED
-            said = remedy.format(bucket=location.bucket, region=named, said=text[-160:].strip(". "))
-            return TrinityError(code, f"'{path}' at {place}: {said}")
+            reason = remedy.format(bucket=location.bucket, region=named, reason=text[-160:].strip(". "))
+            return TrinityError(code, f"'{path}' at {place}: {reason}")
     return TrinityError("FILESYSTEM_ERROR", f"'{path}' at {place} cannot be read or written: {text[:300]}.")
 
 

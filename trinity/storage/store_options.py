@@ -68,9 +68,9 @@ class StoreOptions(Options):
         has_keys = self.anonymous or any(getattr(self, name) is not None for name in self.keys)
         found: dict[str, Any] = {}
         for name, variables in self.environment.items():
-            said = [os.environ[v] for v in variables if os.environ.get(v)]
-            if getattr(self, name) is None and said and not (has_keys and name in self.keys):
-                found[name] = said[0].lower() in ("1", "true", "yes") if name == "allow_http" else said[0]
+            values = [os.environ[v] for v in variables if os.environ.get(v)]
+            if getattr(self, name) is None and values and not (has_keys and name in self.keys):
+                found[name] = values[0].lower() in ("1", "true", "yes") if name == "allow_http" else values[0]
         if found.keys() & set(self.keys):
             keep(found)
         return self.model_copy(update=found)

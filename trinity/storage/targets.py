@@ -46,5 +46,5 @@ def commit_result(version: int, files: Collection[DataFile], deletes: Collection
     """Return the result of a commit of some files. Rows of a sidecar do not count: they are not rows of the table."""
     rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
-    beside = {path for f in deletes for path in f.deletes.paths}  # a set, since one may be about several data files
-    return CommitResult(version, rows, len(files) + len(beside), size)
+    delete_files = {path for f in deletes for path in f.deletes.paths}  # one may be about several data files
+    return CommitResult(version, rows, len(files) + len(delete_files), size)

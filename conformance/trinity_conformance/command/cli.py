@@ -348,8 +348,8 @@ def _hunted(console: Console) -> list[AdapterKill]:
     with quiet():
         found = list(hunt_adapters())
     for kill in found:
-        said = kill.message.partition("\n")[0]
-        table.add_row(f"{kill.mutant}: {kill.fault}", kill.check or "[red]survived[/]", escape(said))
+        summary = kill.message.partition("\n")[0]
+        table.add_row(f"{kill.mutant}: {kill.fault}", kill.check or "[red]survived[/]", escape(summary))
     console.print(table)
     return found
 

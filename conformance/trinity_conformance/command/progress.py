@@ -26,7 +26,7 @@ class _Shown:
         self.seconds = budget.seconds_in_all
         self.task = progress.add_task("starting", total=1.0)
         self.begun = monotonic()
-        self.said, self.said_at = "", self.begun
+        self.shown, self.shown_at = "", self.begun
 
     def __call__(self, tally: Tally, what: str) -> None:
         elapsed = monotonic() - self.begun
@@ -34,9 +34,9 @@ class _Shown:
         of_histories = tally.histories and what.startswith("histories")
         left = f", about {elapsed * (1 - done) / done:.0f} s left" if of_histories else ""
         self.progress.update(self.task, completed=done, description=what + left)
-        if self.progress.console.is_terminal or (what == self.said and monotonic() - self.said_at < _SECONDS):
+        if self.progress.console.is_terminal or (what == self.shown and monotonic() - self.shown_at < _SECONDS):
             return
-        self.said, self.said_at = what, monotonic()
+        self.shown, self.shown_at = what, monotonic()
         self.progress.console.print(f"{what}: {tally.histories} played, {elapsed:.0f} s{left}")
 
 

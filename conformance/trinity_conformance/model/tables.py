@@ -162,9 +162,9 @@ class Model:
 
     def kind_of(self, version: Version) -> str:
         """Return the kind that a writer gave a row version, or else its effective kind."""
-        said = version.row[self.shape.row_kind] if self.shape.row_kind and not version.deleted else None
-        if said in ("-U", "+U"):
-            return "update_preimage" if said == "-U" else "update_postimage"
+        kind = version.row[self.shape.row_kind] if self.shape.row_kind and not version.deleted else None
+        if kind in ("-U", "+U"):
+            return "update_preimage" if kind == "-U" else "update_postimage"
         return "delete" if self.is_deleted(version) else "insert"
 
     def rounds(self, after: int) -> list[Changed]:

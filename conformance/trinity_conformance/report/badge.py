@@ -18,9 +18,9 @@ _PER_CHARACTER: Final = 6.6
 def badge(results: Results) -> str:
     """Return results as a badge that says the verdict and how many checks passed."""
     passed = len(results.with_status("passed"))
-    said = f"{results.verdict} ({passed} of {len(results.checks)})"
-    left, right = (round(len(text) * _PER_CHARACTER) + 12 for text in (_LABEL, said))
-    title = escape(f"{_LABEL} of {results.connector}: {said}, {results.budget}, {results.date}")
+    verdict = f"{results.verdict} ({passed} of {len(results.checks)})"
+    left, right = (round(len(text) * _PER_CHARACTER) + 12 for text in (_LABEL, verdict))
+    title = escape(f"{_LABEL} of {results.connector}: {verdict}, {results.budget}, {results.date}")
     space = "http://www.w3.org/2000/svg"
     return f"""<svg xmlns="{space}" width="{left + right}" height="20" role="img" aria-label="{title}">
 <title>{title}</title>
@@ -28,7 +28,7 @@ def badge(results: Results) -> str:
 <path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{right - 3}z" fill="{_COLOURS[results.verdict]}"/>
 <g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
 <text x="6" y="14" textLength="{left - 12}">{_LABEL}</text>
-<text x="{left + 6}" y="14" textLength="{right - 12}">{said}</text>
+<text x="{left + 6}" y="14" textLength="{right - 12}">{verdict}</text>
 </g>
 </svg>
 """

@@ -87,8 +87,8 @@ def commit_id(found: Mapping[str, Sequence[Any]]) -> str:
     Args:
         found: the commit's actions by their kind.
     """
-    said = found.get("commitInfo") or found
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    info = found.get("commitInfo") or found
+    return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 
 _KNOWN: Final = (
@@ -110,8 +110,8 @@ def file_key(file: Mapping[str, Any]) -> str:
 
 def committed_ms(info: Mapping[str, Any]) -> int:
     """Return the time of a ``commitInfo``, milliseconds since the epoch; 0 if it has none."""
-    said = info.get("inCommitTimestamp") or info.get("timestamp")
-    return said if isinstance(said, int) else 0
+    at = info.get("inCommitTimestamp") or info.get("timestamp")
+    return at if isinstance(at, int) else 0
 
 
 def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:
@@ -232,8 +232,8 @@ def with_memory(actions: Iterable[Mapping[str, Any]], memory: Iterable[Action]) 
         memory: the domain metadata to repeat.
     """
     found = [dict(action) for action in actions]
-    said = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
-    return [*found, *(action for action in memory if action["domainMetadata"]["domain"] not in said)]
+    domains = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
+    return [*found, *(action for action in memory if action["domainMetadata"]["domain"] not in domains)]
 
 
 def _now_ms() -> int:

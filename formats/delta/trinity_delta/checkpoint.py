@@ -152,13 +152,13 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
             since = number
             break
     if since == version:
-        found.add(_said_of(store, table, version, known[version][0]))
+        found.add(_commit_of_version(store, table, version, known[version][0]))
     for commit in read_commits(store, table, range(since + 1, version + 1)):
         found.add(commit)
     return found
 
 
-def _said_of(store: ObjectStore, table: str, version: int, names: Sequence[str]) -> list[Action]:
+def _commit_of_version(store: ObjectStore, table: str, version: int, names: Sequence[str]) -> list[Action]:
     """Return the commit of a checkpoint's version, for its time; the checkpoint's own time where that file is gone."""
     if commit_stamp(store, version):
         return read_commit(store, table, version)

@@ -109,8 +109,8 @@ def _read(store: ObjectStore, path: str) -> Checkpoint:
     if not kinds:
         return Checkpoint([], (file,))
     table = file.read_row_groups(_groups(file), kinds)
-    said = [pc.is_valid(column) for column in table.columns]
-    rows = table.filter(reduce(pc.or_, said)).to_pylist(maps_as_pydicts="strict")
+    filled = [pc.is_valid(column) for column in table.columns]
+    rows = table.filter(reduce(pc.or_, filled)).to_pylist(maps_as_pydicts="strict")
     return Checkpoint(list(_whole(rows)), (file,))
 
 

@@ -84,22 +84,22 @@ class DeletionVector(Deletes):
     def to_action(self) -> dict[str, Any]:
         """Return the ``deletionVector`` of an action of Delta's log."""
         known = {"storageType": self.kind, "pathOrInlineDv": self.place, "offset": self.offset}
-        said = {**known, "sizeInBytes": self.size, "cardinality": self.rows}
-        return {key: value for key, value in said.items() if value is not None}
+        body = {**known, "sizeInBytes": self.size, "cardinality": self.rows}
+        return {key: value for key, value in body.items() if value is not None}
 
 
-def deletion_vector(store: ObjectStore, said: Mapping[str, Any]) -> DeletionVector:
+def deletion_vector(store: ObjectStore, vector: Mapping[str, Any]) -> DeletionVector:
     """Return the deletion vector that an action of Delta's log names.
 
     Args:
         store: the table's folder.
-        said: the action's ``deletionVector``.
+        vector: the action's ``deletionVector``.
 
     Raises:
         TrinityError: BAD_DATA for a kind that Delta's protocol does not have.
     """
-    kind, place = str(said["storageType"]), str(said["pathOrInlineDv"])
-    found = DeletionVector(said["cardinality"], kind, place, said["sizeInBytes"], said.get("offset"))
+    kind, place = str(vector["storageType"]), str(vector["pathOrInlineDv"])
+    found = DeletionVector(vector["cardinality"], kind, place, vector["sizeInBytes"], vector.get("offset"))
     if kind == _INLINE:
         return found
     if kind == _ABSOLUTE:
@@ -153,7 +153,7 @@ class DeletionVectorSink(DeleteSink):
         """Write the file, synced if the target asks for it, and return the vectors."""
         if self._made:
             self._store.put(_name(self._id), bytes(self._data), sync=self._sync)
-        return [json.dumps({"of": of, "vector": said, "size": size}).encode() for of, said, size in self._made]
+        return [json.dumps({"of": of, "vector": vector, "size": size}).encode() for of, vector, size in self._made]
 
     def abort(self) -> None:
         """Remove the file."""

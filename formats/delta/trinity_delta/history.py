@@ -33,25 +33,25 @@ def history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
     )
 
 
-def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
+def _operation(version: int, found: Mapping[str, list[Any]], operation: str) -> str:
     """Return Trinity's name for what a commit did; Delta's own name for a commit of another engine."""
     if version == 0:
         return "create"
-    if said == "WRITE" and "remove" not in found:
+    if operation == "WRITE" and "remove" not in found:
         return "append"
     added = found.get("add", [])
-    if said == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
+    if operation == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
         return "merge"
     tags = found.get("commitInfo", [{}])[0].get("tags")
     if isinstance(tags, dict) and (named := tags.get(TAG_OPERATION)) is not None:
         return str(named)
-    if said == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
+    if operation == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
         return "compact"
-    if said in _ALTERS:
+    if operation in _ALTERS:
         return "alter"
     if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
         return "vacuum"
-    return said.lower()
+    return operation.lower()
 
 
 def _by_trinity(added: Mapping[str, Any]) -> bool:

@@ -142,7 +142,7 @@ class DeltaJvm:
         try:
             checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(self.mapping(own))
         except Exception as error:
-            raise TrinityError("INVALID_TABLE_PROPERTY", f"Delta refuses a property: {_said(error)}.") from error
+            raise TrinityError("INVALID_TABLE_PROPERTY", f"Delta refuses a property: {_first_line(error)}.") from error
         return dict(self.json(checked))
 
     def start(self, name: str, location: str) -> DeltaTransaction:
@@ -322,7 +322,7 @@ def delta_errors(name: str, location: str) -> Iterator[None]:
         if not classes:
             raise
         if any(c.endswith(_RACED) for c in classes):
-            raise CommitRaced(_said(error)) from error
+            raise CommitRaced(_first_line(error)) from error
         store = ObjectStore(location)
         log = store.path(LOG)
         if not store.is_folder(LOG):
@@ -333,9 +333,9 @@ def delta_errors(name: str, location: str) -> Iterator[None]:
             raise trouble from error
         if any(c in _CORRUPT for c in classes) or "java.io.IOException" not in classes:
             raise TrinityError(
-                "BAD_DATA", f"Delta's log '{log}' of table '{name}' cannot be used: {_said(error)}."
+                "BAD_DATA", f"Delta's log '{log}' of table '{name}' cannot be used: {_first_line(error)}."
             ) from error
-        raise TrinityError("FILESYSTEM_ERROR", f"'{log}' of table '{name}': {_said(error)}.") from error
+        raise TrinityError("FILESYSTEM_ERROR", f"'{log}' of table '{name}': {_first_line(error)}.") from error
 
 
 _CORRUPT: Final = frozenset({"java.io.FileNotFoundException", "com.fasterxml.jackson.core.JacksonException"})
@@ -357,6 +357,6 @@ def _classes(error: Exception) -> list[str]:
     return found
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     return first_line((thrown.getMessage() or thrown.toString()) if thrown is not None else error)

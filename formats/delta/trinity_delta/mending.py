@@ -12,7 +12,7 @@ from trinity_delta.actions import TAG_OPERATION
 from trinity_delta.adopt import is_own, on_record
 from trinity_delta.features import DOMAIN_METADATA, SUPPORTED
 from trinity_delta.own_log import OwnTransaction
-from trinity_delta.repair import set_aside
+from trinity_delta.repair import move_damaged
 from trinity_delta.restored import in_force
 from trinity_delta.schema import DEFINITION, TABLE
 from trinity_delta.snapshot import Snapshots
@@ -30,7 +30,7 @@ def repair(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry
     if not lost:
         return repair_result(_put_back(snapshots, table, dry_run=dry_run), state.version, ())
     if (preview := repair_preview(table, state.version, lost, version, dry_run=dry_run)) is None:
-        set_aside(table.location, state.version, state.version + len(lost))
+        move_damaged(table.location, state.version, state.version + len(lost))
     return preview or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
 
 

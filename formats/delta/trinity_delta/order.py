@@ -37,9 +37,9 @@ def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: Tab
         definition: the table's definition after it.
         version: its number.
     """
-    for said in found.get("domainMetadata", ()):
-        if said["domain"] == ORDER_DOMAIN and not said.get("removed"):
-            return RowOrder.from_json(said["configuration"])
+    for entry in found.get("domainMetadata", ()):
+        if entry["domain"] == ORDER_DOMAIN and not entry.get("removed"):
+            return RowOrder.from_json(entry["configuration"])
     if not definition.stamped or not any(_brings_rows(a, found) for a in found.get("add", ())):
         return order
     return replace(order, strangers=version)

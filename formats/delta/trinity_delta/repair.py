@@ -12,7 +12,7 @@ from trinity.storage import ObjectStore
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
 from trinity_delta.schema import DEFINITION
 
-__all__ = ["damaged", "made_by_trinity", "set_aside"]
+__all__ = ["damaged", "made_by_trinity", "move_damaged"]
 
 _ASIDE: Final = "_trinity/damaged"
 """Folder below the table's, in which no reader looks."""
@@ -29,8 +29,8 @@ def damaged(table: str, commit: str, what: str) -> TrinityError:
 
 def made_by_trinity(location: str) -> bool:
     """Return whether any readable commit or checksum shows that Trinity made the table."""
-    said = (action.get("metaData") or action.get("metadata") or {} for action in _actions(ObjectStore(location)))
-    return any(DEFINITION in metadata.get("configuration", {}) for metadata in said)
+    found = (action.get("metaData") or action.get("metadata") or {} for action in _actions(ObjectStore(location)))
+    return any(DEFINITION in metadata.get("configuration", {}) for metadata in found)
 
 
 def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
@@ -44,7 +44,7 @@ def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
                 yield found
 
 
-def set_aside(location: str, readable: int, newest: int) -> None:
+def move_damaged(location: str, readable: int, newest: int) -> None:
     """Move the log files of versions above a readable one to where no reader looks.
 
     This begins with the newest version, and moves each version's commit file last. So after a crash the log has no gap,

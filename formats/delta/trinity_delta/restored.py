@@ -127,14 +127,14 @@ def _info(actions: Commit) -> Mapping[str, Any]:
 
 
 def _removes_memory(actions: Commit) -> bool:
-    said = (action["domainMetadata"] for action in actions if "domainMetadata" in action)
-    return any(d["domain"] in DOMAINS and d.get("removed") for d in said)
+    domains = (action["domainMetadata"] for action in actions if "domainMetadata" in action)
+    return any(d["domain"] in DOMAINS and d.get("removed") for d in domains)
 
 
 def says_memory(actions: Commit) -> bool:
     """Return whether a commit says itself which sidecar and which order of rows are in force, as Trinity's restore."""
-    said = {action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action}
-    return said >= {SIDECAR_DOMAIN, ORDER_DOMAIN} and not _removes_memory(actions)
+    domains = {action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action}
+    return domains >= {SIDECAR_DOMAIN, ORDER_DOMAIN} and not _removes_memory(actions)
 
 
 def _is_of_trinity(number: int, actions: Commit) -> bool:

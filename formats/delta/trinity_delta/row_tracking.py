@@ -67,9 +67,9 @@ def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Ma
         )
 
 
-def highest_row_id(said: Mapping[str, Any]) -> int:
+def highest_row_id(domain: Mapping[str, Any]) -> int:
     """Return the highest number given, from the table's domain metadata."""
-    return int(json.loads(said["configuration"])["rowIdHighWaterMark"])
+    return int(json.loads(domain["configuration"])["rowIdHighWaterMark"])
 
 
 def with_row_ids(actions: Iterable[Mapping[str, Any]], highest: int, version: int) -> list[Action]:

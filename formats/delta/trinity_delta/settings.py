@@ -109,9 +109,9 @@ def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
 
 def are_kept(settings: Mapping[str, str]) -> bool:
     """Return whether Trinity supports all of a table's Delta settings, with their values."""
-    said = {key: text for key, text in settings.items() if key.lower().startswith("delta.") and key not in _NOTED}
+    own = {key: text for key, text in settings.items() if key.lower().startswith("delta.") and key not in _NOTED}
     try:
-        return bool(checked_settings(said)) or not said
+        return bool(checked_settings(own)) or not own
     except TrinityError:
         return False
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
+from trinity.storage import FileChange, ObjectStore, changed_compacted_rows, keeps_row_versions
 from trinity_delta.actions import (
     DOMAINS,
     SIDECAR_DOMAIN,
@@ -58,8 +58,8 @@ class Forgotten(Enum):
 
     def error(self, table: TableHandle) -> TrinityError:
         """Return the error that refuses the table."""
-        said = self.value.format(name=table.full_name, location=table.location)
-        return TrinityError("NOT_SUPPORTED", f"Delta table '{table.full_name}' has {said}.")
+        what = self.value.format(name=table.full_name, location=table.location)
+        return TrinityError("NOT_SUPPORTED", f"Delta table '{table.full_name}' has {what}.")
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,10 @@ class State:
         if self.refusal:
             raise self.refusal
         self.check_remembered(table)
-        if self.displaced and self.sidecar and keeps_aside(self.definition):
-            raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
+        if self.displaced and self.sidecar and keeps_row_versions(self.definition):
+            raise changed_compacted_rows(
+                table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ..."
+            )
 
     def check_remembered(self, table: TableHandle) -> None:
         """Refuse a version for which what Trinity keeps beside its rows is not known. Raises NOT_SUPPORTED."""
@@ -195,22 +197,24 @@ def keeps_memory(definition: TableDefinition, protocol: Mapping[str, Any]) -> bo
 
 def _memory(state: State | None, what: State, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine."""
-    ours = [said for said in domains if said["domain"] in DOMAINS]
+    ours = [domain for domain in domains if domain["domain"] in DOMAINS]
     if what.definition.external:  # the domain metadata is of a table that another engine has replaced
         return {"sidecar": (), "forgotten": None, "written": True}
     if not keeps_memory(what.definition, what.protocol):
         known = state is not None and state.forgotten is not Forgotten.UNKNOWN
         return {"forgotten": Forgotten.REMOVED if known else Forgotten.UNKNOWN, "written": False}
-    if any(said.get("removed") for said in ours):
+    if any(domain.get("removed") for domain in ours):
         return {"forgotten": Forgotten.REMOVED, "written": False}
-    if state is None or any(said["domain"] != VACUUM_DOMAIN for said in ours):
+    if state is None or any(domain["domain"] != VACUUM_DOMAIN for domain in ours):
         return {"forgotten": None, "written": True}
     return {"forgotten": state.forgotten, "written": state.written}
 
 
 def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
     """Return the compacted files that other engines have removed, or deleted rows of; none after a new sidecar."""
-    if any(said["domain"] == SIDECAR_DOMAIN and not said.get("removed") for said in found.get("domainMetadata", ())):
+    if any(
+        domain["domain"] == SIDECAR_DOMAIN and not domain.get("removed") for domain in found.get("domainMetadata", ())
+    ):
         return frozenset()
     back = {added["path"] for added in found.get("add", ()) if not added.get("deletionVector")}
     if state.displaced:  # files removed from now on hold other rows

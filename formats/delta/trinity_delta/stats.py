@@ -52,12 +52,12 @@ def loosened(text: str) -> str:
 
 def parsed_text(stats: Mapping[str, Any]) -> str:
     """Return the ``stats`` text of statistics that a checkpoint has as values."""
-    return _MARKED.sub(r"\1", json.dumps(_said(stats), default=_plain, separators=(",", ":")))
+    return _MARKED.sub(r"\1", json.dumps(_without_unknown(stats), default=_plain, separators=(",", ":")))
 
 
-def _said(stats: Mapping[str, Any]) -> dict[str, Any]:
+def _without_unknown(stats: Mapping[str, Any]) -> dict[str, Any]:
     """Return statistics without unknown ones."""
-    known = {name: _said(value) if isinstance(value, Mapping) else value for name, value in stats.items()}
+    known = {name: _without_unknown(value) if isinstance(value, Mapping) else value for name, value in stats.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
@@ -78,8 +78,8 @@ def rows_of(text: str | None) -> int | None:
 
 
 def _rows(stats: Mapping[str, Any]) -> int | None:
-    said = stats.get("numRecords")
-    return said if isinstance(said, int) and said >= 0 else None
+    rows = stats.get("numRecords")
+    return rows if isinstance(rows, int) and rows >= 0 else None
 
 
 def _parsed_json(text: str | None) -> Mapping[str, Any]:

@@ -12,7 +12,14 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from trinity.errors import TrinityError
 from trinity.spi import Tier
-from trinity.storage import READ_BY_ID, ObjectStore, changed_aside, is_sink_file, keeps_aside, local_path
+from trinity.storage import (
+    READ_BY_ID,
+    ObjectStore,
+    changed_compacted_rows,
+    is_sink_file,
+    keeps_row_versions,
+    local_path,
+)
 from trinity_iceberg.carried import index_of, order_at, summary_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index
@@ -76,31 +83,31 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     """Refuse a version in which other engines changed rows that were folded from versions kept aside (E3)."""
     store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, changes[-1]))
-    if not index.sidecar or not keeps_aside(definition_of(table.name(), table.metadata, schema)):
+    if not index.sidecar or not keeps_row_versions(definition_of(table.name(), table.metadata, schema)):
         return
     base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
     gone = {store.relative(path) for change in changes for path in _files_of(table, _own(table, change), taken=True)}
     live = {store.relative(path) for path in _files_of(table, manifests)}
     rewritten = not base <= live | gone  # rewritten by others, whose files may have those rows
     if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
-        raise _changed_aside(table)
+        raise _changed_compacted_rows(table)
 
 
 def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
     """Refuse a version in which rows are deleted by position that were folded from versions kept aside (E3)."""
-    if not keeps_aside(definition_of(table.name(), table.metadata, schema)):
+    if not keeps_row_versions(definition_of(table.name(), table.metadata, schema)):
         return
     store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, snapshot))
     base = {store.path(name) for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
     marked = deletes_of(table, manifests).keys()
     if index.sidecar and (base & marked or not all(is_sink_file(path.rpartition("/")[2]) for path in marked)):
-        raise _changed_aside(table)
+        raise _changed_compacted_rows(table)
 
 
-def _changed_aside(table: Table) -> TrinityError:
+def _changed_compacted_rows(table: Table) -> TrinityError:
     name = ".".join((table.catalog.name, *table.name()))
-    return changed_aside(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
+    return changed_compacted_rows(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
 
 
 def _own(table: Table, snapshot: Snapshot) -> list[ManifestFile]:

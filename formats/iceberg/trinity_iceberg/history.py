@@ -48,4 +48,4 @@ def is_compaction(snapshot: Snapshot) -> bool:
 def _details(snapshot: Snapshot) -> dict[str, int]:
     """Return what a commit added and removed, under Trinity's names; the snapshot's summary has more."""
     own = snapshot.summary.additional_properties if snapshot.summary else {}
-    return {name: int(own.get(said, 0)) for name, said in _COUNTED.items()}
+    return {name: int(own.get(key, 0)) for name, key in _COUNTED.items()}

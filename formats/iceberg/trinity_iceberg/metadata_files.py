@@ -216,7 +216,7 @@ def _not_understood(path: str, found: Mapping[str, Any], error: Exception) -> Tr
     if version not in _VERSIONS:
         what = f"format version {version}, and Trinity knows {', '.join(map(str, _VERSIONS))}"
     else:
-        what = unknown or f"what Trinity does not understand ({_said(error)})"
+        what = unknown or f"what Trinity does not understand ({_first_line(error)})"
     return TrinityError(
         "NOT_SUPPORTED",
         f"Metadata file '{path}' has {what}. It is not damaged, and repair does not help: read the table with the "
@@ -224,7 +224,7 @@ def _not_understood(path: str, found: Mapping[str, Any], error: Exception) -> Tr
     )
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return a parser's message in one line, with the place that it is about."""
     cause = error.__cause__ if isinstance(error.__cause__, PydanticError) else error
     if not isinstance(cause, PydanticError):

@@ -148,13 +148,13 @@ def hands_out_keys(options: Mapping[str, Any]) -> bool:
     Raises:
         TrinityError: NOT_SUPPORTED for another kind of delegation, or another kind of catalog.
     """
-    said = next((value for name, value in options.items() if str(name).lower() == _DELEGATION), None)
-    if not said:
+    delegation = next((value for name, value in options.items() if str(name).lower() == _DELEGATION), None)
+    if not delegation:
         return False
-    if str(options.get("type")) != "rest" or str(said) != VENDED:
+    if str(options.get("type")) != "rest" or str(delegation) != VENDED:
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"'{DELEGATION}' = '{said}' of a catalog of type '{options.get('type', 'sql')}': Trinity takes "
+            f"'{DELEGATION}' = '{delegation}' of a catalog of type '{options.get('type', 'sql')}': Trinity takes "
             f"'{VENDED}' from catalogs of type 'rest', and asks no catalog to sign requests.",
         )
     return True

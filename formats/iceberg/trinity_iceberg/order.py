@@ -35,8 +35,8 @@ def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
 def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:
     """Return the order of rows as known at a version, or at the newest."""
     snapshot = snapshot or metadata.current_snapshot()
-    said, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
-    return order_after(RowOrder.from_json(said), others, version_of(snapshot)) if said else RowOrder()
+    recorded, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
+    return order_after(RowOrder.from_json(recorded), others, version_of(snapshot)) if recorded else RowOrder()
 
 
 def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:

@@ -155,11 +155,11 @@ def _commit_until_known(
         try:
             return attempt()
         except (CommitRaced, TrinityError, OSError) as error:
-            said = error
-        refused = isinstance(said, TrinityError) and is_refused(said)
+            failure = error
+        refused = isinstance(failure, TrinityError) and is_refused(failure)
         if refused and not doubtful:
-            raise said
-        doubtful, under_way = True, under_way or (not refused and may_be_under_way(said))
+            raise failure
+        doubtful, under_way = True, under_way or (not refused and may_be_under_way(failure))
         asked: Exception | None = None
         try:
             if stands(now := load_table(catalog, name).metadata):
@@ -168,10 +168,10 @@ def _commit_until_known(
             pass
         except Exception as error:
             asked = error
-        if asked is None and (isinstance(said, CommitRaced) or not under_way):
-            raise said
+        if asked is None and (isinstance(failure, CommitRaced) or not under_way):
+            raise failure
     why = f" It cannot be asked: {first_line(asked)}." if asked else ""
-    raise commit_unknown(f"The commit to table '{'.'.join(name)}'", f"{first_line(said)}.{why}") from said
+    raise commit_unknown(f"The commit to table '{'.'.join(name)}'", f"{first_line(failure)}.{why}") from failure
 
 
 @contextlib.contextmanager

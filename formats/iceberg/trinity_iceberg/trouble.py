@@ -96,12 +96,12 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
         catalog: the catalog's name.
         error: one of :data:`TROUBLE`.
     """
-    said = first_line(error)
+    reason = first_line(error)
     if is_denied(error):
         return TrinityError(
-            "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
+            "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {reason}. Check its credentials, and what they allow."
         )
-    return TrinityError("FILESYSTEM_ERROR", f"Catalog '{catalog}' cannot be read or written: {said}.")
+    return TrinityError("FILESYSTEM_ERROR", f"Catalog '{catalog}' cannot be read or written: {reason}.")
 
 
 def is_refused(error: TrinityError) -> bool:
@@ -123,8 +123,8 @@ def is_denied(error: Exception) -> bool:
 
 def _denied_by_database(error: Exception) -> bool:
     """Return whether PostgreSQL reports a lack of rights, or SQLite a file that may not be written."""
-    said = getattr(error, "orig", None)
-    return getattr(said, "sqlstate", None) in _DENIED_STATES or any(text in str(said) for text in _DENIED_TEXTS)
+    cause = getattr(error, "orig", None)
+    return getattr(cause, "sqlstate", None) in _DENIED_STATES or any(text in str(cause) for text in _DENIED_TEXTS)
 
 
 def _aws_code(error: Exception) -> str | None:

@@ -40,7 +40,7 @@ class VendingCatalog(RestCatalog):
     def __init__(self, name: str, place: S3Options, **properties: Any) -> None:
         self._place = place
         self._handed: dict[str, Sequence[Credential]] = {}
-        self._said: dict[str, Mapping[str, str]] = {}  # settings of a table's store, besides keys
+        self._settings: dict[str, Mapping[str, str]] = {}  # settings of a table's store, besides keys
         super().__init__(name, **properties)
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
@@ -62,13 +62,13 @@ class VendingCatalog(RestCatalog):
         place, config = Location.of(location), {**self._own_config(), **answer.config}
         found = self._credentials(name, place, {"s3:": {}, **listed}, config)
         self._handed[str(place)] = found
-        self._said[str(place)] = {k: v for k, v in config.items() if k not in (*_KEY.values(), _EXPIRES)}
+        self._settings[str(place)] = {k: v for k, v in config.items() if k not in (*_KEY.values(), _EXPIRES)}
         grant(place, found, _Grants(self, name, place))
 
     def _own_config(self) -> dict[str, str]:
         """Return the catalog's own settings of stores, which apply to all tables."""
-        said = self.properties.items()
-        return {name: str(value) for name, value in said if name.startswith("s3.") or name == "client.region"}
+        properties = self.properties.items()
+        return {name: str(value) for name, value in properties if name.startswith("s3.") or name == "client.region"}
 
     def _credentials(
         self, name: tuple[str, ...], place: Location, listed: Mapping[str, Mapping[str, str]], config: Mapping[str, str]
@@ -93,12 +93,12 @@ class VendingCatalog(RestCatalog):
         known = self._place
         own: dict[str, Any] = {option: config[name] for option, name in _KEY.items() if config.get(name)}
         known_options = known.model_dump(exclude_none=True, exclude_defaults=True)
-        said = {
+        settings = {
             "endpoint": config.get("s3.endpoint"),
             "region": config.get("s3.region") or config.get("client.region"),
             "virtual_hosted_style": config.get("s3.force-virtual-addressing") == "true",
         }
-        return S3Options.of({**{option: value for option, value in said.items() if value}, **known_options, **own})
+        return S3Options.of({**{option: value for option, value in settings.items() if value}, **known_options, **own})
 
     def newer(self, name: tuple[str, ...], place: Location) -> Sequence[Credential]:
         """Return newer keys of a table; requested without the table, if the catalog supports that.
@@ -109,7 +109,7 @@ class VendingCatalog(RestCatalog):
         try:
             if Capability.V1_LOAD_CREDENTIALS in self._supported_endpoints:
                 listed = {one.prefix: one.config for one in self._load_credentials(name).storage_credentials}
-                return self._credentials(name, place, listed, self._said.get(str(place), {}))
+                return self._credentials(name, place, listed, self._settings.get(str(place), {}))
             self.load_table(name)
         except TROUBLE as error:
             raise catalog_trouble(self.name, error) from error
@@ -133,5 +133,5 @@ class _Grants:
 
 
 def _expiry(config: Mapping[str, str]) -> int | None:
-    said = str(config.get(_EXPIRES) or "")
-    return int(said) if said.isdecimal() else None
+    expires = str(config.get(_EXPIRES) or "")
+    return int(expires) if expires.isdecimal() else None

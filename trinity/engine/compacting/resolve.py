@@ -61,8 +61,8 @@ def _fold(splits: SplitSource, spec: MergeSpec) -> FoldPlan:
     base, log = tiers(splits.files)
     rows, runs = sum(f.live_rows for f in log), list[DataFile]()
     # (of a partitioned table no base file has a bucket)
-    beside = [f for f in base if not f.bucket and not splits.definition.partition_by]
-    for run in sorted(beside, key=lambda f: f.live_rows):
+    unbucketed = [f for f in base if not f.bucket and not splits.definition.partition_by]
+    for run in sorted(unbucketed, key=lambda f: f.live_rows):
         if run.live_rows > _GROWTH * rows:
             break
         runs.append(run)

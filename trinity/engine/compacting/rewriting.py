@@ -24,7 +24,7 @@ def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema | None:
     Of an engine that folds by column these are whole row versions, with their order. What a -D of a group leaves of a
     row (D5) has no values, not even of NOT NULL columns.
     """
-    if not spec.puts_aside:
+    if not spec.may_need_sidecar:
         return None
     if spec.by_column:
         further = [pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())]

@@ -23,7 +23,7 @@ from trinity.engine.expressions.decimals import (
     units_of,
 )
 from trinity.engine.expressions.families import DOUBLE, FLOATS, VOID, WHOLE
-from trinity.engine.expressions.logic import beside_null, in_turn
+from trinity.engine.expressions.logic import in_turn, null_of_operand
 from trinity.engine.expressions.node import Compiled, Datum, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
@@ -180,7 +180,7 @@ def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Com
         with _in_range(kind):
             return kernel(one, other)
 
-    return beside_null(kind, [first, second]) or Compiled(kind, run, left.fields | right.fields, may_fail=True)
+    return null_of_operand(kind, [first, second]) or Compiled(kind, run, left.fields | right.fields, may_fail=True)
 
 
 @contextmanager

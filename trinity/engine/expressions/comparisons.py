@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, WHOLE
-from trinity.engine.expressions.logic import beside_null, both, either, in_turn
+from trinity.engine.expressions.logic import both, either, in_turn, null_of_operand
 from trinity.engine.expressions.node import ONE_ROW, Compiled, Datum, Refused
 
 __all__ = ["OPERATORS", "among", "between", "comparison", "is_nan"]
@@ -42,7 +42,7 @@ def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callabl
     def run(rows: pa.RecordBatch) -> Datum:
         return kernel(*((left.run(rows), right.run(rows)) if null_safe else in_turn(left, right, rows)))
 
-    unknown = None if null_safe else beside_null(BOOLEAN, [left, right])
+    unknown = None if null_safe else null_of_operand(BOOLEAN, [left, right])
     may_fail = left.may_fail or right.may_fail
     return unknown or Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=may_fail)
 

@@ -14,7 +14,7 @@ from trinity.engine.expressions.families import BOOLEAN, VOID
 from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
 from trinity.spi import DataType
 
-__all__ = ["as_boolean", "beside_null", "both", "either", "in_turn", "is_null", "is_true", "negated", "spread"]
+__all__ = ["as_boolean", "null_of_operand", "both", "either", "in_turn", "is_null", "is_true", "negated", "spread"]
 
 
 def as_boolean(value: Compiled) -> Compiled:
@@ -76,7 +76,7 @@ def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Da
     return one, on_some_rows(second, rows, pc.is_valid(one))
 
 
-def beside_null(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
+def null_of_operand(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
     """Return NULL where one of some operands, in the order of their evaluation, is a constant NULL.
 
     Raises:

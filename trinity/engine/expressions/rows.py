@@ -8,7 +8,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.logic import beside_null, on_some_rows, spread
+from trinity.engine.expressions.logic import null_of_operand, on_some_rows, spread
 from trinity.engine.expressions.node import Compiled, as_array
 from trinity.spi import DataType
 
@@ -36,7 +36,7 @@ def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled
 
     fields = frozenset[str]().union(*(o.fields for o in operands))
     may_fail = may_fail or any(o.may_fail for o in operands)
-    return beside_null(kind, operands) or Compiled(kind, run, fields, may_fail=may_fail)
+    return null_of_operand(kind, operands) or Compiled(kind, run, fields, may_fail=may_fail)
 
 
 def where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:

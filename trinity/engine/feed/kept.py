@@ -12,7 +12,7 @@ from trinity.engine.executes import execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.kept import written_locally
-from trinity.engine.feed.stored import PartsAlike, Written, stored_columns
+from trinity.engine.feed.stored import EqualColumns, Written, stored_columns
 from trinity.engine.target import Target
 from trinity.spi import HistoryEntry
 from trinity.storage.changelog import KeptChanges
@@ -45,37 +45,41 @@ def keep(
     found = known.find([history[places[version]] for version in versions])
     missing = sorted(places[version] for version in {*versions}.difference(found))
     if missing:
-        for alike in _runs_of_equal_columns(target, history, missing):
-            found |= _listed(known, alike, _write_changes(known, target, alike))
+        for equal_columns in _runs_of_equal_columns(target, history, missing):
+            found |= _listed(known, equal_columns, _write_changes(known, target, equal_columns))
     return [found[version] for version in versions]
 
 
-def _write_changes(known: TableChangelog, target: Target, alike: PartsAlike) -> Written:
+def _write_changes(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
     """Compute and write the changes of versions that have the same columns."""
 
     def by_spark() -> Written:
         from trinity.engine.feed.spark.kept import written_by_spark
 
-        return written_by_spark(known, target, alike)
+        return written_by_spark(known, target, equal_columns)
 
     what, files = f"The changes of '{target.name}'", target.splits().files
-    return execute(target.session, what, lambda: written_locally(known, target, alike), by_spark, size=size_of(files))
+    return execute(
+        target.session, what, lambda: written_locally(known, target, equal_columns), by_spark, size=size_of(files)
+    )
 
 
-def _listed(known: TableChangelog, alike: PartsAlike, files: Written) -> dict[int, KeptChanges]:
-    columns = stored_columns(alike.definition.visible)
+def _listed(known: TableChangelog, equal_columns: EqualColumns, files: Written) -> dict[int, KeptChanges]:
+    columns = stored_columns(equal_columns.definition.visible)
     return {
         entry.version: known.changelog.put(entry.version, known.tag(entry), columns, files.get(entry.version, ()))
-        for part in alike.parts
+        for part in equal_columns.parts
         for entry in part.entries
     }
 
 
-def _runs_of_equal_columns(target: Target, history: list[HistoryEntry], places: Sequence[int]) -> Iterator[PartsAlike]:
+def _runs_of_equal_columns(
+    target: Target, history: list[HistoryEntry], places: Sequence[int]
+) -> Iterator[EqualColumns]:
     """Yield runs of places in a history that have the same columns."""
     shown = ((target.splits(history[place].version).definition, place) for place in places)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
         behind = alike[-1][1] + 1
         others = {history[n].version for n in range(behind)} - {history[n].version for _, n in alike}
-        yield PartsAlike(alike[0][0], Interval(history, 0, behind).without(others))
+        yield EqualColumns(alike[0][0], Interval(history, 0, behind).without(others))

@@ -18,7 +18,7 @@ from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
 
 __all__ = [
     "MARKS",
-    "PartsAlike",
+    "EqualColumns",
     "Written",
     "by_version",
     "stored_columns",
@@ -34,7 +34,7 @@ Written: TypeAlias = Mapping[int, Sequence[DataFile]]
 
 
 @dataclass(frozen=True)
-class PartsAlike:
+class EqualColumns:
     """Parts of a table's history whose versions have the same columns.
 
     Attributes:

@@ -82,11 +82,11 @@ def _refuse_unreadable(splits: SplitSource) -> None:
             f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
             "format's own reader honours. After compact() there may be one; or read it with Trinity.",
         )
-    said = sum(f.deletes.rows for f in splits.files if f.deletes and not isinstance(f.deletes, PositionDeletes))
-    if said > _MOST_SAID:
+    count = sum(f.deletes.rows for f in splits.files if f.deletes and not isinstance(f.deletes, PositionDeletes))
+    if count > _MOST_SAID:
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"There is no merge view of '{splits.definition.full_name}': it would have to name {said:,} deleted rows, "
+            f"There is no merge view of '{splits.definition.full_name}': it would have to name {count:,} deleted rows, "
             f"and names {_MOST_SAID:,} at most. After compact(full=True) there is one; or use the format's own reader.",
         )
 
@@ -293,9 +293,9 @@ def _left_out_in_duckdb(source: _Source) -> str:
         for path in deletes.files
     ]
     parts = [
-        f"SELECT {_text(file.path)} AS file, unnest(CAST('[{said}]' AS BIGINT[])) AS pos"
+        f"SELECT {_text(file.path)} AS file, unnest(CAST('[{positions}]' AS BIGINT[])) AS pos"
         for file, _ in source.files
-        if (said := _said(file))
+        if (positions := _positions(file))
     ]
     if found:
         files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", path)) for path in dict.fromkeys(path for path, _, _ in found))
@@ -315,7 +315,7 @@ def _left_out_in_duckdb(source: _Source) -> str:
     return f"\nANTI JOIN (\n  {gone}\n) AS g ON g.file = f.{FILE} AND g.pos = f.file_row_number"
 
 
-def _said(file: DataFile) -> str:
+def _positions(file: DataFile) -> str:
     """Return the places of a file's deleted rows, where the view has to name them; else nothing."""
     if file.deletes is None or isinstance(file.deletes, PositionDeletes):
         return ""
@@ -346,8 +346,8 @@ def _in_spark(source: _Source) -> str:
 def _gone_in_spark(file: DataFile) -> str:
     """Return the places of a file's deleted rows as ``pos``; nothing where there are none."""
     if not isinstance(deletes := file.deletes, PositionDeletes):
-        said = _said(file)
-        return f"SELECT CAST(col AS BIGINT) AS pos FROM explode(split('{said}', ','))" if said else ""
+        positions = _positions(file)
+        return f"SELECT CAST(col AS BIGINT) AS pos FROM explode(split('{positions}', ','))" if positions else ""
     return " UNION ALL ".join(
         f"SELECT pos FROM parquet.{quoted(Location.of(path).for_sql)}"
         + ("" if deletes.of is None else f" WHERE file_path = {text_literal(deletes.of)}")

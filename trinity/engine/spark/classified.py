@@ -50,11 +50,11 @@ def fetch_classified(packages: Iterable[str], folder: Path, settings: str | None
         command += ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = [folder / f"{name}-{version}-{kind}.jar" for _, name, version, kind in wanted]
-    said = " ".join((done.stderr or done.stdout)[-500:].split())
+    reason = " ".join((done.stderr or done.stdout)[-500:].split())
     if done.returncode or not all(file.exists() for file in found):
         raise TrinityError(
             "CONFIGURATION_INVALID",
-            f"The JARs {', '.join(packages)} cannot be had: {said}. They come from Maven Central once; check the "
+            f"The JARs {', '.join(packages)} cannot be had: {reason}. They come from Maven Central once; check the "
             "network, or give them as spark.jars.",
         )
     return [str(file) for file in found]

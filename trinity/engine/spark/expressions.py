@@ -80,8 +80,10 @@ def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
     except (TrinityError, Py4JJavaError) as error:
         if isinstance(error, TrinityError) and error.code != "SYNTAX_ERROR":  # nested too deeply
             raise
-        said = error.message if isinstance(error, TrinityError) else "Spark cannot parse it."
-        raise TrinityError("SYNTAX_ERROR", f"{what}: '{shown_value(text.strip())}' is no expression. {said}") from error
+        reason = error.message if isinstance(error, TrinityError) else "Spark cannot parse it."
+        raise TrinityError(
+            "SYNTAX_ERROR", f"{what}: '{shown_value(text.strip())}' is no expression. {reason}"
+        ) from error
 
 
 class _ParsedBySpark:

@@ -285,10 +285,10 @@ def _check_java() -> None:
     if not java or not Path(java).exists():
         where = f"JAVA_HOME={os.environ['JAVA_HOME']}" if "JAVA_HOME" in os.environ else "the PATH"
         raise TrinityError("CONFIGURATION_INVALID", f"Spark needs Java, and there is none at {where}. {remedy}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', printed)
     if not version or int(version[1]) < _JAVA:
-        found = f"Java {version[1]}" if version else f"'{said.strip()[:80]}'"
+        found = f"Java {version[1]}" if version else f"'{printed.strip()[:80]}'"
         raise TrinityError("CONFIGURATION_INVALID", f"Spark needs Java {_JAVA} or newer; {java} is {found}. {remedy}")
 
 

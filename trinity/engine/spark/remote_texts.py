@@ -132,10 +132,10 @@ def is_own_function(spark: SparkSession, name: str) -> bool:
         return False
     try:
         with quiet():
-            said = [str(row[0]) for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
+            lines = [str(row[0]) for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
     except PySparkException:
         return False
-    return any(line.startswith(_CLASS) for line in said)
+    return any(line.startswith(_CLASS) for line in lines)
 
 
 def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:

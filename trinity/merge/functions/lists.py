@@ -61,8 +61,8 @@ class ListAgg(ListFunction):
     def folded(self, rows: ColumnRows) -> Folded:
         found = self.counted(rows)
         texts = rows.values.take(as_arrow(found))
-        said = _not_blank(texts)
-        found, texts = found[said], texts.filter(as_arrow(said))
+        filled = _not_blank(texts)
+        found, texts = found[filled], texts.filter(as_arrow(filled))
         keys = rows.order.keys[found]
         there = np.bincount(keys, minlength=rows.order.count) > 0
         if _distinct(rows.options):
@@ -72,8 +72,8 @@ class ListAgg(ListFunction):
     def _distinct_parts(self, keys: np.ndarray, texts: pa.Array, delimiter: str) -> tuple[np.ndarray, pa.Array]:
         parts = pc.split_pattern(texts, delimiter)
         keys, texts = keys[as_numpy(pc.list_parent_indices(parts))], parts.flatten()
-        said = _not_blank(texts)
-        keys, texts = keys[said], texts.filter(as_arrow(said))
+        filled = _not_blank(texts)
+        keys, texts = keys[filled], texts.filter(as_arrow(filled))
         first = first_of_each(keys, order_codes(texts))
         return keys[first], texts.take(as_arrow(first))
 

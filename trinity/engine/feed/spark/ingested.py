@@ -28,9 +28,9 @@ def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) ->
     spec = merge_spec(splits.definition)
     rows = plain_scan(spark, step.added, splits.storage)
     updated = f"{CARRIED} LIKE '%1%'" if splits.definition.keyed and CARRIED in rows.columns else "false"
-    said = f"rtrim({quoted(spec.row_kind)})" if spec.row_kind else "''"
+    kind = f"rtrim({quoted(spec.row_kind)})" if spec.row_kind else "''"
     kind = (
-        f"CASE WHEN {said} = '-U' THEN 'update_preimage' WHEN {said} = '+U' THEN 'update_postimage' "
+        f"CASE WHEN {kind} = '-U' THEN 'update_preimage' WHEN {kind} = '+U' THEN 'update_postimage' "
         f"WHEN {is_deleted(spec, rows)} THEN 'delete' WHEN {updated} THEN 'update_postimage' ELSE 'insert' END"
     )
     shown = to_user_columns(rows, splits, (f"{kind} AS {CHANGE_TYPE}", f"{step.version}L AS {VERSION}"))

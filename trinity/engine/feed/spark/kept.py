@@ -9,7 +9,7 @@ from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.spark.computed import all_rows
 from trinity.engine.feed.spark.images import union, values
 from trinity.engine.feed.spark.written import write_files
-from trinity.engine.feed.stored import PartsAlike, Written, by_version, stored_schema, written_columns
+from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_schema, written_columns
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
@@ -23,25 +23,25 @@ from trinity.syntax.quoting import quoted
 __all__ = ["kept_rows", "written_by_spark"]
 
 
-def written_by_spark(known: TableChangelog, target: Target, alike: PartsAlike) -> Written:
+def written_by_spark(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
     """Compute and write the changes of versions that have the same columns, by one job. Raises as ``keep``."""
     from trinity.calls.spark import spark_errors
 
     spark = target.session.spark
     with pinned(spark), spark_errors():
-        rows = all_rows(target, alike.parts, alike.definition, known.producer)
+        rows = all_rows(target, equal_columns.parts, equal_columns.definition, known.producer)
         if rows is None:
             return {}
-        written = alike.written(target)
+        written = equal_columns.written(target)
         return by_version(write_files(target, known.changelog.store.root, written, rows.coalesce(parallelism(spark))))
 
 
 def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
     """Return the rows of the feed that are in files, in the columns of another version; None when there are none."""
-    alike: dict[tuple[Column, ...], list[str]] = {}
+    equal_columns: dict[tuple[Column, ...], list[str]] = {}
     for changes in kept:
-        alike.setdefault(changes.columns, []).extend(changes.files)
-    found = [_scanned(target, files, old, columns) for old, files in alike.items() if files]
+        equal_columns.setdefault(changes.columns, []).extend(changes.files)
+    found = [_scanned(target, files, old, columns) for old, files in equal_columns.items() if files]
     return union(found) if found else None
 
 

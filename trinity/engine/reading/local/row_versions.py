@@ -38,8 +38,8 @@ def _of_file(splits: SplitSource, file: DataFile, schema: pa.Schema) -> Iterator
             begin, end = np.searchsorted(places, (first, first + page.num_rows))
             here = places[begin:end]
             rows = to_user_columns(page.take(as_arrow(here - first)), columns)
-            told = (file.commit, file.path, None, file.tier.value)
-            facts = [pa.repeat(pa.scalar(v, f.type), len(here)) for v, f in zip(told, _ORIGIN, strict=True)]
+            origin = (file.commit, file.path, None, file.tier.value)
+            facts = [pa.repeat(pa.scalar(v, f.type), len(here)) for v, f in zip(origin, _ORIGIN, strict=True)]
             facts[2] = as_arrow(here, pa.int64())
             yield pa.RecordBatch.from_arrays([*rows.columns, *facts], schema=schema)
             first += page.num_rows

@@ -100,8 +100,8 @@ def _unsure(spec: MergeSpec) -> str:
     stranger = f"{STAMP} IS NULL AND {MOMENT} > {_BEFORE}"
     changed = f"{STAMP} IS NOT NULL AND {MOMENT} >= 0 AND {MOMENT} % 2 = 0"
     placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # by its file, which may have copied it: it too may be the winner
-    beside = f"OVER (PARTITION BY {tied})"
-    return f"({changed} AND max({stranger}) {beside} OR {placed} AND max({changed}) {beside})"
+    window = f"OVER (PARTITION BY {tied})"
+    return f"({changed} AND max({stranger}) {window} OR {placed} AND max({changed}) {window})"
 
 
 def _message(splits: SplitSource, spec: MergeSpec) -> str:

@@ -197,7 +197,7 @@ class _Rewrite:
         if unfit is not None:
             kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
             rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
-        if not self.spec.puts_aside:
+        if not self.spec.may_need_sidecar:
             return rows
         versions = self._sidecar_rows()
         if unfit is not None:

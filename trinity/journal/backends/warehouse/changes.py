@@ -48,8 +48,8 @@ def run_change(found: Merged, table: JournalTable, stored: Table, txn: Transacti
     returning = found.returning
     if returning is not None:
         _returned(returning, table, stored, replace(stored.splits(), files=(), sidecar=()))
-    beside = partial(_versions, table, stored) if found.fills else None
-    done = dml.changed(stored.session, piece, beside, table.unique_keys, txn)
+    versions = partial(_versions, table, stored) if found.fills else None
+    done = dml.changed(stored.session, piece, versions, table.unique_keys, txn)
     if returning is None:
         return Result(None, iter(()), done.affected)
     splits = stored.splits(done.version)

@@ -60,7 +60,7 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
         return Merged(sql)
     scopes = Scopes(model, "spark")
     found = _rewritten(parse(), scopes)
-    return found if scopes.met else Merged(sql)
+    return found if scopes.refers_to_model else Merged(sql)
 
 
 def _rewritten(tree: exp.Expr, scopes: Scopes) -> Merged:
