@@ -21,6 +21,7 @@ PACKAGES: Final = (
     "trinity.cdc",
     "trinity.dbapi",
     "trinity.sqlalchemy",
+    "trinity.dlt",
     "trinity.spi",
     "trinity.storage",
     "trinity.merge.functions",
