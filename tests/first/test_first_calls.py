@@ -15,6 +15,8 @@ from tests.first.one_call import FORMS, Outcome, outcomes
 from tests.hostile.calls import calls
 
 NAMES: Final = (*(call.name for call in calls()), *FORMS)
+SOME: Final = tuple(dict.fromkeys(["Table.to_df", "trinity.cdc.follow", *FORMS, *NAMES[::5]]))
+"""What the short tier calls."""
 
 
 def bad(found: list[Outcome]) -> list[Outcome]:
@@ -22,9 +24,12 @@ def bad(found: list[Outcome]) -> list[Outcome]:
     return [outcome for outcome in found if outcome.code is not None and not outcome.is_refusal]
 
 
-def test_every_callable_is_the_first_call_of_a_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [pytest.param(SOME, id="some"), pytest.param(NAMES, id="all", marks=pytest.mark.full)]
+)
+def test_a_callable_is_the_first_call_of_a_process(tmp_path: Path, names: tuple[str, ...]) -> None:
     """Without a Java: what needs Spark comes as far as to its start, and says so."""
-    found = outcomes(NAMES, "parquet", tmp_path, java=str(tmp_path / "nosuch"))
+    found = outcomes(names, "parquet", tmp_path, java=str(tmp_path / "nosuch"))
     assert bad(found) == []
     wanting = {outcome.call for outcome in found if outcome.wants_spark}
     assert wanting > {"Table.to_df", "trinity.cdc.follow"}
