@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.names import TableName
 from trinity.spi import ConnectorMetadata
-from trinity.storage import not_ours, schema_in_use, table_taken, taking_back
+from trinity.storage import not_ours, table_taken, taking_back
 
 if TYPE_CHECKING:
     from trinity.engine.target import Target
 
-__all__ = ["check_owned", "drop_empty", "insert_first_rows", "made_alone", "made_or_found"]
+__all__ = ["check_owned", "drop", "insert_first_rows", "made_or_found", "made_within", "make_again"]
 
 _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")
@@ -46,24 +47,39 @@ def made_or_found(
     return found
 
 
-def made_alone(made: _Made, registered: Callable[[], bool]) -> _Made:
-    """Return a new table, unless someone registered a table of its name meanwhile; then drop it.
+def made_within(
+    block: AbstractContextManager[None], make: Callable[[], _T], undo: Callable[[_T], object], what: str
+) -> _T:
+    """Make what excludes a registration, and take it back where the registration was first.
 
     Args:
-        made: the table.
-        registered: returns whether a table is registered under the name. None may be registered afterwards.
+        block: in which it is made; raises an error for what must not be there.
+        make: makes it.
+        undo: takes back what ``make`` has returned.
+        what: what was made, as the beginning of a sentence.
 
     Raises:
-        TrinityError: TABLE_ALREADY_EXISTS; COMMIT_STATE_UNKNOWN where the new table cannot be dropped; and as
-            ``registered``.
+        TrinityError: as ``block`` and ``make``; COMMIT_STATE_UNKNOWN for what cannot be taken back.
     """
+    made: list[_T] = []
     try:
-        if registered():
-            raise table_taken(str(made.name))
+        with block:
+            made.append(make())
     except TrinityError as error:
-        _take_back(made, error)
+        for found in made:
+            with taking_back(what, error):
+                undo(found)
         raise
-    return made
+    return made[0]
+
+
+def drop(made: Target) -> None:
+    """Drop a table, unless a concurrent call has dropped it."""
+    try:
+        made.connector.metadata.drop_table(made.handle)
+    except TrinityError as error:
+        if error.code != "TABLE_NOT_FOUND":
+            raise
 
 
 def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
@@ -80,53 +96,15 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
         return fill(made)
     except TrinityError as error:
         if error.code != "COMMIT_STATE_UNKNOWN":
-            _take_back(made, error)
+            with taking_back(f"Table '{made.name}'", error):
+                drop(made)
         raise
     except BaseException:
-        _drop(made)
+        drop(made)
         raise
 
 
-def _take_back(made: Target, why: TrinityError) -> None:
-    with taking_back(f"Table '{made.name}'", why):
-        _drop(made)
-
-
-def _drop(made: Target) -> None:
-    """Drop a table, unless a concurrent call has dropped it."""
-    try:
-        made.connector.metadata.drop_table(made.handle)
-    except TrinityError as error:
-        if error.code != "TABLE_NOT_FOUND":
-            raise
-
-
-def drop_empty(
-    metadata: ConnectorMetadata, place: TableName, registered: Callable[[], list[str]], settle: Callable[[], list[str]]
-) -> None:
-    """Drop a schema in which no table is registered, and make it again if someone registered one meanwhile.
-
-    Args:
-        metadata: the catalog's.
-        place: a name in the schema.
-        registered: returns the names that are registered in it.
-        settle: returns the same once the schema is gone. None may be registered afterwards.
-
-    Raises:
-        TrinityError: SCHEMA_NOT_EMPTY; COMMIT_STATE_UNKNOWN where the schema cannot be made again; and as
-            ``metadata.drop_schema``.
-    """
-    if tables := registered():
-        raise schema_in_use(place.catalog, place.schema, tables)
-    metadata.drop_schema(place.schema)
-    if tables := settle():
-        error = schema_in_use(place.catalog, place.schema, tables)
-        with taking_back(f"The removal of schema '{place.catalog}.{place.schema}'", error):
-            _make_again(metadata, place.schema)
-        raise error
-
-
-def _make_again(metadata: ConnectorMetadata, schema: str) -> None:
+def make_again(metadata: ConnectorMetadata, schema: str) -> None:
     """Make a schema, unless a concurrent call has made it."""
     try:
         metadata.create_schema(schema)

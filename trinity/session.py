@@ -35,7 +35,7 @@ from trinity.spi import (
     TableDefinition,
     TransactionId,
 )
-from trinity.storage import log_commit, table_taken, taking_back
+from trinity.storage import log_commit, table_taken
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class Session:
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY, CATALOG_NOT_FOUND; as :meth:`drop_table`.
         """
-        from trinity.making import drop_empty
+        from trinity.making import made_within, make_again
 
         place = self._place(name)
         metadata = self.connector(place.catalog).metadata
@@ -328,8 +328,12 @@ class Session:
             if cascade and place.schema in metadata.list_schemas():
                 for table in self.list_tables(place.catalog, place.schema):
                     self.drop_table(replace(place, table=table), if_exists=True)
-            names = place.catalog, place.schema
-            drop_empty(metadata, place, lambda: self.external.names(*names), lambda: self.external.settle(*names))
+            made_within(
+                self.external.excluding_all(place.catalog, place.schema),
+                lambda: metadata.drop_schema(place.schema),
+                lambda _: make_again(metadata, place.schema),
+                f"The removal of schema '{place.catalog}.{place.schema}'",
+            )
         except TrinityError as error:
             if error.code != "SCHEMA_NOT_FOUND" or not if_exists:
                 raise
@@ -420,7 +424,7 @@ class Session:
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.values.check_types import check_types
-        from trinity.making import insert_first_rows, made_alone, made_or_found
+        from trinity.making import drop, insert_first_rows, made_or_found, made_within
         from trinity.table import Table, pinned
 
         full, rows = self.full_name(name), first_rows(columns)
@@ -430,8 +434,11 @@ class Session:
             given, options = columns_of(columns) if rows is None else columns_of_rows(rows), properties or {}
             definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
             check_types(definition, self)
-            made = Table(self, full, connector.metadata.create_table(definition), connector)
-            made = made_alone(made, lambda: full.table in self.external.settle(*full.parts))
+
+            def create() -> Table:
+                return Table(self, full, connector.metadata.create_table(definition), connector)
+
+            made = made_within(self.external.excluding(full), create, drop, f"Table '{full}'")
             log_commit(made.handle, "create", CommitResult(0))
             if rows is not None:
                 insert_first_rows(pinned(made), lambda table: append_rows(table, rows))
@@ -560,7 +567,7 @@ class Session:
                 another catalog; NOT_SUPPORTED for a table that Trinity did not make, and in a bucket for formats
                 without a catalog of their own.
         """
-        from trinity.making import check_owned
+        from trinity.making import check_owned, made_within
         from trinity.table import Table
 
         old = self.full_name(name)
@@ -580,12 +587,12 @@ class Session:
         if self._named(full) is not None:
             raise table_taken(str(full))
         metadata = table.connector.metadata
-        handle = metadata.rename_table(table.handle, full.schema, full.table)
-        if full.table in self.external.settle(*full.parts):  # it was registered meanwhile
-            taken = table_taken(str(full))
-            with taking_back(f"The name '{full}'", taken):
-                metadata.rename_table(handle, old.schema, old.table)
-            raise taken
+        handle = made_within(
+            self.external.excluding(full),
+            lambda: metadata.rename_table(table.handle, full.schema, full.table),
+            lambda renamed: metadata.rename_table(renamed, old.schema, old.table),
+            f"The name '{full}'",
+        )
         return Table(self, full, handle, table.connector)
 
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +21,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import trinity
-from tests.support.bucket_lake import BucketLake
+from tests.support.bucket_lake import BucketLake, bucket_lake, database_of
 from tests.support.fault_proxy import Answer, Request
 from tests.support.fault_sequences import hurried
 from tests.support.object_store import ObjectServer
-from trinity import Column, Session
+from trinity import Column, Session, TableName
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition, TableHandle
 
@@ -61,8 +64,6 @@ def settings(request: pytest.FixtureRequest, fmt: str, tmp_path: Path) -> dict[s
     """A catalog of each format, on a disk and in a bucket."""
     if request.param == "disk":
         return {"connector": fmt, "warehouse": str(tmp_path / "w")}
-    from tests.support.bucket_lake import bucket_lake, database_of
-
     server = request.getfixturevalue("object_server")
     lake: BucketLake = bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
     return lake.settings()
@@ -83,14 +84,45 @@ def at_once(acts: Sequence[Callable[[], object]]) -> list[str | None]:
 
     def run(act: Callable[[], object]) -> str | None:
         ready.wait()
-        try:
-            act()
-        except TrinityError as error:
-            return error.code
-        return None
+        return told_by(act)
 
     with ThreadPoolExecutor(len(acts)) as threads:
         return list(threads.map(run, acts))
+
+
+def told_by(act: Callable[[], object]) -> str | None:
+    """What an act is told, None if it did it."""
+    try:
+        act()
+    except TrinityError as error:
+        return error.code
+    return None
+
+
+Beside = Callable[[Callable[[], object]], "Future[str | None]"]
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+    """Runs an act beside what is being done, and goes on once it has ended, or waits until that has."""
+    sleep, on = time.sleep, threading.Event()
+
+    def sleeping(seconds: float) -> None:
+        if threading.current_thread().name.startswith("beside"):
+            on.set()
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleeping)
+    with ThreadPoolExecutor(1, "beside") as threads:
+
+        def run(act: Callable[[], object]) -> Future[str | None]:
+            on.clear()
+            found = threads.submit(told_by, act)
+            found.add_done_callback(lambda _: on.set())
+            assert on.wait(60)
+            return found
+
+        yield run
 
 
 def check(kinds: list[str], told: list[str | None], *, was: bool, there: bool) -> None:
@@ -222,10 +254,14 @@ def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], t
 
 
 def test_one_of_a_create_and_a_registration_that_see_each_other_stands(
-    whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    object_server: ObjectServer, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The registration is under way and looks for a table just when it was made, and before its maker looks back."""
+    """The registration is under way and looks for a table just when it was made, and before its maker looks back.
+
+    This is in a bucket; on a disk one of the two waits for the other.
+    """
     folder, name = others_folder(tmp_path), "parquet.default.t"
+    whole: dict[str, Any] = {"warehouse": place, "storage_options": object_server.options}
     made, looked, ended = threading.Event(), threading.Event(), threading.Event()
     with trinity.connect(**whole) as maker, trinity.connect(**whole) as registrar:
         makes, looks = maker.connector("parquet").metadata, registrar.connector("parquet").metadata
@@ -257,6 +293,31 @@ def test_one_of_a_create_and_a_registration_that_see_each_other_stands(
         assert at_once([create, lambda: registrar.register(name, "parquet", folder)]) == [None, "TABLE_ALREADY_EXISTS"]
         assert maker.table(name).append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
         assert maker.external.names("parquet", "default") == []
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("catalog", ["parquet", "delta", "iceberg"])
+def test_on_a_disk_a_registration_waits_for_a_create(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside, catalog: str, first: bool
+) -> None:
+    """What others see of the new table stands. The first one of all makes the warehouse, and may have to be undone."""
+    folder, name = others_folder(tmp_path), f"{catalog}.default.t"
+    registered: list[Future[str | None]] = []
+    with trinity.connect(tmp_path / "w") as maker, trinity.connect(tmp_path / "w") as registrar:
+        if not first:
+            maker.create_table(f"{catalog}.default.before", COLUMNS)
+        metadata = maker.connector(catalog).metadata
+        make = metadata.create_table
+
+        def create_table(definition: TableDefinition) -> TableHandle:
+            registered.append(beside(lambda: registering(folder)(registrar, name)))
+            return make(definition)
+
+        monkeypatch.setattr(metadata, "create_table", create_table)
+        told = [told_by(lambda: maker.create_table(name, COLUMNS)), registered[0].result()]
+        assert told == [None, "TABLE_ALREADY_EXISTS"] or (first and told == ["TABLE_ALREADY_EXISTS", None])
+        assert ("t" in metadata.list_tables("default")) == (told[0] is None)
+        assert maker.external.names(catalog, "default") == ["t"] * (told[1] is None)
 
 
 Round = tuple[str, tuple[str, str], bool]
@@ -319,60 +380,242 @@ def schema(whole: dict[str, Any]) -> Iterator[tuple[Session, Session]]:
         yield one, other
 
 
-def test_a_schema_in_which_a_table_is_registered_meanwhile_stays(
-    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_registration_waits_for_the_drop_of_its_schema(
+    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
 ) -> None:
+    """The registration waits, and finds no schema."""
     one, other = schema
     metadata = one.connector("parquet").metadata
-    drop = metadata.drop_schema
+    told: list[Future[str | None]] = []
+    drop, folder = metadata.drop_schema, others_folder(tmp_path)
 
     def drop_schema(name: str) -> None:
-        registering(others_folder(tmp_path))(other, "parquet.s.t")
+        told.append(beside(lambda: registering(folder)(other, "parquet.s.t")))
         drop(name)
 
     monkeypatch.setattr(metadata, "drop_schema", drop_schema)
-    with pytest.raises(TrinityError) as refused:
-        one.drop_schema("parquet.s")
-    assert refused.value.code == "SCHEMA_NOT_EMPTY"
-    assert other.list_tables("parquet", "s") == ["t"]
+    one.drop_schema("parquet.s")
+    assert told[0].result() == "SCHEMA_NOT_FOUND"
+    assert "s" not in other.schemas("parquet")
+    assert other.external.names("parquet", "s") == []
+
+
+def test_in_a_bucket_a_schema_stays_whose_drop_takes_longer_than_a_registration_waits(
+    object_server: ObjectServer, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trinity.connect(place, storage_options=object_server.options) as session:
+        session.create_schema("parquet.s")
+        metadata = session.connector("parquet").metadata
+        drop = metadata.drop_schema
+
+        def drop_schema(name: str) -> None:
+            with hurried():
+                registering(others_folder(tmp_path))(session, "parquet.s.t")
+            drop(name)
+
+        monkeypatch.setattr(metadata, "drop_schema", drop_schema)
+        assert told_by(lambda: session.drop_schema("parquet.s")) == "SCHEMA_NOT_EMPTY"
+        assert session.list_tables("parquet", "s") == ["t"]
+
+
+def test_in_a_bucket_a_drop_of_a_schema_that_fails_half_way_keeps_nobody_from_registering(
+    object_server: ObjectServer, place: str, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+    down = failing_once_made("closed.json", "", seen)
+    with trinity.connect(place, storage_options=object_server.options) as session, hurried():
+        session.create_schema("parquet.s")
+        with object_server.proxy.faulty(down):
+            assert told_by(lambda: session.drop_schema("parquet.s")) == "FILESYSTEM_ERROR"
+        assert len(seen) > 1
+        registering(others_folder(tmp_path))(session, "parquet.s.t")
+        assert session.list_tables("parquet", "s") == ["t"]
 
 
 def test_nothing_is_registered_in_a_schema_that_is_dropped_meanwhile(
-    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
 ) -> None:
+    """In a bucket the registration sees it; on a disk the drop waits, and finds the registered table."""
     one, other = schema
     metadata, looking = one.connector("parquet").metadata, itertools.count()
+    told: list[Future[str | None]] = []
     look = metadata.get_table
 
     def get_table(name: str, table: str) -> TableHandle | None:
         found = look(name, table)
         if next(looking) == 1:  # the second look is that of a registration under way
-            other.drop_schema("parquet.s")
+            told.append(beside(lambda: other.drop_schema("parquet.s")))
         return found
 
     monkeypatch.setattr(metadata, "get_table", get_table)
-    with pytest.raises(TrinityError) as refused:
-        registering(others_folder(tmp_path))(one, "parquet.s.t")
-    assert refused.value.code == "SCHEMA_NOT_FOUND"
-    other.create_schema("parquet.s")
-    assert other.list_tables("parquet", "s") == []
+    registered = told_by(lambda: registering(others_folder(tmp_path))(one, "parquet.s.t"))
+    dropped = told[0].result()
+    assert (dropped, registered) in [(None, "SCHEMA_NOT_FOUND"), ("SCHEMA_NOT_EMPTY", None)]
+    assert ("s" in other.schemas("parquet")) == (registered is None)
+    assert other.external.names("parquet", "s") == ["t"] * (registered is None)
 
 
-def test_a_schema_is_dropped_just_as_a_registration_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a disk: before the claim of the name has a name itself."""
-    link, linking = os.link, itertools.count()
+def test_a_schema_is_dropped_just_as_a_registration_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+) -> None:
+    """On a disk: before the registration has its name."""
+    link = os.link
+    told: list[Future[str | None]] = []
     with trinity.connect(tmp_path / "w") as one, trinity.connect(tmp_path / "w") as other:
         one.create_schema("parquet.s")
 
         def meanwhile(*names: Any) -> None:
-            if next(linking) == 0:
-                other.drop_schema("parquet.s")
+            if not told:
+                told.append(beside(lambda: other.drop_schema("parquet.s")))
             link(*names)
 
         monkeypatch.setattr(os, "link", meanwhile)
-        with pytest.raises(TrinityError) as refused:
-            registering(others_folder(tmp_path))(one, "parquet.s.t")
-    assert refused.value.code == "SCHEMA_NOT_FOUND"
+        registering(others_folder(tmp_path))(one, "parquet.s.t")
+        assert told[0].result() == "SCHEMA_NOT_EMPTY"
+        assert other.list_tables("parquet", "s") == ["t"]
+
+
+Changing = Callable[[Callable[[], object]], list["Future[str | None]"]]
+
+
+@pytest.fixture
+def changing(
+    request: pytest.FixtureRequest, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, beside: Beside
+) -> Changing:
+    """Lets an act run just before a registration is replaced by a changed one, for which it may have to wait."""
+
+    def before(act: Callable[[], object]) -> list[Future[str | None]]:
+        told: list[Future[str | None]] = []
+        if "storage_options" not in whole:
+            replace, waits = os.replace, iter([True])
+
+            def replacing(*names: Any) -> None:
+                if next(waits, False):
+                    told.append(beside(act))
+                replace(*names)
+
+            monkeypatch.setattr(os, "replace", replacing)
+            return told
+        server, waits = request.getfixturevalue("object_server"), iter([True])
+
+        def putting(asked: Request, ask: Callable[[], Answer]) -> None:
+            if asked.method == "PUT" and "/_trinity/external/" in asked.path and next(waits, False):
+                told.append(beside(act))
+
+        request.getfixturevalue("_faults").enter_context(server.proxy.faulty(putting))
+        return told
+
+    return before
+
+
+@pytest.fixture
+def _faults() -> Iterator[ExitStack]:
+    with ExitStack() as faults:
+        yield faults
+
+
+def test_a_table_that_is_dropped_while_its_properties_are_set_stays_dropped(
+    whole: dict[str, Any], tmp_path: Path, changing: Changing
+) -> None:
+    with trinity.connect(**whole) as one, trinity.connect(**whole) as other:
+        table = one.register("parquet.default.t", "parquet", others_folder(tmp_path))
+        dropped = changing(lambda: other.drop_table("parquet.default.t"))
+        assert told_by(lambda: table.set_properties({"comment": "mine"})) in (None, "TABLE_NOT_FOUND")
+        assert [told.result() for told in dropped] == [None]
+        assert one.list_tables("parquet", "default") == []
+
+
+def test_properties_that_two_set_at_once_are_both_set(
+    whole: dict[str, Any], tmp_path: Path, changing: Changing
+) -> None:
+    with trinity.connect(**whole) as one, trinity.connect(**whole) as other:
+        one.register("parquet.default.t", "parquet", others_folder(tmp_path))
+        set_too = changing(lambda: other.table("parquet.default.t").set_properties({"write.sync": "false"}))
+        one.table("parquet.default.t").set_properties({"comment": "mine"})
+        assert [told.result() for told in set_too] == [None]
+        assert other.table("parquet.default.t").definition.properties == {"comment": "mine", "write.sync": "false"}
+
+
+def just_before(*gates: tuple[str, str, Callable[[], object]]) -> Callable[[Request, Callable[[], Answer]], None]:
+    """Return the fault of a store that lets acts run, each just before the first request of a kind after the last one.
+
+    Args:
+        gates: method and part of the path of the request, and the act.
+    """
+    left = list(gates)
+
+    def meanwhile(asked: Request, ask: Callable[[], Answer]) -> None:
+        if left and asked.method == left[0][0] and left[0][1] in asked.path:
+            rest, (_, _, act) = left[1:], left[0]
+            left.clear()  # the act's own requests pass
+            act()
+            left.extend(rest)
+
+    return meanwhile
+
+
+@pytest.mark.parametrize("catalog", ["parquet", "delta"])
+def test_in_a_bucket_nobody_sees_a_table_whose_schema_is_dropped_while_it_is_made(
+    object_server: ObjectServer, place: str, catalog: str
+) -> None:
+    """The schema goes just before the name is put; then others look for the table before its maker knows."""
+    seen: list[object] = []
+    with (
+        trinity.connect(place, storage_options=object_server.options) as maker,
+        trinity.connect(place, storage_options=object_server.options) as other,
+    ):
+        maker.create_schema(f"{catalog}.s")
+        meanwhile = just_before(
+            ("PUT", "/_trinity/tables/", lambda: other.drop_schema(f"{catalog}.s")),
+            ("GET", "schemas", lambda: seen.append(other.find_table(TableName(catalog, "s", "t")))),
+        )
+        with object_server.proxy.faulty(meanwhile):
+            assert told_by(lambda: maker.create_table(f"{catalog}.s.t", COLUMNS)) == "SCHEMA_NOT_FOUND"
+    assert seen == [None]
+
+
+@pytest.mark.parametrize("catalog", ["parquet", "delta"])
+def test_in_a_bucket_a_schema_in_which_a_table_is_made_is_never_gone(
+    object_server: ObjectServer, place: str, catalog: str
+) -> None:
+    """The table is made once the drop has found none, and before the drop looks again."""
+    seen: list[object] = []
+    with (
+        trinity.connect(place, storage_options=object_server.options) as dropper,
+        trinity.connect(place, storage_options=object_server.options) as other,
+    ):
+        dropper.create_schema(f"{catalog}.s")
+        meanwhile = just_before(
+            ("PUT", "/_trinity/schemas/", lambda: other.create_table(f"{catalog}.s.t", COLUMNS)),
+            ("GET", "tables", lambda: seen.append("s" in other.schemas(catalog))),
+        )
+        with object_server.proxy.faulty(meanwhile):
+            assert told_by(lambda: dropper.drop_schema(f"{catalog}.s")) == "SCHEMA_NOT_EMPTY"
+        assert dropper.list_tables(catalog, "s") == ["t"]
+    assert seen == [True]
+
+
+def test_no_table_of_iceberg_is_in_the_database_once_its_schema_was_dropped(
+    object_server: ObjectServer, place: str, tmp_path: Path
+) -> None:
+    """The schema goes after the metadata was put, and before the database has the table; a trigger is its witness."""
+    lake = bucket_lake(
+        "iceberg", object_server, place.removeprefix("s3://").partition("/")[0], database_of("iceberg", tmp_path)
+    )
+    with lake.connect() as maker, lake.connect() as other:
+        maker.create_schema("lake.s")
+        with closing(sqlite3.connect(str(lake.database["uri"]).removeprefix("sqlite:///"))) as database:
+            database.execute("CREATE TABLE seen (name TEXT)")
+            database.execute(
+                "CREATE TRIGGER made AFTER INSERT ON iceberg_tables BEGIN INSERT INTO seen VALUES (NEW.table_name); END"
+            )
+            database.commit()
+
+        meanwhile = just_before(("PUT", "metadata.json", lambda: other.drop_schema("lake.s")))
+        with object_server.proxy.faulty(meanwhile):
+            assert told_by(lambda: maker.create_table("lake.s.t", COLUMNS)) == "SCHEMA_NOT_FOUND"
+        with closing(sqlite3.connect(str(lake.database["uri"]).removeprefix("sqlite:///"))) as database:
+            assert database.execute("SELECT name FROM seen").fetchall() == []
 
 
 def failing_once_made(

@@ -1,20 +1,22 @@
 """JSON files of a registry: of concurrent calls that add or remove the same file one succeeds, also in a bucket.
 
-A file is added in two steps: a claim, which no reader sees, becomes the file when a check passed meanwhile. Who makes
-what excludes the file withdraws the claims, and then knows whether the file is there.
+Who makes what excludes a file does it in :meth:`Entries.excluding`. On a disk this is a lock. In a bucket a file is
+added in two steps: a claim, which no reader sees, becomes the file when a check passed meanwhile. Who has made what
+excludes the file withdraws the claims, and then knows whether the file is there. Who makes what excludes all files of a
+folder closes it before: those who claim a file there wait.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, Protocol, TypeGuard
 
-from trinity.storage import AlreadyExists, Entry, ObjectStore
+from trinity.errors import TrinityError
+from trinity.storage import AlreadyExists, Entry, ObjectStore, asking_again, held
 
 __all__ = ["SUFFIX", "Entries", "entries_of"]
 
@@ -24,10 +26,8 @@ _GONE: Final = 32
 """Most bytes of an object that marks a file as removed."""
 _CLAIM: Final = 16
 """Bytes of an object that claims a file."""
-
-
-_CLAIM_NAME: Final = re.compile(r"\.[^.]+\.json-[0-9a-f]+")
-"""Names of files on a disk that claim another one; one that is being put has a dot more before it."""
+_CLOSED: Final = f"%closed{SUFFIX}"
+"""A file that is claimed while its folder is closed. No table's file has this name."""
 
 
 class Entries(Protocol):
@@ -37,7 +37,7 @@ class Entries(Protocol):
         """Return a file's bytes. Raise FileNotFoundError."""
 
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
-        """Put a new file after a check, once more when :meth:`settle` has withdrawn it. Raise AlreadyExists.
+        """Put a new file after a check. Raise AlreadyExists, and as the check.
 
         Args:
             file: the file.
@@ -45,8 +45,8 @@ class Entries(Protocol):
             check: raises an error for a file that must not be put.
         """
 
-    def replace(self, file: str, data: bytes) -> None:
-        """Replace a file's bytes."""
+    def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
+        """Replace a file's bytes by a function of them; return False when it does not exist."""
 
     def remove(self, file: str) -> bool:
         """Remove a file; return False when it does not exist, or a concurrent call removes it."""
@@ -54,12 +54,16 @@ class Entries(Protocol):
     def names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder, in any order."""
 
-    def settle(self, folder: str, name: str | None = None) -> list[str]:
-        """Return the names of the files in a folder, after withdrawing those that are being added.
+    def excluding(
+        self, folder: str, check: Callable[[list[str]], object], name: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Run a block that makes what excludes files of a folder, so that neither is made beside the other.
 
         Args:
             folder: the folder.
-            name: withdraws the file of this name alone.
+            check: takes the names of the files in it, and raises an error for a block that must not run. It is called
+                before the block, but where neither can wait for the other, after it.
+            name: the block excludes the file of this name alone; in a bucket neither waits for the other then.
         """
 
 
@@ -76,42 +80,43 @@ class _OnDisk:
         return self._store.get(file)
 
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
-        folder, _, name = file.rpartition("/")
-        while True:
-            claim = f"{folder}/{_claims_of(name)}{secrets.token_hex(6)}"
-            self._store.put_if_absent(claim, data, commits=False)
-            try:
-                check()
-                with suppress(FileNotFoundError):  # withdrawn
-                    return self._store.link(claim, file)
-            finally:
-                self._store.delete([claim])
+        with suppress(OSError):  # the next step reports it
+            self._store.make_folder()  # a missing one is not locked
+        with self._held(alone=True):
+            check()
+            self._store.put_if_absent(file, data)
 
-    def replace(self, file: str, data: bytes) -> None:
-        self._store.put(file, data)
+    def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
+        with self._held(alone=True), suppress(FileNotFoundError):
+            self._store.put(file, changed(self.get(file)))
+            return True
+        return False
 
     def remove(self, file: str) -> bool:
         taken = f"{file.rpartition('/')[0]}/.{uuid.uuid4().hex}"
-        try:
-            self._store.move(file, taken)  # of concurrent moves one succeeds
-        except FileNotFoundError:
-            return False
-        self._store.delete([taken])
-        return True
+        with self._held(alone=True), suppress(FileNotFoundError):
+            self._store.move(file, taken)  # where there are no locks: of concurrent moves one succeeds
+            self._store.delete([taken])
+            return True
+        return False
 
     def names(self, folder: str) -> list[str]:
         return [name for name in self._store.names(folder) if name.endswith(SUFFIX) and not name.startswith(".")]
 
-    def settle(self, folder: str, name: str | None = None) -> list[str]:
-        found = [n for n in self._store.names(folder) if _CLAIM_NAME.fullmatch(n)]
-        found = [n for n in found if name is None or n.startswith(_claims_of(name))]
-        self._store.delete(f"{folder}/{claim}" for claim in found)
-        return self.names(folder)
+    @contextmanager
+    def excluding(self, folder: str, check: Callable[[list[str]], object], name: str | None = None) -> Iterator[None]:
+        if not self._store.is_folder():  # nothing is registered, and nothing can be locked
+            yield
+            with self._held():
+                check(self.names(folder))
+            return
+        with self._held():
+            check(self.names(folder))
+            yield
 
-
-def _claims_of(name: str) -> str:
-    """Return how the names of all claims of a file begin."""
-    return f".{name}-"
+    def _held(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        """Lock the warehouse: one call at a time changes files, and any number make what excludes them."""
+        return held(self._store.root, alone=alone)
 
 
 class _InBucket:
@@ -134,35 +139,83 @@ class _InBucket:
         while not _is_file(last := self._last(file)):
             with suppress(AlreadyExists):  # another call has added or withdrawn it
                 if _is_claim(last):  # its own, or that of another call, of which one puts the file
+                    self._when_open(file.rpartition("/")[0])
                     check()
                     return self._store.put_if_absent(_next(file, last), _marked(data))
-                self._store.put_if_absent(_next(file, last), secrets.token_hex(_CLAIM // 2).encode(), commits=False)
+                self._store.put_if_absent(_next(file, last), _claim(), commits=False)
         raise AlreadyExists(file)
 
-    def replace(self, file: str, data: bytes) -> None:
-        self._put_behind(file, _marked(data))
+    def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
+        return self._put_behind(file, lambda last: _marked(changed(self._store.get(last.path))))
 
     def remove(self, file: str) -> bool:
-        return self._put_behind(file, _gone())
+        return self._put_behind(file, lambda _: _gone())
 
     def names(self, folder: str) -> list[str]:
         return [name for name, last in self._rows(folder).items() if _is_file(last)]
 
-    def settle(self, folder: str, name: str | None = None) -> list[str]:
+    @contextmanager
+    def excluding(self, folder: str, check: Callable[[list[str]], object], name: str | None = None) -> Iterator[None]:
+        if name is not None:
+            yield
+            check(self._settled(folder, name))
+            return
+        closed = self._close(folder)
+        try:
+            check(self._settled(folder))
+            yield
+        except BaseException:
+            self._open(closed)
+            raise
+        if not self._open(closed):  # it took longer than others wait
+            check(self._settled(folder))
+
+    def _close(self, folder: str) -> str:
+        """Keep files from being added to a folder until :meth:`_open`, and return the object that says so."""
+        while True:
+            closed = _next(f"{folder}/{_CLOSED}", self._when_open(folder))
+            with suppress(AlreadyExists):  # another call has closed it
+                self._store.put_if_absent(closed, _claim(), commits=False)
+                return closed
+
+    def _when_open(self, folder: str) -> Entry | None:
+        """Wait until a folder is open, or its closing call must have been killed; return the object that says so."""
+        for _ in asking_again():
+            last = self._rows(folder).get(_CLOSED)
+            if not _is_claim(last):
+                return last
+            closed = last.path
+        self._open(closed)
+        return self._when_open(folder)
+
+    def _open(self, closed: str) -> bool:
+        """Let files be added again; return False where another call did.
+
+        Where the store fails, those who wait do so as for a call that was killed.
+        """
+        try:
+            with suppress(TrinityError):
+                self._store.put_if_absent(_after(closed), _gone(), commits=False)
+        except AlreadyExists:
+            return False
+        return True
+
+    def _settled(self, folder: str, name: str | None = None) -> list[str]:
+        """Return the names of the files in a folder, after withdrawing those that are being added."""
         while True:
             found = self._rows(folder)
-            claimed = [n for n, last in found.items() if _is_claim(last) and name in (None, n)]
+            claimed = [n for n, last in found.items() if _is_claim(last) and name in (None, n) and n != _CLOSED]
             if not claimed:
                 return [n for n, last in found.items() if _is_file(last)]
             for n in claimed:
                 with suppress(AlreadyExists):  # the file was put, or another call has withdrawn it
                     self._store.put_if_absent(_next(f"{folder}/{n}", found[n]), _gone(), commits=False)
 
-    def _put_behind(self, file: str, data: bytes) -> bool:
-        """Put the next object of a file; return False when the file does not exist."""
+    def _put_behind(self, file: str, data: Callable[[Entry], bytes]) -> bool:
+        """Put the next object of a file, given the last one; return False when the file does not exist."""
         while _is_file(last := self._last(file)):
             with suppress(AlreadyExists):  # a concurrent call has changed or removed it
-                self._store.put_if_absent(_next(file, last), data)
+                self._store.put_if_absent(_next(file, last), data(last))
                 return True
         return False
 
@@ -180,8 +233,12 @@ def _is_file(last: Entry | None) -> TypeGuard[Entry]:
     return last is not None and last.size > _GONE
 
 
-def _is_claim(last: Entry | None) -> bool:
+def _is_claim(last: Entry | None) -> TypeGuard[Entry]:
     return last is not None and last.size == _CLAIM
+
+
+def _claim() -> bytes:
+    return secrets.token_hex(_CLAIM // 2).encode()
 
 
 def _gone() -> bytes:
@@ -194,7 +251,10 @@ def _marked(data: bytes) -> bytes:
 
 
 def _next(file: str, last: Entry | None) -> str:
-    if last is None:
-        return file
-    number = last.path.rpartition(SUFFIX)[2]
-    return f"{file}.{int(number[1:] or 0) + 1:010d}"
+    return _after(last.path) if last else file
+
+
+def _after(path: str) -> str:
+    """Return the path of the object of a file that comes after another one."""
+    stem, _, number = path.rpartition(SUFFIX)
+    return f"{stem}{SUFFIX}.{int(number[1:] or 0) + 1:010d}"

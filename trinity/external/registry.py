@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
@@ -89,11 +90,14 @@ class Registry:
     def get(self, name: TableName) -> Registration | None:
         """Return the entry of a name, or None. Raise BAD_DATA naming a damaged file."""
         try:
-            entry = json.loads(self._entries.get(_file(name)))
-            data = {key: value for key, value in entry.items() if key not in _BESIDE}
-            return Registration(**{**data, "primary_key": tuple(data["primary_key"])})
+            return self._decoded(name, self._entries.get(_file(name)))
         except FileNotFoundError:
             return None
+
+    def _decoded(self, name: TableName, data: bytes) -> Registration:
+        try:
+            entry = {key: value for key, value in json.loads(data).items() if key not in _BESIDE}
+            return Registration(**{**entry, "primary_key": tuple(entry["primary_key"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrinityError(
                 "BAD_DATA",
@@ -107,8 +111,8 @@ class Registry:
         Args:
             name: the table's name.
             registration: the entry.
-            check: raises an error where something else has the name. What gets the name afterwards has to ask
-                :meth:`settle`.
+            check: raises an error where something else has the name. What gets the name is made in
+                :meth:`excluding`.
         """
         try:
             self._entries.add(_file(name), _encode(name, registration), check)
@@ -117,9 +121,9 @@ class Registry:
                 "TABLE_ALREADY_EXISTS", f"Table '{name}' is registered already; drop it first, which leaves its files."
             ) from taken
 
-    def change(self, name: TableName, registration: Registration) -> None:
-        """Replace a registration atomically."""
-        self._entries.replace(_file(name), _encode(name, registration))
+    def change(self, name: TableName, changed: Callable[[Registration], Registration]) -> bool:
+        """Change a registration atomically; return False when there is none, also of a concurrent removal."""
+        return self._entries.change(_file(name), lambda data: _encode(name, changed(self._decoded(name, data))))
 
     def remove(self, name: TableName) -> bool:
         """Forget a table, whose files stay; return False when a concurrent call has forgotten it."""
@@ -134,16 +138,21 @@ class Registry:
         folder = _folder(catalog, schema)
         return self._names(folder, self._entries.names(folder))
 
-    def settle(self, catalog: str, schema: str, table: str | None = None) -> list[str]:
-        """Return the names that are registered in a schema, and have registrations under way check once more.
+    def excluding(
+        self, catalog: str, schema: str, check: Callable[[list[str]], object], table: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Run a block that makes a table or drops a schema, so that nothing is registered there beside it.
 
         Args:
             catalog: of the schema.
             schema: the schema.
-            table: only a registration of this name.
+            check: takes the registered names of the schema, and raises an error for a block that must not run;
+                called as by :meth:`Entries.excluding`.
+            table: the name of the table; None for the schema.
         """
         folder = _folder(catalog, schema)
-        return self._names(folder, self._entries.settle(folder, table and f"{_quoted(table)}{SUFFIX}"))
+        name = table and f"{_quoted(table)}{SUFFIX}"
+        return self._entries.excluding(folder, lambda files: check(self._names(folder, files)), name)
 
     def _names(self, folder: str, files: Iterable[str]) -> list[str]:
         return sorted(self._name(f"{folder}/{file}") for file in files)

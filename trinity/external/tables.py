@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from trinity.calls import public
@@ -13,7 +14,7 @@ from trinity.external.registry import Registration, Registry
 from trinity.merge.options import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import Connector, TableDefinition, TableHandle
-from trinity.storage import Location, no_schema, not_ours, split_key, table_taken
+from trinity.storage import Location, no_schema, no_table, not_ours, schema_in_use, split_key, table_taken
 
 __all__ = ["ExternalTables"]
 
@@ -42,18 +43,25 @@ class ExternalTables:
         registry = self._registry(catalog)
         return registry.tables(catalog, schema) if registry else []
 
-    def settle(self, catalog: str, schema: str, table: str | None = None) -> list[str]:
-        """Return the names that are registered in a schema, sorted; none that is being registered gets there unchecked.
+    def excluding(self, name: TableName) -> AbstractContextManager[None]:
+        """Run a block that makes a table of a name, unless it is registered. Raise TABLE_ALREADY_EXISTS."""
 
-        To be asked once a table was made, or a schema dropped: a registration under way then sees it, and is refused.
+        def check(registered: list[str]) -> None:
+            if name.table in registered:
+                raise table_taken(str(name))
 
-        Args:
-            catalog: of the schema.
-            schema: the schema.
-            table: only a registration of this name.
-        """
+        registry = self._registry(name.catalog)
+        return registry.excluding(*name.parts[:2], check, name.table) if registry else nullcontext()
+
+    def excluding_all(self, catalog: str, schema: str) -> AbstractContextManager[None]:
+        """Run a block that drops a schema, unless tables are registered in it. Raise SCHEMA_NOT_EMPTY."""
+
+        def check(registered: list[str]) -> None:
+            if registered:
+                raise schema_in_use(catalog, schema, registered)
+
         registry = self._registry(catalog)
-        return registry.settle(catalog, schema, table) if registry else []
+        return registry.excluding(catalog, schema, check) if registry else nullcontext()
 
     def format_name(self, name: TableName) -> str | None:
         """Return the format of a registered table, or None."""
@@ -100,13 +108,20 @@ class ExternalTables:
             raise table_taken(str(name))
 
     def change_properties(self, name: TableName, properties: Mapping[str, str | None]) -> None:
-        """Set properties of a registered table; None unsets one. Raise NOT_SUPPORTED for any other table."""
+        """Set properties of a registered table; None unsets one. Raise NOT_SUPPORTED for another table.
+
+        Raise TABLE_NOT_FOUND where it is no longer registered.
+        """
+
+        def changed(found: Registration) -> Registration:
+            given = {**found.properties, **properties}
+            return replace(found, properties={key: value for key, value in given.items() if value is not None})
+
         registry = self._registry(name.catalog)
-        found = registry.get(name) if registry else None
-        if registry is None or found is None:
+        if registry is None or not registry.change(name, changed):
+            if self._catalogs[name.catalog].metadata.get_table(name.schema, name.table) is None:
+                raise no_table(str(name))  # a concurrent call has dropped it
             raise not_ours(str(name), "its properties; to give it some of Trinity's, register it. ALTER TABLE is left")
-        left = {option: value for option, value in {**found.properties, **properties}.items() if value is not None}
-        registry.change(name, replace(found, properties=left))
 
     def forget(self, name: TableName) -> bool:
         """Forget a registered table, whose files stay; return False when there is none."""

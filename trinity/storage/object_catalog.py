@@ -6,7 +6,7 @@ never reach another one.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
@@ -54,16 +54,14 @@ class ObjectCatalog:
     def drop_schema(self, schema: str) -> None:
         if schema == DEFAULT_SCHEMA:
             raise schema_stays(self.catalog, schema)
-        self._check_schema(schema)
-        self._check_empty(schema)
-        if not self._schemas.free(schema):
+
+        def check() -> None:
+            self._tables.settle(schema)
+            if tables := self._tables.taken(schema):
+                raise schema_in_use(self.catalog, schema, tables)
+
+        if not self._schemas.close(schema, check=check):
             raise no_schema(self.catalog, schema, self.list_schemas())
-        try:
-            self._check_empty(schema)  # someone may have made a table in it meanwhile
-        except TrinityError as error:
-            with taking_back(f"The removal of schema '{self.catalog}.{schema}'", error), suppress(AlreadyExists):
-                self._schemas.take(schema)
-            raise
 
     def list_tables(self, schema: str) -> list[str]:
         self._check_schema(schema)
@@ -81,21 +79,27 @@ class ObjectCatalog:
         return TableHandle(self.catalog, schema, table, str(self.root.join(place)))
 
     def name_table(self, table: TableHandle) -> TableHandle:
-        where = self._below(table)
         try:
-            self._tables.take(table.schema, table.table, location=where)
+            self._take(table)
+        except TrinityError as error:
+            if error.code != "COMMIT_STATE_UNKNOWN":
+                ObjectStore(table.location).delete_below("")
+            raise
+        return table
+
+    def _take(self, table: TableHandle) -> None:
+        where = self._below(table)
+        check = partial(self._keep_schema, table.schema) if table.schema != DEFAULT_SCHEMA else None
+        try:
+            self._tables.take(table.schema, table.table, location=where, check=check)
         except AlreadyExists as error:
-            ObjectStore(table.location).delete_below("")
             raise table_taken(table.full_name) from error
         try:
-            self._check_schema(table.schema)  # it may have been dropped meanwhile
             check_unswept(table)
         except TrinityError as error:
             with taking_back(f"Table '{table.full_name}'", error):
                 self._tables.free(table.schema, table.table, location=where)
-            ObjectStore(table.location).delete_below("")
             raise
-        return table
 
     def rename_table(self, table: TableHandle, schema: str, name: str) -> NoReturn:
         raise TrinityError(
@@ -121,6 +125,7 @@ class ObjectCatalog:
         if schema != DEFAULT_SCHEMA and self._schemas.find(schema) is None:
             raise no_schema(self.catalog, schema, self.list_schemas())
 
-    def _check_empty(self, schema: str) -> None:
-        if tables := self._tables.taken(schema):
-            raise schema_in_use(self.catalog, schema, tables)
+    def _keep_schema(self, schema: str) -> None:
+        """Keep a schema from being dropped before a table is in it. Raise SCHEMA_NOT_FOUND."""
+        if not self._schemas.open(schema):
+            raise no_schema(self.catalog, schema, self.list_schemas())

@@ -3,15 +3,23 @@
 The objects are ``<folder>/<name>/<10 digits>``, the name spelled as a folder; the highest number counts. An object with
 JSON says that the name is taken, and by what. An object of at most 32 bytes, a mark of who freed it, says that the name
 is free again. Numbers are put if absent, so one of two concurrent writers wins.
+
+Names depend on each other: a table's on its schema's. So there are steps between. A name is claimed (an object of 16
+bytes) before a check, and taken after it. A name is closing (its JSON says so) before a check, and freed after it. For
+readers a claimed name is free, and a closing one is taken. Who frees a name withdraws the claims that depend on it, and
+who takes one opens the closing name on which it depends. So of the two one sees the other, before either is done.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeGuard
 
+from trinity.errors import TrinityError
 from trinity.storage.cache import Cache
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.folder_names import folder_name, name_of
@@ -22,6 +30,10 @@ __all__ = ["NameLog"]
 _KEPT: Final = 1000
 _FREED: Final = 32
 """Maximum bytes of an object that frees a name. Older ones are empty and do not say who freed it."""
+_CLAIM: Final = 16
+"""Bytes of an object that claims a name."""
+_CLOSING: Final = "closing"
+"""Key in the JSON of a name that is about to be freed."""
 
 
 class NameLog:
@@ -51,12 +63,42 @@ class NameLog:
         found = self._entry(*name)
         return self._read(found) if _takes(found) else None
 
-    def take(self, *name: str, **facts: str) -> None:
-        """Take a name. Raises AlreadyExists when it is taken, also when another writer takes it at this moment."""
-        found = self._entry(*name)
-        if _takes(found):
-            raise AlreadyExists(name[-1])
-        self._put(name, found, json.dumps({"name": name[-1], **facts, "id": uuid.uuid4().hex}).encode())
+    def take(self, *name: str, check: Callable[[], object] | None = None, **facts: str) -> None:
+        """Take a name. Raises AlreadyExists when it is taken, also when another writer takes it at this moment.
+
+        Args:
+            name: its parts.
+            check: is called once the name is claimed, and again when :meth:`settle` has withdrawn the claim. Raises an
+                error for a name that must not be taken.
+            facts: what :meth:`find` returns.
+        """
+        data = json.dumps({"name": name[-1], **facts, "id": uuid.uuid4().hex}).encode()
+        while not _takes(found := self._entry(*name)):
+            if check is None:
+                return self._put(name, found, data)
+            with suppress(AlreadyExists):  # another writer has claimed or taken it, or withdrawn the claim
+                if _claims(found):  # its own, or another writer's, of whom one takes the name
+                    check()
+                    return self._put(name, found, data)
+                self._put(name, found, secrets.token_hex(_CLAIM // 2).encode(), commits=False)
+        raise AlreadyExists(name[-1])
+
+    def settle(self, below: str) -> None:
+        """Withdraw the claims to the names of two parts with this first part."""
+        for entry in self._newest(below).values():
+            if _claims(entry):
+                with suppress(AlreadyExists):  # the name was taken, or another writer has withdrawn the claim
+                    self._store.put_if_absent(_behind(entry.path), uuid.uuid4().hex.encode(), commits=False)
+
+    def open(self, *name: str) -> bool:
+        """Keep a name that is closing from being freed. Return False for one that is not taken."""
+        while _takes(found := self._entry(*name)):
+            facts = self._read(found)
+            if not facts.get(_CLOSING):
+                return True
+            with suppress(AlreadyExists):
+                self._put(name, found, _opened(facts), commits=False)
+        return False
 
     def free(self, *name: str, **facts: str) -> bool:
         """Free a name that is taken with these facts. Return False when it is not, or another writer frees it now."""
@@ -68,6 +110,29 @@ class NameLog:
         except AlreadyExists:
             return False
         return True
+
+    def close(self, *name: str, check: Callable[[], object]) -> bool:
+        """Free a name that no other depends on. Return False when it is not taken, or another writer frees it.
+
+        Args:
+            name: its parts.
+            check: is called once the name is closing, and again when :meth:`open` has opened it. Raises an error for a
+                name that must stay.
+        """
+        while _takes(found := self._entry(*name)):
+            facts = self._read(found)
+            with suppress(AlreadyExists):  # another writer has freed, closed or opened it
+                if facts.get(_CLOSING):
+                    try:
+                        check()
+                    except TrinityError:
+                        with suppress(AlreadyExists):
+                            self._put(name, found, _opened(facts), commits=False)
+                        raise
+                    self._put(name, found, uuid.uuid4().hex.encode())
+                    return True
+                self._put(name, found, json.dumps({**facts, _CLOSING: uuid.uuid4().hex}).encode(), commits=False)
+        return False
 
     def history(self, *spelled: str) -> dict[str, list[Mapping[str, Any] | None]]:
         """Return the facts with which names were taken, in order; None for each time that they were freed.
@@ -86,9 +151,9 @@ class NameLog:
     def _entry(self, *name: str) -> Entry | None:
         return next(iter(self._newest(*name).values()), None)
 
-    def _put(self, name: tuple[str, ...], before: Entry | None, data: bytes) -> None:
-        number = 1 + (int(before.path.rpartition("/")[2]) if before else 0)
-        self._store.put_if_absent(f"{self._place(*name)}/{number:010d}", data)
+    def _put(self, name: tuple[str, ...], before: Entry | None, data: bytes, *, commits: bool = True) -> None:
+        first = f"{self._place(*name)}/{1:010d}"
+        self._store.put_if_absent(_behind(before.path) if before else first, data, commits=commits)
 
     def _place(self, *name: str) -> str:
         return "/".join((self._folder, *map(folder_name, name)))
@@ -103,6 +168,22 @@ class NameLog:
             return found
 
         return self._contents.get(entry.path, read)
+
+
+def _behind(path: str) -> str:
+    """Return the path of the next object of a name."""
+    folder, _, number = path.rpartition("/")
+    return f"{folder}/{int(number) + 1:010d}"
+
+
+def _opened(facts: Mapping[str, Any]) -> bytes:
+    return json.dumps(
+        {key: value for key, value in facts.items() if key != _CLOSING} | {"id": uuid.uuid4().hex}
+    ).encode()
+
+
+def _claims(entry: Entry | None) -> bool:
+    return entry is not None and entry.size == _CLAIM
 
 
 def _takes(entry: Entry | None) -> TypeGuard[Entry]:

@@ -120,7 +120,6 @@ class IcebergMetadata(RowChanges):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         schema, name = definition.schema, definition.name
-        kept = self._names.is_kept(schema)
         location = self._names.new_location(schema, name)
         columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would assign
         transaction = staged(
@@ -135,8 +134,7 @@ class IcebergMetadata(RowChanges):
             make_folder(location.parent)  # a schema gets its folder by its first table; a missing one is not locked
         with (
             held(str(location.parent)) if location else contextlib.nullcontext(),
-            self._names.discarding(location),
-            self._names.keeping(schema, name) if kept else contextlib.nullcontext(),
+            self._names.making(schema, location),
         ):
             put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")

@@ -38,6 +38,7 @@ from trinity.storage import (
     escaped,
     folder_name,
     held,
+    make_folder,
     no_schema,
     no_table,
     own_folder,
@@ -50,7 +51,6 @@ from trinity.storage import (
     unescaped,
 )
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
-from trinity_iceberg.sql_tables import SqlTables
 from trinity_iceberg.trouble import catalog_errors, load_table, may_be_under_way
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of", "see_to_default"]
@@ -182,35 +182,22 @@ class CatalogNames:
         return folder
 
     @contextlib.contextmanager
-    def discarding(self, location: Location | None) -> Iterator[None]:
-        """Delete what a new table has put into its own folder in a bucket, if another table got its name."""
-        try:
-            yield
-        except TrinityError as error:
-            if (
-                error.code in ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND")
-                and location is not None
-                and not location.on_disk
-            ):
-                ObjectStore(location).delete_below("")
-            raise
-
-    def is_kept(self, schema: str) -> bool:
-        """Return whether a database records a schema itself; one of another engine may exist only by its tables."""
-        return isinstance(self._iceberg, SqlTables) and self._iceberg.has_namespace(_namespace(schema))
-
-    @contextlib.contextmanager
-    def keeping(self, schema: str, table: str) -> Iterator[None]:
-        """Drop a table whose recorded schema was dropped while the table was made.
+    def making(self, schema: str, location: Location | None) -> Iterator[None]:
+        """Run a block that makes a table. In a bucket what it has put is deleted if the name or the schema is lost.
 
         Raises:
-            TrinityError: SCHEMA_NOT_FOUND.
+            TrinityError: SCHEMA_NOT_FOUND for a schema that was dropped meanwhile.
         """
-        yield
-        if not self.is_kept(schema):
-            with contextlib.suppress(NoSuchTableError):
-                self._iceberg.drop_table(identifier_of(schema, table))
-            raise self._missing(schema)
+        try:
+            try:
+                yield
+            except NoSuchNamespaceError as error:
+                raise self._missing(schema) from error
+        except TrinityError as error:
+            lost = error.code in ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND")
+            if lost and location is not None and not location.on_disk:
+                ObjectStore(location).delete_below("")
+            raise
 
     def _new_folder(self, schema: str, table: str) -> Location | None:
         if (found := self._folder(schema)) is None:
@@ -221,9 +208,13 @@ class CatalogNames:
         return folder.parent.join(uuid.uuid4().hex) if self._holds_table(folder) else folder
 
     def _disk_folder(self, schema: str) -> Location | None:
-        """Return the folder of a schema on a disk, if it exists; names in a bucket need none."""
+        """Return the folder of a schema on a disk, made to be locked; names in a bucket need none."""
         folder = self._folder(schema)
-        return folder if folder is not None and folder.on_disk and ObjectStore(folder).is_folder() else None
+        if folder is None or not folder.on_disk:
+            return None
+        with contextlib.suppress(OSError):
+            make_folder(folder)
+        return folder if ObjectStore(folder).is_folder() else None
 
     def _folder(self, schema: str) -> Location | None:
         name = folder_name(schema)

@@ -7,7 +7,7 @@ Snapshots never change. So this one leaves out those before the commit, and reme
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
@@ -27,8 +27,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.typedef import Identifier
 from pyiceberg.utils.config import Config
-from sqlalchemy import delete, exists, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Connection, Insert, Update, and_, delete, event, exists, update
 
 from trinity.storage import Cache, Location, ObjectStore, Stat
 from trinity_iceberg.sql_limits import keep_limits
@@ -53,7 +52,36 @@ class SqlTables(SqlCatalog):
 
     def _init_catalog(self) -> None:
         keep_limits(self.engine)  # before the first connection
+        event.listen(self.engine, "before_execute", self._check_namespace)
         super()._init_catalog()
+
+    def _check_namespace(self, connection: Connection, statement: Any, *_: Any) -> None:
+        """Check that nobody drops the namespace of a name that a statement gives to a table.
+
+        PyIceberg looks for the namespace before, in a transaction of its own.
+
+        Raises:
+            NoSuchNamespaceError: it was dropped meanwhile.
+        """
+        if not isinstance(statement, Insert | Update) or statement.table != IcebergTables.__table__:
+            return
+        namespace = statement.compile().params.get("table_namespace")
+        if namespace is not None and not self._lock(connection, namespace) and not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
+
+    def _lock(self, connection: Connection, namespace: str) -> bool:
+        """Lock a namespace until the transaction ends; return False for one that exists only by its tables."""
+        own = self._own(namespace)
+        same = (
+            update(IcebergNamespaceProperties).where(own).values(property_key=IcebergNamespaceProperties.property_key)
+        )
+        return connection.execute(same).rowcount > 0
+
+    def _own(self, namespace: str) -> ColumnElement[bool]:
+        """Return the condition for the rows of a namespace."""
+        return and_(
+            IcebergNamespaceProperties.catalog_name == self.name, IcebergNamespaceProperties.namespace == namespace
+        )
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -65,23 +93,15 @@ class SqlTables(SqlCatalog):
             self._known.put(done.metadata_location, (stat, done.metadata))
         return done
 
-    def has_namespace(self, namespace: Identifier) -> bool:
-        """Return whether a namespace was made, and does not exist only by its tables."""
-        name, kept = Catalog.namespace_to_string(namespace), IcebergNamespaceProperties
-        with Session(self.engine) as session:
-            found = select(kept.namespace).where(kept.catalog_name == self.name, kept.namespace == name).limit(1)
-            return session.scalars(found).first() is not None
-
     def drop_namespace(self, namespace: str | Identifier) -> None:
         """Drop an empty namespace; if several processes drop it, one succeeds."""
         if not self.namespace_exists(namespace):
             raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
-        name, mine = Catalog.namespace_to_string(namespace), IcebergNamespaceProperties
+        name = Catalog.namespace_to_string(namespace)
         holds = exists().where(IcebergTables.catalog_name == self.name, IcebergTables.table_namespace == name)
-        with Session(self.engine) as session:
-            found = delete(mine).where(mine.catalog_name == self.name, mine.namespace == name, ~holds)
-            gone = session.connection().execute(found).rowcount
-            session.commit()
+        with self.engine.begin() as connection:
+            self._lock(connection, name)  # what follows sees the tables that others are making
+            gone = connection.execute(delete(IcebergNamespaceProperties).where(self._own(name), ~holds)).rowcount
         if not gone and self.namespace_exists(namespace):
             raise NamespaceNotEmptyError(f"Namespace {name} is not empty.")
         if not gone:
