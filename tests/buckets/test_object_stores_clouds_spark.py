@@ -102,5 +102,6 @@ def test_two_ways_to_what_spark_reaches_in_one_are_refused(there: Session, cloud
 
 @pytest.mark.parametrize("cloud", ["gcs-parquet", "azure-parquet"], indirect=True)
 @pytest.mark.parametrize("answer", [LOST, Answer(503), None], ids=["lost", "throttled", "silent"])
-def test_a_store_that_fails_spark_is_told_soon(there: Session, cloud: BucketLake, answer: Answer | None) -> None:
-    check_patience(there, cloud.server.proxy, answer)
+@pytest.mark.usefixtures("spark")
+def test_a_store_that_fails_spark_is_told_soon(cloud: BucketLake, answer: Answer | None) -> None:
+    check_patience(cloud, answer)

@@ -107,5 +107,6 @@ def test_workers_of_sources_reach_the_bucket(s3: Session, lake: BucketLake, tmp_
 @pytest.mark.full
 @pytest.mark.parametrize("lake", ["parquet"], indirect=True)
 @pytest.mark.parametrize("answer", [LOST, Answer(503), None], ids=["lost", "throttled", "silent"])
-def test_a_store_that_fails_spark_is_told_soon(s3: Session, lake: BucketLake, answer: Answer | None) -> None:
-    check_patience(s3, lake.server.proxy, answer)
+@pytest.mark.usefixtures("spark")
+def test_a_store_that_fails_spark_is_told_soon(lake: BucketLake, answer: Answer | None) -> None:
+    check_patience(lake, answer)

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list
 
+import trinity
 from tests.support.bucket_lake import BucketLake, objects, refusal
-from tests.support.fault_proxy import LOST, Answer, Proxy, Request
-from trinity import Session
+from tests.support.fault_proxy import LOST, Answer, Request
 from trinity.storage import Location
 from trinity.table import Table
 
@@ -50,36 +51,35 @@ def unneeded(lake: BucketLake, table: Table) -> list[str]:
     return [name for name in names if not re.fullmatch(f"{_PROBE}|{_LOGS[lake.fmt]}", name)]
 
 
-def check_patience(session: Session, proxy: Proxy, answer: Answer | None) -> None:
+def check_patience(lake: BucketLake, answer: Answer | None) -> None:
     """Spark gives up soon on a store that shows it no data files: by itself it asks thirty times and more.
 
     Args:
-        session: the session.
-        proxy: in front of the store.
+        lake: the catalog.
         answer: what the store says; None for nothing.
     """
-    session.sql("CREATE TABLE t (k INT, v STRING)")
-    table = session.table("t")
-    table.append(pa.table({"k": [1], "v": ["a"]}))
     asked: list[Request] = []
     over = threading.Event()
 
     def denies(request: Request, ask: Any) -> Answer | None:
-        if ".parquet" not in request.path or request.method not in ("GET", "HEAD"):
+        if ".parquet" not in unquote(request.path) or request.method not in ("GET", "HEAD"):
             return None
         asked.append(request)
         if answer is None:
             over.wait()
         return answer or LOST
 
-    with proxy.faulty(denies):
-        try:
-            refusal("FILESYSTEM_ERROR", lambda: session.sql("UPDATE t SET v = 'b'"))
-        finally:
-            over.set()
-    often = Counter((request.method, request.path) for request in asked)
-    assert 1 < max(often.values()) <= _TRIES, often
-    assert [row.v for row in table.to_df().collect()] == ["a"]
+    with trinity.connect(catalogs={"lake": lake.settings()}, engine="spark") as session:
+        session.sql("CREATE TABLE t (k INT, v STRING)")
+        session.table("t").append(pa.table({"k": [1], "v": ["a"]}))
+        with lake.server.proxy.faulty(denies):
+            try:
+                refusal("FILESYSTEM_ERROR", lambda: session.sql("UPDATE t SET v = 'b'"))
+            finally:
+                over.set()
+        often = Counter((request.method, request.path) for request in asked)
+        assert 1 < max(often.values()) <= _TRIES, often
+        assert [row.v for row in session.table("t").to_df().collect()] == ["a"]
 
 
 def _metadata(lake: BucketLake, table: Table) -> Iterator[str]:

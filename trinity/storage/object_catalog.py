@@ -22,6 +22,8 @@ from trinity.storage.unnamed import check_unswept, sweep_unnamed
 __all__ = ["ObjectCatalog"]
 
 DEFAULT_SCHEMA: Final = "default"
+_LOST: Final = ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND", "TRANSACTION_CONFLICT")
+"""Codes of errors after which a new table surely gets no name."""
 _SCHEMAS: Final = "_trinity/schemas"
 _TABLES: Final = "_trinity/tables"
 
@@ -82,7 +84,7 @@ class ObjectCatalog:
         try:
             self._take(table)
         except TrinityError as error:
-            if error.code != "COMMIT_STATE_UNKNOWN":
+            if error.code in _LOST:
                 ObjectStore(table.location).delete_below("")
             raise
         return table
