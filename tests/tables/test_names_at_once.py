@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import CreateTableTransaction
 
 import trinity
 from tests.support.bucket_lake import BucketLake, bucket_lake, database_of
@@ -616,6 +617,25 @@ def test_no_table_of_iceberg_is_in_the_database_once_its_schema_was_dropped(
             assert told_by(lambda: maker.create_table("lake.s.t", COLUMNS)) == "SCHEMA_NOT_FOUND"
         with closing(sqlite3.connect(str(lake.database["uri"]).removeprefix("sqlite:///"))) as database:
             assert database.execute("SELECT name FROM seen").fetchall() == []
+
+
+def test_a_table_of_iceberg_that_is_dropped_at_once_was_made(
+    object_server: ObjectServer, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maker does not look for it again."""
+    bucket = place.removeprefix("s3://").partition("/")[0]
+    lake = bucket_lake("iceberg", object_server, bucket, database_of("iceberg", tmp_path))
+    commit = CreateTableTransaction.commit_transaction
+    with lake.connect() as maker, lake.connect() as other:
+
+        def dropped(made: CreateTableTransaction) -> object:
+            found = commit(made)
+            other.drop_table("lake.default.t")
+            return found
+
+        monkeypatch.setattr(CreateTableTransaction, "commit_transaction", dropped)
+        assert told_by(lambda: maker.create_table("lake.default.t", COLUMNS)) is None
+        assert maker.list_tables("lake", "default") == []
 
 
 def failing_once_made(

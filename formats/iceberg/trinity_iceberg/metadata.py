@@ -136,9 +136,8 @@ class IcebergMetadata(RowChanges):
             held(str(location.parent)) if location else contextlib.nullcontext(),
             self._names.making(schema, location),
         ):
-            put_table(self._iceberg, transaction, (self._catalog, schema, name))
-        handle = TableHandle(self._catalog, schema, name, "")
-        return replace(handle, location=local_path(self._load(handle).metadata.location))
+            made = put_table(self._iceberg, transaction, (self._catalog, schema, name))
+        return TableHandle(self._catalog, schema, name, local_path(made.location))  # it may have been dropped since
 
     def drop_table(self, table: TableHandle) -> None:
         self._names.drop_table(table, lambda: self.check_pinned(table))

@@ -96,8 +96,8 @@ def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest:
         raise table_taken(full) from error
 
 
-def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple[str, str, str]) -> None:
-    """Make a table in one commit.
+def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple[str, str, str]) -> TableMetadata:
+    """Make a table in one commit, and return its metadata.
 
     Args:
         catalog: the PyIceberg catalog.
@@ -117,7 +117,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
     try:
         with _first_snapshot(transaction):
             pass
-        _commit_until_known(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
+        return _commit_until_known(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
     except CommitRaced as error:
         raise table_taken(full) from error
     except OSError as error:
