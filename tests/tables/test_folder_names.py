@@ -267,7 +267,7 @@ def test_any_name_is_registered(tmp_path: Path) -> None:
     for name in names:
         registry.add(name, Registration("parquet", f"/data/{len(name.table)}"), lambda: None)
     for name in names:
-        registry.change(name, Registration("delta", "/data"))
+        registry.change(name, lambda _: Registration("delta", "/data"))
         assert registry.get(name) == Registration("delta", "/data")
         assert registry.tables(name.catalog, name.schema) == sorted(HOSTILE)
     for name in names:
