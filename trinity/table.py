@@ -648,12 +648,14 @@ class Table:
         Raises:
             TrinityError: the errors of a change, or of the resulting definition (V1); the table is then as it was.
         """
-        from trinity.engine.values.altering import alter  # with SQL's parser, which a read may do without
+        from trinity.engine.changing.adding import alter  # with SQL's parser, which a read may do without
 
         alter(self, *changes)
 
     def add_column(self, column: Column, after: str | None = None) -> None:
-        """Add a nullable column; older rows read NULL there, even if a column of that name was dropped before.
+        """Add a nullable column, even if one of that name was dropped before; older rows read NULL there.
+
+        With a DEFAULT they read that: the same commit stores it in all rows.
 
         Args:
             column: the column.

@@ -55,21 +55,21 @@ _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 @public
 def added(definition: TableDefinition, column: Column, place: Place = None) -> TableDefinition:
-    """Return the definition with one more column; older rows have NULL there.
+    """Return the definition with one more column; older rows have its DEFAULT there, else NULL.
 
     Raises:
-        TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (the place); NOT_SUPPORTED for NOT NULL or a DEFAULT,
+        TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (the place); NOT_SUPPORTED for NOT NULL,
             INVALID_ARGUMENTS for a hidden name.
     """
     _check_free(definition, column.name)
     if place:
         _visible(definition, place)
     check_column(definition.full_name, column)
-    if not column.nullable or column.default is not None:
+    if not column.nullable:
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"Column '{column.name}': a column added to a table is nullable and has no DEFAULT, since older rows "
-            f"have no value for it; ALTER COLUMN {column.name} SET DEFAULT gives it one for rows to come.",
+            f"Column '{column.name}': a column added to a table is nullable, since older rows have no value for it; "
+            f"fill it, then ALTER COLUMN {column.name} SET NOT NULL.",
         )
     column = replace(column, type=str(parse_type(column.type)), field_id=_next_id(definition))
     taken = {c.stored_name.lower() for c in (*definition.columns, *definition.dropped)}

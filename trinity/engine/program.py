@@ -15,7 +15,7 @@ import pyarrow as pa
 from trinity.calls import public
 from trinity.errors import TrinityError
 from trinity.shown import InNotebooks
-from trinity.spi import Operation, TableHandle
+from trinity.spi import Operation, TableDefinition, TableHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -112,10 +112,11 @@ class Program:
         unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
         queries: name -> rows, in this process, of a query from which a subquery of an expression selects all.
         evolves: True where the target takes columns that only its source has.
+        after: the definition that the statement gives to the target, with further columns; None where it stays.
         unguarded: True for texts as a user gave them, which may be no expressions, or reach beyond rows (N2).
     """
 
-    statement: Literal["MERGE", "UPDATE", "DELETE"]
+    statement: Literal["MERGE", "UPDATE", "DELETE", "ALTER TABLE"]
     cases: tuple[Case, ...]
     source: DataFrame | pa.Table | None = None
     on: Expression | None = None
@@ -125,6 +126,7 @@ class Program:
     unique: tuple[tuple[str, ...], ...] = ()
     queries: Mapping[str, pa.Table] = field(default_factory=dict)
     evolves: bool = False
+    after: TableDefinition | None = None
     unguarded: bool = False
 
     def __post_init__(self) -> None:

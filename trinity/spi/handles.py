@@ -229,6 +229,8 @@ class MergeTableHandle:
         scope: what the statement read; set by the engine before ``finish_merge``.
         deletes: path -> rows deleted by position, for the files that have such rows; set by the engine before the sinks
             are made.
+        before: the table's definition where the commit gives it that of ``insert``, which has further columns; else
+            None.
     """
 
     table: TableHandle
@@ -240,6 +242,7 @@ class MergeTableHandle:
     update_layout: tuple[str, ...] = ()
     scope: ReadScope = field(default_factory=ReadScope)
     deletes: Mapping[str, Deletes] = field(default_factory=dict)
+    before: TableDefinition | None = None
 
 
 @dataclass(frozen=True)

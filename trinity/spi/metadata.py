@@ -318,7 +318,12 @@ class ConnectorMetadata(ABC):
 
     # -- row changes: after Trino's contract; the defaults refuse, as Trino's do -------------------------
 
-    def begin_merge(self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]) -> MergeTableHandle:
+    def begin_merge(
+        self,
+        table: TableHandle,
+        update_case_columns: Mapping[int, tuple[str, ...]],
+        after: TableDefinition | None = None,
+    ) -> MergeTableHandle:
         """Begin a MERGE, UPDATE or DELETE at the version of a pinned table. Commits nothing.
 
         Called when each attempt at a statement begins: after a TRANSACTION_CONFLICT the statement runs again.
@@ -326,6 +331,7 @@ class ConnectorMetadata(ABC):
         Args:
             table: the table, pinned.
             update_case_columns: case number -> columns that the UPDATE case changes (S5); UPDATE cases only.
+            after: the definition that the commit gives to the table, with further columns; None where it stays.
         """
         raise not_supported(table, "modifying table rows")
 
@@ -337,13 +343,14 @@ class ConnectorMetadata(ABC):
         Args:
             merge: the handle of ``begin_merge``, its ``scope`` set.
             fragments: those of all sinks, each once: :meth:`DataFile.to_fragment` and
-                :func:`~trinity.spi.files.removal`. Never empty: a statement that changes nothing does not come here
-                (M5); ``finish_insert`` records its ``txn``.
+                :func:`~trinity.spi.files.removal`. Never empty, unless the definition changes: a statement that changes
+                nothing does not come here (M5); ``finish_insert`` records its ``txn``.
             txn: as in ``finish_insert``.
 
         Raises:
             TrinityError: TRANSACTION_CONFLICT when a file of the scope is no longer live, or rows within its bounds
-                were committed since the pinned version; TABLE_NOT_FOUND when the table was dropped meanwhile.
+                were committed since the pinned version, or anything where the definition changes; TABLE_NOT_FOUND when
+                the table was dropped meanwhile.
         """
         raise not_supported(merge.table, "modifying table rows")
 

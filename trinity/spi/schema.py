@@ -193,11 +193,15 @@ class TableDefinition:
         return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
-        """Return the NOT NULL and CHECK constraints that another definition does not have, as SQL text for messages."""
+        """Return what rows must meet that another definition does not have, as SQL text for messages.
+
+        This is NOT NULL, the DEFAULT of a new column, and CHECK.
+        """
         before = {c.identity: c for c in other.columns}
         filled = [path for c in self.columns for path in c.demands_beyond(before.get(c.identity))]
         checks = [f"CHECK ({check.expression})" for check in self.checks if check not in other.checks]
-        return [*(f"{name} NOT NULL" for name in filled), *checks]
+        given = [f"{c.name} DEFAULT {c.default}" for c in self.columns if c.default and c.identity not in before]
+        return [*(f"{name} NOT NULL" for name in filled), *given, *checks]
 
     @property
     def keyed(self) -> bool:

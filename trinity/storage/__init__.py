@@ -107,7 +107,7 @@ from trinity.storage.spark_files import READ_OPTIONS as READ_OPTIONS
 from trinity.storage.spark_files import check_calendar as check_calendar
 from trinity.storage.spark_files import read_files as read_files
 from trinity.storage.spark_files import spark_schema as spark_schema
-from trinity.storage.stamping import order_with, stamped, stamps_missing
+from trinity.storage.stamping import definition_after, order_with, stamped, stamps_missing
 from trinity.storage.store import Entry, ObjectStore, Stat
 from trinity.storage.store_kinds import PYICEBERG_PREFIXES as PYICEBERG_PREFIXES
 from trinity.storage.store_kinds import kind_of as kind_of
@@ -162,6 +162,7 @@ __all__ = [
     "commit_loop",
     "commit_unknown",
     "commit_result",
+    "definition_after",
     "delete_around",
     "delete_orphans",
     "folders_of",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
+from trinity.errors import TrinityError
 from trinity.merge.options import commit_timeout_s
 from trinity.spi import (
     CommitResult,
@@ -204,12 +205,22 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     if change.insert is not None:
         change.insert.check_demands(newest.definition)
     if change.merge is not None:
+        _check_unaltered(change.merge, newest)
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
     version = attempt.put(change)
     attempt.after(change, version)
     return attempt.log_commit(change.operation, commit_result(version, counted, change.deletes), change.txn)
+
+
+def _check_unaltered(merge: MergeTableHandle, newest: Newest) -> None:
+    """Check that nothing was committed since a statement began that changes the definition, too."""
+    if merge.before not in (None, newest.definition) or (merge.before and newest.version != merge.table.version):
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Table '{merge.table.full_name}' was changed while its rows got the DEFAULT of a new column.",
+        )
 
 
 def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[TableHandle], _T]) -> _T:

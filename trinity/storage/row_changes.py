@@ -32,8 +32,14 @@ ROW_ID = "_trinity_row_id"
 class RowChanges(ConnectorMetadata):
     """The writes of an adapter that uses the shared sinks: the part that all formats share.
 
-    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`.
+    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`, and may add :meth:`begin_insert_after`.
     """
+
+    def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
+        """Begin what a row change inserts whose commit gives the table another definition, as in ``begin_merge``."""
+        raise TrinityError(
+            "NOT_SUPPORTED", f"The connector of '{table.full_name}' does not support new columns with a DEFAULT."
+        )
 
     def commit(self, change: Change) -> CommitResult:
         """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in a commit loop."""
@@ -90,8 +96,13 @@ class RowChanges(ConnectorMetadata):
         """Return whether what is left of an unreadable table proves that Trinity made it."""
         return False
 
-    def begin_merge(self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]) -> MergeTableHandle:
-        insert = self.begin_insert(table)
+    def begin_merge(
+        self,
+        table: TableHandle,
+        update_case_columns: Mapping[int, tuple[str, ...]],
+        after: TableDefinition | None = None,
+    ) -> MergeTableHandle:
+        insert = self.begin_insert(table) if after is None else self.begin_insert_after(table, after)
         if insert.target.stamp is not None:
             stamp = row_change_stamp(insert.table.version or 0)
             insert = replace(insert, target=replace(insert.target, stamp=stamp))
@@ -104,6 +115,7 @@ class RowChanges(ConnectorMetadata):
             _paradigm(definition),
             insert_layout=definition.primary_key or definition.partition_columns,
             update_layout=definition.primary_key or ("file",),
+            before=None if after is None else self.get_table_definition(insert.table),
         )
 
 

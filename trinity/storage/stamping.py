@@ -12,13 +12,14 @@ from trinity.spi import (
     STAMP,
     DataFile,
     InsertTableHandle,
+    MergeTableHandle,
     RowOrder,
     TableDefinition,
     WriteTarget,
     came_after,
 )
 
-__all__ = ["order_with", "stamped", "stamps_missing"]
+__all__ = ["definition_after", "order_with", "stamped", "stamps_missing"]
 
 _FIELD: Final = pa.field(STAMP, pa.int64())
 
@@ -44,6 +45,13 @@ def stamped(
 def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
     """Return whether the commit of a row change must add the stamp column to the table."""
     return insert.target.stamp is not None and not now.stamped
+
+
+def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefinition:
+    """Return the definition that the commit of a row change gives to the table, which has one now."""
+    if merge.before is not None:
+        return now.with_columns(merge.insert.definition.columns)
+    return now.with_stamps() if stamps_missing(merge.insert, now) else now
 
 
 def order_with(

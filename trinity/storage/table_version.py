@@ -10,6 +10,7 @@ from typing import Any
 from trinity.spi import DataFile, TableDefinition, Tier
 from trinity.storage.commit_template import Change
 from trinity.storage.commits import next_timestamp_ms
+from trinity.storage.stamping import definition_after
 from trinity.storage.txns import with_txn
 
 __all__ = ["TableVersion"]
@@ -55,7 +56,8 @@ class TableVersion:
         kept = [replace(f, deletes=marks[f.path]) if f.path in marks else f for f in self.files]
         gone = {f.path for f in kept if f.tier is Tier.SIDECAR} if change.replace_sidecar else frozenset[str]()
         files = (*(f for f in kept if f.path not in change.removed | gone), *change.files)
-        return self.next(change.operation, files=files, txns=with_txn(self.txns, change.txn))
+        definition = self.definition if change.merge is None else definition_after(change.merge, self.definition)
+        return self.next(change.operation, definition=definition, files=files, txns=with_txn(self.txns, change.txn))
 
     def next(self, operation: str, **changed: Any) -> TableVersion:
         """Return the next version, with its own number, time and id.

@@ -190,10 +190,13 @@ class VersionedMetadata(RowChanges):
 
     # -- writes -----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
         at = self.load_version(table)
-        pinned = table.pinned(at.number, at.definition.id)
-        return InsertTableHandle(pinned, at.definition, self._target(table, at))
+        pinned, definition = table.pinned(at.number, at.definition.id), after or at.definition
+        return InsertTableHandle(pinned, definition, self._target(table, definition))
+
+    def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
+        return self.begin_insert(table, after)
 
     def commit(self, change: Change) -> CommitResult:
         return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
@@ -206,7 +209,7 @@ class VersionedMetadata(RowChanges):
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         at = self.load_version(table)
         pinned = table.pinned(at.number, at.definition.id)
-        return RewriteTableHandle(pinned, at.definition, self._target(table, at), tuple(replaced))
+        return RewriteTableHandle(pinned, at.definition, self._target(table, at.definition), tuple(replaced))
 
     def begin_resolve(
         self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
@@ -282,8 +285,8 @@ class VersionedMetadata(RowChanges):
         newest = self._newest(table)
         return [*(self.read_version(table, n) for n in range(newest.oldest, newest.number)), newest]
 
-    def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
-        return write_target(table.location, at.definition, self.storage_schema(at.definition))
+    def _target(self, table: TableHandle, definition: TableDefinition) -> WriteTarget:
+        return write_target(table.location, definition, self.storage_schema(definition))
 
     def _commit(self, table: TableHandle, use: Callable[[_Attempt], _T], known: TableDefinition | None = None) -> _T:
         """Load the newest version, check, commit; see :func:`on_newest`."""

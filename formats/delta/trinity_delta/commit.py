@@ -18,6 +18,7 @@ from trinity.storage import (
     Location,
     ObjectStore,
     after_commit,
+    definition_after,
     logger,
     order_with,
     stamps_missing,
@@ -32,7 +33,7 @@ from trinity_delta.own_log import OwnTransaction, catch_up
 from trinity_delta.restored import in_force
 from trinity_delta.restoring import restored_metadata, restoring
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
-from trinity_delta.schema import VECTORS, evolved, recorded
+from trinity_delta.schema import VECTORS, evolved, needs, recorded
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
@@ -74,7 +75,8 @@ class DeltaAttempt(Attempt[State]):
 
     def check_table(self, change: Change) -> None:
         if change.written is not None:
-            self._check_columns(change.table, change.written)
+            before = change.merge.before if change.merge is not None else None
+            self._check_columns(change.table, before or change.written)
         if change.operation == "truncate" or (change.merge is not None and change.removed):
             check_removable(self.table, self.newest.metadata, rewrites=bool(change.files))
         if change.operation == "resolve":
@@ -95,7 +97,8 @@ class DeltaAttempt(Attempt[State]):
             )
 
     def put(self, change: Change) -> int:
-        started, external = self.start(), self.newest.definition.external
+        changed = self._update(change)
+        started, external = self.start(changed.get("configuration", {})), self.newest.definition.external
         if change.txn is not None:  # a concurrent record of the same application conflicts
             started.read_txn(change.txn[0])
         if change.rewrite is None or external:
@@ -105,22 +108,26 @@ class DeltaAttempt(Attempt[State]):
             pinned = self.snapshots.load(change.rewrite.table)
             folded = folded_external(change.rewrite, pinned, self.newest, change.files)
             return started.commit(folded, operation="Update")
-        self._update(change, started)
+        if changed:
+            started.update(changed)
         actions = self._actions(change)
         if not actions and change.operation == "compact":
             return self.newest.version
         tags = {TAG_OPERATION: "resolve"} if change.operation == "resolve" else {}
         return started.commit(actions, operation=_OPERATIONS[change.operation], tags=tags)
 
-    def _update(self, change: Change, started: Transaction) -> None:
-        """Give the table the column or the setting that the change needs."""
-        if change.merge is not None and stamps_missing(change.merge.insert, self.newest.definition):
-            stamped = self.newest.definition.with_stamps()
-            schema = evolved(self.newest.metadata["schemaString"], stamped, mapped=self.newest.mapped)
-            settings = self.logs.settings(self.table.location, self.newest.metadata["configuration"], stamped, {})
-            started.update({"schemaString": schema, "configuration": settings})
+    def _update(self, change: Change) -> dict[str, Any]:
+        """Return the fields of ``metaData`` that change with the columns or the setting that the change needs."""
+        before, present = self.newest.definition, self.newest.metadata["configuration"]
+        after = before if change.merge is None else definition_after(change.merge, before)
+        found: dict[str, Any] = {}
+        if after != before:
+            settings = self.logs.settings(self.table.location, present, after, needs(before, after).settings)
+            schema = evolved(self.newest.metadata["schemaString"], after, mapped=self.newest.mapped)
+            found = {"schemaString": schema, "configuration": settings}
         if change.deletes and not has_vectors(self.newest):
-            started.update({"configuration": {**self.newest.metadata["configuration"], VECTORS: "true"}})
+            found["configuration"] = {**present, VECTORS: "true"}
+        return found
 
     def _actions(self, change: Change) -> list[Action]:
         state, store, number = self.newest, ObjectStore(self.table.location), self.newest.version + 1

@@ -134,10 +134,13 @@ class DeltaMetadata(FolderMetadata):
 
     # -- writes -----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
         state = self._begin(table)
         pinned = table.pinned(state.version, state.definition.id)
-        return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version)))
+        return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version), after))
+
+    def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
+        return self.begin_insert(table, after)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._snapshots.load(replace(table, version=None)).txns.get(application)

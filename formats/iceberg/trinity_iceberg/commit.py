@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyiceberg.table.update import AssertCurrentSchemaId, TableUpdate
 
 from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
-from trinity.storage import Attempt, Change, FileChange, ObjectStore
+from trinity.storage import Attempt, Change, FileChange, ObjectStore, stamps_missing
 from trinity_iceberg.carried import INDEX, ORDER, carried, index_of
 from trinity_iceberg.deletes import warn_of_views
 from trinity_iceberg.index import FileIndex, open_index, put_index
@@ -17,7 +17,7 @@ from trinity_iceberg.partition import named_now
 from trinity_iceberg.producer import SnapshotChange, check_deletes, put_snapshot
 from trinity_iceberg.schema import definition_updates
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.stamping import appended_order, stamp_updates
+from trinity_iceberg.stamping import appended_order, column_updates
 from trinity_iceberg.state import State, txn_summary
 
 __all__ = ["IcebergAttempt"]
@@ -51,8 +51,9 @@ class IcebergAttempt(Attempt[State]):
         if change.merge is None:
             order = appended_order(change.insert, state, self.snapshots)
             return SnapshotChange("append", added, summary=summary, order=order)
-        updates, requirements = stamp_updates(state, change.insert)
-        order = RowOrder() if updates else None  # the first order to remember
+        updates, requirements = column_updates(state, change.merge)
+        first = stamps_missing(change.insert, state.definition)  # the first order to remember
+        order = RowOrder() if first else None
         return SnapshotChange("merge", added, change.removed, summary, updates, requirements, order=order)
 
     def _truncated(self, change: Change, summary: Mapping[str, str]) -> SnapshotChange:

@@ -177,13 +177,18 @@ class IcebergMetadata(RowChanges):
 
     # -- appends ----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
         def begin(newest: State) -> InsertTableHandle:
             state = self._begin(table, newest)
             pinned = table.pinned(state.version, state.definition.id)
-            return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version)))
+            if after is not None:
+                check_names(state.definition, after, newest.loaded.spec())
+            return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version), after))
 
         return self._using(table, begin)
+
+    def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
+        return self.begin_insert(table, after)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._load(table).txns.get(application)

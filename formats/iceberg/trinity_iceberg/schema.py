@@ -42,6 +42,7 @@ __all__ = [
     "column_stats",
     "definition_of",
     "definition_updates",
+    "evolved_schema",
     "fields_within",
     "iceberg_type",
     "ordered_fields",
@@ -161,13 +162,13 @@ def definition_updates(
     """Return the metadata updates to a changed definition; older schemas keep theirs."""
     if before.columns == after.columns:
         return (SetPropertiesUpdate(updates=own_properties(after)),)
-    schema = _evolved(metadata, before, after)
+    schema = evolved_schema(metadata, before, after)
     kept = {f"{DEFINITION}.{metadata.current_schema_id}": _text(before)}
     properties = SetPropertiesUpdate(updates={**own_properties(with_field_ids(after, schema)), **kept})
     return AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate.model_validate({"schema-id": -1}), properties
 
 
-def _evolved(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
+def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
     """Return the present schema changed to a definition; a field that stays keeps its id under any name."""
     present = {f.field_id: f for schema in (*metadata.schemas, metadata.schema()) for f in schema.fields}
     hidden = {f.name: f for f in metadata.schema().fields if f.name.startswith(HIDDEN_PREFIX)}

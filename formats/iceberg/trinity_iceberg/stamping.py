@@ -8,27 +8,31 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.table.update import AssertCurrentSchemaId, TableRequirement, TableUpdate
 
-from trinity.spi import STAMP, InsertTableHandle, RowOrder
-from trinity.storage import FIELD_ID, order_with, stamps_missing
+from trinity.spi import STAMP, InsertTableHandle, MergeTableHandle, RowOrder
+from trinity.storage import FIELD_ID, definition_after, order_with
 from trinity_iceberg.order import order_of
 from trinity_iceberg.schema import STAMP_ID, definition_updates
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State
 
-__all__ = ["STAMP_FIELD", "appended_order", "stamp_updates"]
+__all__ = ["STAMP_FIELD", "appended_order", "column_updates"]
 
 STAMP_FIELD: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).encode()})
 
 
-def stamp_updates(
-    state: State, insert: InsertTableHandle
+def column_updates(
+    state: State, merge: MergeTableHandle
 ) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
-    """Return the updates that add the column for stamps, and their requirements; empty unless a row change needs it."""
+    """Return the updates that add the column for stamps and others to the table, and their requirements.
+
+    They are empty unless the row change needs such columns.
+    """
     metadata, definition = state.metadata, state.definition
-    if not stamps_missing(insert, definition):
+    after = definition_after(merge, definition)
+    if after == definition:
         return (), ()
     same = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
-    return definition_updates(metadata, definition, definition.with_stamps()), (same,)
+    return definition_updates(metadata, definition, after), (same,)
 
 
 def appended_order(insert: InsertTableHandle, state: State, snapshots: Snapshots) -> RowOrder | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from trinity.engine.changing.added_columns import with_new_columns
 from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
 from trinity.engine.changing.engine_rules import check_program
@@ -64,10 +65,14 @@ class Begun:
         Raises:
             TrinityError: NOT_SUPPORTED when the connector cannot change rows; the errors of the analysis.
         """
-        program = expanded(program, splits.definition, lambda: table.session.spark)
-        check_program(program, splits.definition)
-        pinned = table.handle.pinned(splits.version, splits.definition.id)
-        merge = table.connector.metadata.begin_merge(pinned, update_case_columns(program))
+        program = expanded(program, program.after or splits.definition, lambda: table.session.spark)
+        check_program(program, program.after or splits.definition)
+        pinned, cases = table.handle.pinned(splits.version, splits.definition.id), update_case_columns(program)
+        if program.after is None:
+            merge = table.connector.metadata.begin_merge(pinned, cases)
+        else:
+            merge = table.connector.metadata.begin_merge(pinned, cases, program.after)
+            splits = with_new_columns(splits, merge.insert)
         _same_version(merge.table, program)
         merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         condition = program.cases[0].condition if program.source is None else program.on

@@ -159,9 +159,10 @@ def _commit(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
         return written
     fragments, counts = written
     metadata = attempt.table.connector.metadata
-    if not fragments and txn is None:
+    alters = attempt.program.after is not None
+    if not fragments and txn is None and not alters:
         return Counts(attempt.merge.table.version or 0), None
-    if not fragments:
+    if not fragments and not alters:
         done = metadata.finish_insert(attempt.merge.insert, [], txn)
     else:
         merge = replace(attempt.merge, scope=attempt.scope())

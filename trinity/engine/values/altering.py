@@ -22,15 +22,16 @@ from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import compared_alone
 from trinity.syntax.quoting import quoted
 
-__all__ = ["add_check", "alter", "set_not_null"]
+__all__ = ["add_check", "alter", "altered", "set_not_null"]
 
 
 def alter(target: Target, *changes: evolve.Change) -> None:
     """Make changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""
-    target.connector.metadata.alter_table(target.handle, lambda definition: _altered(target, definition, changes))
+    target.connector.metadata.alter_table(target.handle, lambda definition: altered(target, definition, changes))
 
 
-def _altered(target: Target, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
+def altered(target: Target, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
+    """Return a table's definition after changes. Raises as :meth:`trinity.Table.alter`."""
     if definition.external:
         from trinity.storage import not_ours
 
@@ -79,7 +80,7 @@ def _demand(target: Target, splits: SplitSource, change: evolve.Change, wanted: 
         look(target.splits())
         return definition
 
-    _altered(target, splits.definition, [change])
+    altered(target, splits.definition, [change])
     look(splits)
     alter(target, change, look_again)
 
