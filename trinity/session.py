@@ -36,6 +36,7 @@ from trinity.spi import (
     TransactionId,
 )
 from trinity.storage import log_commit, table_taken
+from trinity.syntax.quoting import quoted
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Session:
         self._spark = spark
         self._spark_is_given = spark is not None
         self._settings = spark_settings
+        self._published: dict[str, TableName] = {}
         keep(spark_settings)
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark, spark_runs), storage_options)
         from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
@@ -187,7 +189,12 @@ class Session:
         return None if found is None or is_stopped(found) else found
 
     def has_temp_view(self, name: str) -> bool:
-        """Return True where a one-part name is a temporary view of Spark's; a Spark that does not run has none."""
+        """Return True where a one-part name is a temporary view of Spark's, and none of :meth:`publish`.
+
+        A Spark that does not run has none.
+        """
+        if name.lower() in self._published:
+            return False
         spark = self.spark if self.engine == "spark" else self.running_spark or running_session()
         if spark is None or self.engine == "local":
             return False
@@ -291,6 +298,41 @@ class Session:
         """Return whether there is a table of a name. Raises INVALID_ARGUMENTS for no name, CATALOG_NOT_FOUND."""
         full = self.full_name(name)
         return full.schema in self.schemas(full.catalog) and self.find_table(full) is not None
+
+    def publish(self, schema: str | None = None) -> list[str]:
+        """Make the tables of a schema temporary views of the session's Spark, under their names, with merged rows.
+
+        A view has the newest version of this call. The next call brings the views of the schema to the newest versions
+        of then, and drops those whose tables are gone. Statements of the session go on reading the tables themselves.
+
+        Args:
+            schema: ``catalog.schema``, or a schema of the current catalog; by default the current one.
+
+        Returns:
+            the names of the views.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS where Spark has another temporary view of a table's name, or one of another
+                schema's table, and the errors of reading a table: nothing is published then; CATALOG_NOT_FOUND,
+                SCHEMA_NOT_FOUND.
+        """
+        place, spark = self._place(schema), self.spark
+        names = {name: replace(place, table=name) for name in self.list_tables(place.catalog, place.schema)}
+        for name, full in names.items():
+            if self._published.get(name, full) != full or self.has_temp_view(name):
+                raise TrinityError(
+                    "INVALID_ARGUMENTS",
+                    f"Spark has a temporary view '{name}' already, which is not of table '{full}'; drop or rename it.",
+                )
+        rows = {name: self.table(full).to_df() for name, full in names.items()}
+        for name, frame in rows.items():
+            frame.createOrReplaceTempView(quoted(name))
+            self._published[name] = names[name]
+        for name in [n for n, full in self._published.items() if full not in names.values()]:
+            if replace(self._published[name], table="_") == place:
+                spark.catalog.dropTempView(name)
+                del self._published[name]
+        return list(names)
 
     def create_schema(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a schema.

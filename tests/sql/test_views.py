@@ -1,0 +1,68 @@
+"""Views of Spark's beside Trinity's tables: published ones, and temporary views as sources of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.refusals import refused
+from trinity import Session
+
+Rows = list[tuple[object, ...]]
+
+
+@pytest.fixture
+def lake(session: Session, tiered_fmt: str) -> Iterator[Session]:
+    """A keyed table with a late row, and a Spark that has its views taken away afterwards."""
+    session.use(tiered_fmt, "default")
+    session.sql("CREATE TABLE t (id INT PRIMARY KEY, w INT) TBLPROPERTIES ('watermark-key' = 'w')")
+    session.sql("INSERT INTO t VALUES (1, 5), (2, 5)")
+    session.sql("INSERT INTO t VALUES (1, 4)")
+    yield session
+    for name in ("t", "u", "given", "cached"):
+        session.spark.catalog.dropTempView(name)
+
+
+def rows(session: Session, query: str = "SELECT * FROM t") -> Rows:
+    return sorted(tuple(row) for row in session.sql(query).collect())
+
+
+def by_spark(session: Session) -> Rows:
+    return sorted(tuple(row) for row in session.spark.table("t").collect())
+
+
+def test_published_tables(lake: Session) -> None:
+    lake.sql("CREATE TABLE u (id INT)")
+    assert lake.publish() == ["t", "u"]
+    assert by_spark(lake) == [(1, 5), (2, 5)]
+    lake.sql("INSERT INTO t VALUES (3, 1)")
+    assert by_spark(lake) == [(1, 5), (2, 5)]
+    assert rows(lake) == [(1, 5), (2, 5), (3, 1)]
+    lake.sql("DELETE FROM t WHERE id = 1")  # the table, and not its view
+    lake.sql("DROP TABLE u")
+    assert lake.publish() == ["t"]
+    assert by_spark(lake) == [(2, 5), (3, 1)]
+    assert not any(view.name == "u" for view in lake.spark.catalog.listTables())
+
+
+def test_no_view_of_others_is_replaced(lake: Session) -> None:
+    lake.spark.range(7).createOrReplaceTempView("t")
+    with refused("INVALID_ARGUMENTS", "'t'", "drop or rename"):
+        lake.publish()
+    assert lake.spark.table("t").count() == 7
+    assert lake.sql("SELECT count(*) FROM t").first()[0] == 7  # a temporary view wins over a table
+    assert lake.sql("SELECT count(*) FROM default.t").first()[0] == 2
+
+
+def test_temporary_views_are_sources_of_statements(lake: Session) -> None:
+    lake.spark.createDataFrame([(2, 6), (4, 6)], "id INT, w INT").createOrReplaceTempView("given")
+    lake.sql("MERGE INTO t USING given s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert rows(lake) == [(1, 5), (2, 6), (4, 6)]
+    lake.sql("CREATE OR REPLACE TEMPORARY VIEW given AS SELECT id + 4 AS id, w + 1 AS w FROM t")
+    lake.sql("INSERT INTO t SELECT * FROM given WHERE id = 5")
+    assert rows(lake) == [(1, 5), (2, 6), (4, 6), (5, 6)]
+    lake.sql("CACHE TABLE cached AS SELECT 5 AS id, 9 AS w")
+    lake.sql("UPDATE t SET w = (SELECT max(w) FROM cached) WHERE id IN (SELECT id FROM cached)")
+    lake.sql("DELETE FROM t WHERE EXISTS (SELECT 1 FROM given g WHERE g.id = t.id + 4 AND t.id = 1)")
+    assert rows(lake) == [(2, 6), (4, 6), (5, 9)]
