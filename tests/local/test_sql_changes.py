@@ -259,6 +259,16 @@ def test_insert_takes_structs_by_place(session: Session) -> None:
             session.sql(text)
 
 
+@pytest.mark.parametrize("value", ["5", "1.5", "true", "DATE '2024-01-01'"])
+def test_text_takes_no_other_values(local: Session, value: str) -> None:
+    """Unlike in Spark (M6)."""
+    local.sql("CREATE TABLE t (id INT, s STRING)")
+    local.sql("INSERT INTO t VALUES (1, 'a')")
+    for text in (f"INSERT INTO t VALUES (2, {value})", f"UPDATE t SET s = {value}"):
+        with refused("TYPE_MISMATCH", "'s'", "string"):
+            local.sql(text)
+
+
 def test_what_only_spark_evaluates_is_left_to_it(local: Session) -> None:
     local.sql("CREATE TABLE t (id INT, n INT, d DOUBLE)")
     local.sql("CREATE TABLE u (k INT, e DOUBLE)")
