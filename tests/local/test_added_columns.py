@@ -34,7 +34,7 @@ def keyed(local: Session, local_fmt: str) -> Table:
 
 
 def by_key(table: Table) -> Rows:
-    return table.to_arrow().sort_by("k").to_pylist()
+    return list(table.to_arrow().sort_by("k").to_pylist())
 
 
 def test_rows_of_every_tier_have_the_default(local: Session, keyed: Table) -> None:
