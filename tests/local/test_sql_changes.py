@@ -273,8 +273,8 @@ def test_what_only_spark_evaluates_is_left_to_it(local: Session) -> None:
     local.sql("CREATE TABLE t (id INT, n INT, d DOUBLE)")
     local.sql("CREATE TABLE u (k INT, e DOUBLE)")
     for text in (
-        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.id)",
-        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = id)",
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k < t.id)",
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k + id = 3)",
         "DELETE FROM t WHERE d IN (SELECT e FROM u)",
         "WITH RECURSIVE q AS (SELECT 1 AS id) MERGE INTO t USING q ON t.id = q.id WHEN MATCHED THEN DELETE",
         "UPDATE t SET n = hash(n)",

@@ -24,6 +24,8 @@ TYPES = {
     "near": "double",
 }  # fmt: skip
 GROUPED = [name for name in TYPES if name not in ("near",)]
+ALIKE = [("small", "big"), ("exact", "wide"), ("big", "exact"), ("day", "at"), ("clock", "day")]
+"""Columns of other types that are joined."""
 SUMMED = ["id", "small", "big", "exact"]
 VALUES: dict[str, list[Any]] = {
     "small": [-128, 127, 0, 1, None],
@@ -87,10 +89,15 @@ def _grouped(draw: random.Random, where: str) -> str:
 
 
 def _joined(draw: random.Random, where: str) -> str:
-    key, kind = draw.choice(GROUPED), draw.choice(["JOIN", "LEFT JOIN", "INNER JOIN"])
-    others = f"(SELECT {key}, id AS other FROM t{where}) AS o"
-    condition = draw.choice(["", " WHERE o.other > 20", " WHERE t.id < 9 AND o.other <> t.id"])
-    return f"SELECT t.id, t.{key}, o.other FROM t {kind} {others} ON t.{key} = o.{key}{condition}"
+    kind = draw.choice(["JOIN", "LEFT JOIN", "RIGHT OUTER JOIN", "FULL JOIN", "LEFT SEMI JOIN", "ANTI JOIN"])
+    # CHAR of a subquery is a string, which only Spark pads
+    one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
+    others = f"(SELECT {other}, id AS other FROM t{where}) AS o"
+    alone = kind.endswith(("SEMI JOIN", "ANTI JOIN"))
+    shown = "" if alone else ", o.other"
+    condition = draw.choice(["", " WHERE t.id > 20", "" if alone else " WHERE t.id < 9 AND o.other <> t.id"])
+    more = draw.choice(["", "" if kind in ("RIGHT OUTER JOIN", "FULL JOIN") else " AND o.other > 20"])
+    return f"SELECT t.id, t.{one}{shown} FROM t {kind} {others} ON o.{other} = t.{one}{more}{condition}"
 
 
 def _united(draw: random.Random, where: str) -> str:

@@ -4,7 +4,7 @@ What is evaluated here has the values that Spark gives it, bit by bit; everythin
 :class:`~trinity.engine.not_local.NotLocal` that names the part which only Spark evaluates.
 """
 
-from trinity.engine.expressions.coercion import common_type, widened
+from trinity.engine.expressions.coercion import common_type, together, widened
 from trinity.engine.expressions.compile import compile_expression, compile_predicate, expression_tree
 from trinity.engine.expressions.families import BOOLEAN, FLOATS, TEXTS, VOID, WHOLE
 from trinity.engine.expressions.node import ONE_ROW, Compiled, Refused, Scope, ScopeColumn
@@ -12,5 +12,5 @@ from trinity.engine.expressions.node import ONE_ROW, Compiled, Refused, Scope, S
 __all__ = [
     "BOOLEAN", "FLOATS", "ONE_ROW", "TEXTS", "VOID", "WHOLE",
     "Compiled", "Refused", "Scope", "ScopeColumn",
-    "common_type", "compile_expression", "compile_predicate", "expression_tree", "widened",
+    "common_type", "compile_expression", "compile_predicate", "expression_tree", "together", "widened",
 ]  # fmt: skip

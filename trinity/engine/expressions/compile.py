@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-import pyarrow as pa
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
@@ -31,6 +30,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.syntax.parse import parse_tokens, tokenize
+from trinity.syntax.spark_tree import conjuncts
 
 __all__ = ["compile_expression", "compile_predicate", "expression_tree"]
 
@@ -256,13 +256,17 @@ class _Compiler:
         value, low, high = (self.operand(tree.args[part]) for part in ("this", "low", "high"))
         return comparisons.between(value, low, high, self.timezone)
 
-    def _rows(self, query: exp.Expr) -> pa.Table:
-        """Return the rows of a subquery of the form SELECT * FROM a query whose rows are there."""
-        tables = list(query.find_all(exp.Table))
+    def _rows(self, query: exp.Expr) -> subqueries.Rows:
+        """Return the rows of a subquery: SELECT * FROM rows that are there, some of which WHERE finds by keys."""
+        tables, select = list(query.find_all(exp.Table)), query.unnest().copy()
         rows = self.scope.queries.get(tables[0].name) if len(tables) == 1 else None
-        if rows is None or query.unnest() != exp.select("*").from_(tables[0].name):
+        where = select.args.pop("where", None)
+        if rows is None or select != exp.select("*").from_(tables[0].name):
             raise Refused(f"only Spark evaluates '{query.sql(dialect='spark')}'")
-        return rows
+        parts = list(conjuncts(where.this)) if where is not None else []
+        keys = [(self.operand(part.expression), rows.column(part.this.name)) for part in parts]
+        values = rows.drop_columns([part.this.name for part in parts])
+        return subqueries.Rows(values, keys, self.timezone)
 
     def value(self, tree: exp.Expr) -> Compiled:
         return subqueries.only_value(self._rows(tree))
@@ -272,7 +276,7 @@ class _Compiler:
 
     def among(self, tree: exp.Expr) -> Compiled:
         if (query := tree.args.get("query")) is not None:
-            return subqueries.among_rows(self.operand(tree.this), self._rows(query), self.timezone)
+            return subqueries.among_rows(self.operand(tree.this), self._rows(query))
         if not tree.expressions or any(isinstance(e, exp.Query | exp.Subquery) for e in tree.expressions):
             raise Refused("only Spark evaluates IN of a query")
         values = [self.compiled(e) for e in tree.expressions]

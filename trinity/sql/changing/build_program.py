@@ -274,9 +274,9 @@ class _Builder:
         statement = Statement(whole, "spark", tree, piece.tokens)
         references = self.reads.references(statement)
         edits = {e[0]: e for e in self._query_edits(piece, scope, statement, references)}
-        columns = list(scope.edits(tree, references))
-        if self.local is not None and any(a < c[0] < b for a, b, _ in edits.values() for c in columns):
-            raise Refused("a subquery names a column of the rows around it")
+        columns = scope.edits(tree, references)
+        if self.local is not None:  # which has run the subqueries
+            columns = (c for c in columns if not any(a < c[0] < b for a, b, _ in edits.values()))
         edits.update((e[0], e) for e in columns)
         found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
         if self.local is None:
@@ -289,8 +289,8 @@ class _Builder:
         """Return the edits by which subqueries read rows of views, or those that this process has."""
         if self.local is None:
             return self.reads.edits(statement, references)
-        queries = list(Reader(piece).subqueries())
-        return [(q.start, q.tokens[-1].end + 1, self.local.subquery(q, scope)) for q in queries]
+        found = Reader(piece).subqueries()
+        return [(q.start, q.tokens[-1].end + 1, self.local.subquery(q, scope, word)) for word, q in found]
 
 
 def _query_of(common: CommonTable) -> Statement:

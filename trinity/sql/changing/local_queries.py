@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.sql.changing.correlated import Around, Correlated, correlated
 from trinity.sql.changing.scope import Known, Relation, Scope, Side
-from trinity.sql.changing.source import Source, alias_of, check_aliases, joined_nodes, names_of
+from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, joined_nodes, names_of
 from trinity.sql.local.insert import reader_as
 from trinity.sql.local.run import LocalRows, Pinned, local_rows, with_names
 from trinity.sql.parsing.reader import Piece
@@ -75,46 +77,71 @@ class LocalQueries:
             TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
             Refused: where only Spark runs it.
         """
-        statement = self._within_common(statement.text, statement.dialect)
-        assert isinstance(statement.tree, exp.Select)
-        nodes = joined_nodes(statement.tree)
-        if len(nodes) > 1:
-            raise Refused("only Spark joins the tables of a source")
+        whole = self._within_common(statement.text, statement.dialect)
+        assert isinstance(whole.tree, exp.Select)
+        nodes = joined_nodes(whole.tree)
         check_aliases(nodes, target_alias)
-        found = self._rows(statement)
+        found = self._rows(whole)
+        full = {id(r.node): r.full for r in found.references}
+        names = [names_of(node, full) for node in nodes]
+        if len(nodes) > 1:
+            join = joined(statement.text, [n.alias_or_name for n in nodes], names, self._types(statement.dialect))
+            return Source(_read(self._rows(self._within_common(join.text, statement.dialect))), join.side)
         if len({name.lower() for name in found.names}) < len(found.names):
             raise Refused("its source has a column name twice")
         alias = alias_of(nodes[0], target_alias)
-        columns = {
-            column.name.lower(): Known(f"{quoted(alias)}.{quoted(column.name)}", spark_type(str(column.type)))
-            for column in found.relation.columns
-        }
-        full = {id(r.node): r.full for r in found.references}
-        side = Side("source", alias, (Relation(names_of(nodes[0], full), columns),), columns)
-        return Source(_read(found), side)
+        columns = {name.lower(): Known(f"{quoted(alias)}.{quoted(name)}", kind) for name, kind in _types_of(found)}
+        return Source(_read(found), Side("source", alias, (Relation(names[0], columns),), columns))
 
-    def subquery(self, piece: Piece, scope: Scope) -> str:
-        """Run a subquery that is about no row around it; return the text of a query that selects its rows.
+    def _types(self, dialect: str) -> Callable[[str], Sequence[tuple[str, str]]]:
+        return lambda text: _types_of(self._rows(self._within_common(text, dialect)))
+
+    def subquery(self, piece: Piece, scope: Scope, word: str) -> str:
+        """Run a subquery; return the text of a query that selects its rows, those that the row around it sees.
 
         Args:
             piece: the query.
             scope: the columns of the rows around it.
+            word: the keyword before it.
 
         Raises:
             TrinityError: as a query.
             Refused: where only Spark runs it.
         """
         statement = with_names(self._within_common(piece.text, piece.dialect))
+        found = self._correlated(statement, scope, word)
         try:
-            rows = _read(self._rows(statement))
+            if found is None:
+                return f"SELECT * FROM {self._hold(statement)}"
+            rows = found.rows_of(self._hold(replace(statement, tree=found.query)))
+            if found.of_none is None:
+                return rows
+            none = self._hold(replace(statement, tree=found.of_none))
+            return f"IF(EXISTS ({rows}), ({rows}), (SELECT * FROM {none}))"
         except TrinityError as error:
-            columns = {c.name.lower() for c in statement.tree.find_all(exp.Column)}
+            query = statement.tree if found is None else found.query
+            columns = {c.name.lower() for c in query.find_all(exp.Column)}
             if error.code == "COLUMN_NOT_FOUND" and any(columns & side.columns.keys() for side in scope.sides):
                 raise Refused("a subquery names a column of the rows around it") from None
             raise
+
+    def _hold(self, statement: Statement) -> str:
+        """Read the rows of a query, and return their name."""
         name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
-        self.held[name] = rows
-        return f"SELECT * FROM {name}"
+        self.held[name] = _read(self._rows(statement))
+        return name
+
+    def _correlated(self, statement: Statement, scope: Scope, word: str) -> Correlated | None:
+        """Return a query about the row around it as rows that are found by keys; None where it is about itself."""
+        tree = statement.tree
+        if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
+            return None
+        everything = exp.Select(expressions=[exp.Star()])
+        for clause in ("with_", "from_", "joins"):
+            everything.set(clause, tree.args.get(clause))
+        rows = self._rows(replace(statement, tree=everything.copy()))
+        tables = {node.alias_or_name.lower() for node in joined_nodes(tree)}
+        return correlated(tree, Around(scope, tables, {name.lower() for name in rows.names}), word)
 
     def _within_common(self, text: str, dialect: str) -> Statement:
         """Return a query in Spark's dialect, behind the statement's WITH."""
@@ -129,6 +156,10 @@ class LocalQueries:
         if isinstance(found, NotLocal):
             raise Refused(found.reason)
         return found
+
+
+def _types_of(found: LocalRows) -> list[tuple[str, str]]:
+    return [(column.name, spark_type(str(column.type))) for column in found.relation.columns]
 
 
 def _read(found: LocalRows) -> pa.Table:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from trinity.session import Session
 
-__all__ = ["Source", "alias_of", "check_aliases", "joined_nodes", "names_of", "read_source"]
+__all__ = ["Source", "alias_of", "check_aliases", "joined", "joined_nodes", "names_of", "read_source"]
 
 UNNAMED: Final = "_trinity_source"
+Types: TypeAlias = Sequence[tuple[str, str]]
+"""(name, Spark's type) of columns."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
     full = {id(r.node): r.full for r in references}
     names = [names_of(node, full) for node in nodes]
     if len(nodes) > 1:
-        return _joined(reads.session, text, [n.alias_or_name for n in nodes], names)
+        aliases = [n.alias_or_name for n in nodes]
+        join = joined(text, aliases, names, lambda query: run_text(reads.session, query).dtypes)
+        return Source(run_text(reads.session, join.text), join.side)
     rows = run_text(reads.session, text)
     alias = alias_of(nodes[0], target_alias)
-    columns = _columns(rows, alias)
+    columns = _columns(rows.dtypes, alias)
     return Source(rows, Side("source", alias, (Relation(names[0], columns),), columns))
 
 
@@ -92,22 +95,38 @@ def names_of(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozen
     return frozenset()
 
 
-def _columns(rows: DataFrame, alias: str) -> dict[str, Known]:
-    counted = Counter(name.lower() for name in rows.columns)
+def _columns(types: Types, alias: str) -> dict[str, Known]:
+    counted = Counter(name.lower() for name, _ in types)
     found: dict[str, Known] = {}
-    for name, kind in rows.dtypes:
+    for name, kind in types:
         text = f"{quoted(alias)}.{quoted(name)}" if counted[name.lower()] == 1 else None
         found[name.lower()] = Known(text, kind)
     return found
 
 
-def _joined(session: Session, text: str, aliases: Sequence[str], names: Sequence[frozenset[tuple[str, ...]]]) -> Source:
-    """Run a join; a column name that several of its tables have becomes a name of its own for each of them."""
-    everything = run_text(session, text)
+class Joined(NamedTuple):
+    """A source that is a join: the ``text`` of its query, and the names of its columns."""
+
+    text: str
+    side: Side
+
+
+def joined(
+    text: str, aliases: Sequence[str], names: Sequence[frozenset[tuple[str, ...]]], types: Callable[[str], Types]
+) -> Joined:
+    """Return a join; a column name that several of its tables have becomes a name of its own for each of them.
+
+    Args:
+        text: ``SELECT * FROM`` the join.
+        aliases: the alias of each of its tables; empty without one.
+        names: the names that may qualify the columns of each.
+        types: returns (name, Spark's type) of the columns of a query.
+    """
+    everything = types(text)
     columns = _columns(everything, UNNAMED)
-    parts = [run_text(session, _selecting(text, f"{quoted(a)}.*")).dtypes if a else [] for a in aliases]
+    parts = [types(_selecting(text, f"{quoted(a)}.*")) if a else [] for a in aliases]
     owners = Counter(name.lower() for part in parts for name, _ in part)
-    chosen = [quoted(name) for name in everything.columns if columns[name.lower()].text is not None]
+    chosen = [quoted(name) for name, _ in everything if columns[name.lower()].text is not None]
     relations: list[Relation] = []
     for place, part in enumerate(parts):
         known: dict[str, Known] = {}
@@ -118,8 +137,7 @@ def _joined(session: Session, text: str, aliases: Sequence[str], names: Sequence
                 chosen.append(f"{quoted(aliases[place])}.{quoted(name)} AS {quoted(own)}")
                 known[name.lower()] = Known(f"{quoted(UNNAMED)}.{quoted(own)}", kind)
         relations.append(Relation(names[place], known))
-    rows = run_text(session, _selecting(text, ", ".join(chosen)))
-    return Source(rows, Side("source", UNNAMED, tuple(relations), columns))
+    return Joined(_selecting(text, ", ".join(chosen)), Side("source", UNNAMED, tuple(relations), columns))
 
 
 _NO_COLUMN: Final = Known(None, "")

@@ -18,7 +18,7 @@ from trinity.engine.expressions import VOID, Compiled, ScopeColumn
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
 
-__all__ = ["Pages", "Query", "Relation", "kept", "mapped", "new_field", "some_pages", "union_all"]
+__all__ = ["Pages", "Query", "Relation", "kept", "mapped", "new_field", "some_pages", "union_all", "with_values"]
 
 _ROWS_AT_ONCE: Final = 100_000
 _names: Final = count()
@@ -151,6 +151,24 @@ def kept(relation: Relation, condition: Compiled) -> Pages:
     """Return the rows that meet a condition."""
     pages = relation.pages()
     return replace(pages, open=lambda: (page.filter(condition.evaluate(page)) for page in pages.open()))
+
+
+def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relation, list[str]]:
+    """Return the rows with the values of some expressions over them, and the fields that have these."""
+    fields = [_only(value.fields) if value.column else new_field() for value in values]
+    further = [(field, value) for field, value in zip(fields, values, strict=True) if not value.column]
+    if not further:
+        return relation, fields
+    pages = relation.pages()
+    columns = (*pages.columns, *(ScopeColumn("", field, value.type) for field, value in further))
+    schema = Pages(columns, pages.open).schema
+
+    def computed() -> Iterator[pa.RecordBatch]:
+        for page in pages.open():
+            found = [value.evaluate(page) for _, value in further]
+            yield pa.RecordBatch.from_arrays([*page.columns, *found], schema=schema)
+
+    return Pages(columns, computed), fields
 
 
 def _only(fields: frozenset[str]) -> str:

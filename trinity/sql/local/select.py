@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -16,11 +16,12 @@ from trinity.engine.expressions import (
     ScopeColumn,
     compile_expression,
     compile_predicate,
+    together,
 )
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
-from trinity.sql.local.relations import Relation, kept, mapped, new_field, some_pages, union_all
+from trinity.sql.local.relations import Relation, kept, mapped, new_field, some_pages, union_all, with_values
 from trinity.sql.local.values import one_row, value_rows
 from trinity.syntax.spark_tree import conjuncts
 
@@ -29,7 +30,11 @@ __all__ = ["Scan", "compile_query"]
 Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
 """Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""
 
-_JOINS: Final = {("", ""): "INNER", ("", "INNER"): "INNER", ("LEFT", ""): "LEFT", ("LEFT", "OUTER"): "LEFT"}
+_JOINS: Final = {
+    ("", ""): "INNER", ("", "INNER"): "INNER",
+    **{(side, outer): side for side in ("LEFT", "RIGHT", "FULL") for outer in ("", "OUTER")},
+    **{(side, kind): kind for side in ("", "LEFT") for kind in ("SEMI", "ANTI")},
+}  # fmt: skip
 """(side, kind) -> DuckDB's word."""
 
 
@@ -196,12 +201,21 @@ class _Select:
         if word is None or join.args.get("on") is None:
             raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
         right = self._filter_by_own_conditions(self._table(join.this, None), parts)
-        scopes = Scope(left.columns), Scope(right.columns)
-        pairs = [_equal_columns(part, *scopes) for part in conjuncts(join.args["on"])]
-        columns = (*left.columns, *right.columns)
+        on = _On.of(conjuncts(join.args["on"]), Scope(left.columns), Scope(right.columns), self.queries.timezone)
+        columns = left.columns if word in ("SEMI", "ANTI") else (*left.columns, *right.columns)
+        for condition in on.of_left:
+            left = kept(left, _kept_by(condition, word, "INNER", "RIGHT", "SEMI"))
+        for condition in on.of_right:
+            right = kept(right, _kept_by(condition, word, "INNER", "LEFT", "SEMI", "ANTI"))
+        left, mine = with_values(left, [one for one, _ in on.equal])
+        right, theirs = with_values(right, [other for _, other in on.equal])
         listed = ", ".join(c.field for c in columns)
-        on = " AND ".join(f"{one} = {other}" for one, other in pairs)
-        return left.query().over(f"SELECT {listed} FROM {{0}} {word} JOIN {{1}} ON {on}", columns, right.query())
+        equal = " AND ".join(f"{one} = {other}" for one, other in zip(mine, theirs, strict=True))
+        text = f"SELECT {listed} FROM {{0}} {word} JOIN {{1}} ON {equal}"
+        found: Relation = left.query().over(text, columns, right.query())
+        for condition in on.of_both:
+            found = kept(found, _kept_by(condition, word, "INNER"))
+        return found
 
     # -- SELECT -----------------------------------------------------------------------------------------
 
@@ -478,21 +492,81 @@ def _named(relation: Relation, alias: exp.Expr | None) -> Relation:
     return replace(relation, columns=tuple(columns)) if names else relation
 
 
-def _equal_columns(part: exp.Expr, left: Scope, right: Scope) -> tuple[str, str]:
-    """Return the fields of a join's equality. Raises Refused for any other condition."""
-    part = part.unnest()
-    sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
-    if len(sides) != 2 or not all(isinstance(s, exp.Column) and s.text("table") for s in sides):
-        raise Refused(f"only Spark joins by '{part.sql(dialect='spark')}'")
-    here = [s.text("table").lower() in {c.qualifier.lower() for c in left.columns} for s in sides]
-    if here[0] == here[1]:
-        raise Refused(f"only Spark joins by '{part.sql(dialect='spark')}'")
-    one, other = sides if here[0] else reversed(sides)
-    mine, theirs = left.find(one.text("table"), one.name), right.find(other.text("table"), other.name)
-    as_one_value(mine.type)
-    if mine.type != theirs.type:
-        raise Refused(f"only Spark joins {mine.type} with {theirs.type}")
-    return mine.field, theirs.field
+@dataclass(frozen=True)
+class _On:
+    """The condition of a join.
+
+    Attributes:
+        equal: pairs of expressions, of the left rows and of the right ones, that have to be equal.
+        of_left: what else it says of the left rows.
+        of_right: what else it says of the right ones.
+        of_both: what else it says of both.
+    """
+
+    equal: list[tuple[Compiled, Compiled]]
+    of_left: list[Compiled]
+    of_right: list[Compiled]
+    of_both: list[Compiled]
+
+    @classmethod
+    def of(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: Callable[[], str]) -> _On:
+        """Return the condition whose parts AND joins. Raises Refused for one without an equality."""
+        found = cls([], [], [], [])
+        both = Scope([*left.columns, *right.columns])
+        for part in parts:
+            equal = part.unnest()
+            terms = {_side(each, left, right): each for each in _terms(equal)}
+            if terms.keys() == {"left", "right"}:
+                one, other = (
+                    compile_expression(terms[s], sc, timezone) for s, sc in (("left", left), ("right", right))
+                )
+                found.equal.append(_compared(_compiled(one), _compiled(other), timezone))
+                continue
+            side = _side(part, left, right)
+            scope, listed = {
+                "left": (left, found.of_left), "right": (right, found.of_right), "both": (both, found.of_both)
+            }[side]  # fmt: skip
+            listed.append(_compiled(compile_predicate(part, scope, timezone)))
+        if not found.equal:
+            raise Refused("only Spark joins without an equality of both sides")
+        return found
+
+
+def _terms(equal: exp.Expr) -> Sequence[exp.Expr]:
+    """Return both sides of an equality that name columns; nothing for another condition."""
+    sides = (equal.this, equal.expression) if isinstance(equal, exp.EQ) else ()
+    return sides if all(side.find(exp.Column) for side in sides) else ()
+
+
+def _side(tree: exp.Expr, left: Scope, right: Scope) -> str:
+    """Return which rows of a join an expression is about: left, right, both. Raises Refused where that is not known."""
+    columns = list(tree.find_all(exp.Column))
+    of_left, of_right = ([scope.has(c.text("table"), c.name) for c in columns] for scope in (left, right))
+    if not columns or not all(one != other for one, other in zip(of_left, of_right, strict=True)):
+        raise Refused(f"only Spark joins by '{tree.sql(dialect='spark')}'")
+    return "left" if all(of_left) else "right" if all(of_right) else "both"
+
+
+def _compared(one: Compiled, other: Compiled, timezone: Callable[[], str]) -> tuple[Compiled, Compiled]:
+    """Return both sides of a join's equality in one type. Raises Refused for types that only Spark compares."""
+    as_one_value(one.type)
+    as_one_value(other.type)
+    if one.may_fail or other.may_fail:
+        raise Refused("only Spark joins by an expression that may fail")
+    if one.type == other.type:
+        return one, other
+    if "char" in (one.type.name, other.type.name):
+        raise Refused(f"only Spark joins {one.type} with {other.type}")
+    one, other = together([one, other], timezone)
+    as_one_value(one.type)
+    return one, other
+
+
+def _kept_by(condition: Compiled, word: str, *words: str) -> Compiled:
+    """Return a condition by which rows are left out around a join. Raises Refused where that is not what ON means."""
+    if word not in words or condition.may_fail:
+        raise Refused(f"only Spark makes a {word} JOIN by more than equalities")
+    return condition
 
 
 def _compiled(found: Compiled | NotLocal) -> Compiled:

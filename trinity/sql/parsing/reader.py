@@ -198,11 +198,12 @@ class Reader:
         """Return True when a parenthesis opens here."""
         return not self.done and self.tokens[self.at].token_type is TokenType.L_PAREN
 
-    def subqueries(self) -> Iterator[Piece]:
-        """Yield the queries in parentheses, without those within them, and step to the end."""
+    def subqueries(self) -> Iterator[tuple[str, Piece]]:
+        """Yield (the keyword before it, a query in parentheses), without those within them, and step to the end."""
         while not self.done:
             if self.opens() and self.at + 1 < len(self.tokens) and word_of(self.tokens[self.at + 1]) in _QUERIES:
-                yield self.inside("a query")
+                word = word_of(self.tokens[self.at - 1]) if self.at else ""
+                yield word, self.inside("a query")
             else:
                 self.at += 1
 

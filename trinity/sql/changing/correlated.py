@@ -1,0 +1,135 @@
+"""A subquery about the row around it, as rows that are found by keys: what its WHERE says they equal in that row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.engine.expressions import Refused
+from trinity.hidden import HIDDEN_PREFIX
+from trinity.sql.changing.scope import Scope
+from trinity.syntax.spark_tree import conjuncts, spark_tree
+
+__all__ = ["Around", "Correlated", "correlated"]
+
+_UNDERSTOOD: Final = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
+
+
+@dataclass(frozen=True)
+class Around:
+    """The names that a subquery may take from the row around it.
+
+    Attributes:
+        scope: the columns of that row.
+        tables: names, in lower case, of what the subquery selects from.
+        columns: names, in lower case, of the columns of these.
+    """
+
+    scope: Scope
+    tables: Collection[str]
+    columns: Collection[str]
+
+    def outer(self, tree: exp.Expr) -> list[exp.Column]:
+        """Return the columns of an expression that the row around it has. Raises COLUMN_NOT_FOUND."""
+        nodes = tree.dfs(prune=lambda node: isinstance(node, exp.Query))
+        return [node for node in nodes if isinstance(node, exp.Column) and self._is_outer(node)]
+
+    def _is_outer(self, column: exp.Column) -> bool:
+        if isinstance(column.this, exp.Star):
+            return False
+        names = [part.name for part in column.parts]
+        first = names[0].lower()
+        if first in self.columns or (len(names) > 1 and first in self.tables):
+            return False
+        return self.scope.find(names) is not None
+
+    def key(self, part: exp.Expr) -> tuple[exp.Expr, str]:
+        """Return (what a row of the subquery has, what that equals in the row around it). Raises Refused."""
+        sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+        for own, other in (sides, sides[::-1]) if sides else ():
+            theirs = list(other.find_all(exp.Column))
+            of_one_side = len(self.outer(other)) == len(theirs) and not self.outer(own)
+            if theirs and own.find(exp.Column) and of_one_side and not part.find(exp.Query):
+                return own, self._text(other)
+        raise Refused("a subquery names a column of the rows around it otherwise than in an equality")
+
+    def _text(self, tree: exp.Expr) -> str:
+        """Return an expression over the row around it as the engine names its columns."""
+
+        def named(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            found = self.scope.find([part.name for part in node.parts])
+            known = None if found is None or found[0] < len(node.parts) else spark_tree(found[1].text or "")
+            if known is None:
+                raise Refused(f"only Spark finds rows by '{node.sql(dialect='spark')}'")
+            return known
+
+        meant = tree.copy().transform(named)
+        text = meant.sql(dialect="spark")
+        if spark_tree(text) != meant:
+            raise Refused(f"only Spark finds rows by '{tree.sql(dialect='spark')}'")
+        return text
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """A query whose rows are found by keys, which are its first columns.
+
+    Attributes:
+        query: the query of all rows that some row around it may see.
+        keys: the expressions over the row around it that its keys equal.
+        of_none: the query of the value that no rows have; None where that is NULL, or nothing.
+    """
+
+    query: exp.Select
+    keys: Sequence[str]
+    of_none: exp.Select | None
+
+    def rows_of(self, name: str) -> str:
+        """Return the text of a query of the rows that the row around it sees, out of rows of some name."""
+        pairs = (f"{name}.{_key(number)} = {other}" for number, other in enumerate(self.keys))
+        return f"SELECT * FROM {name} WHERE {' AND '.join(pairs)}"
+
+
+def correlated(tree: exp.Select, around: Around, word: str) -> Correlated | None:
+    """Return a query as one whose rows are found by keys; None where it is about itself alone.
+
+    Args:
+        tree: the query, a SELECT with WHERE whose columns have names.
+        around: the names that it may take from the row around it.
+        word: the keyword before it: EXISTS, IN, or another one where it is a value.
+
+    Raises:
+        Refused: where only Spark runs it.
+    """
+    parts = list(conjuncts(tree.args["where"].this))
+    keys = [around.key(part) for part in parts if around.outer(part)]
+    rest = [part for part in parts if not around.outer(part)]
+    if not keys:
+        return None
+    if further := {name for name, value in tree.args.items() if value} - _UNDERSTOOD:
+        raise Refused(f"only Spark runs '{min(further).strip('_').upper()}' in a subquery about the rows around it")
+    values = list(tree.expressions)
+    if word == "EXISTS":
+        values = [value for value in values if not isinstance(value.unalias(), exp.Star | exp.Literal)]
+    aggregates = [value for value in values if value.find(exp.AggFunc)]
+    if aggregates and word in ("EXISTS", "IN"):
+        raise Refused(f"only Spark runs {word} of a subquery that aggregates for each row around it")
+    owns = [own for own, _ in keys]
+    query = tree.copy()
+    query.set("expressions", [*(exp.alias_(own, _key(n), quoted=True) for n, own in enumerate(owns)), *values])
+    query.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+    query.set("group", exp.Group(expressions=owns) if aggregates else None)
+    of_none = None
+    if any(not isinstance(value.unalias(), exp.Min | exp.Max | exp.Sum) for value in aggregates):
+        of_none = tree.copy()
+        of_none.set("where", exp.Where(this=exp.false()))
+    return Correlated(query, [other for _, other in keys], of_none)
+
+
+def _key(number: int) -> str:
+    return f"{HIDDEN_PREFIX}key{number}"
