@@ -130,3 +130,17 @@ def test_a_table_is_copied_to_any_format(local: Session, orders: Table) -> None:
     assert orders.copy_to("parquet.default.older", version=version).count() == 2
     with refused("TABLE_ALREADY_EXISTS", "older"):
         orders.copy_to("parquet.default.older")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("COMMENT ON TABLE t IS 'x'", "ALTER COLUMN c COMMENT"),
+        ("ANALYZE TABLE default.t COMPUTE STATISTICS", "statistics"),
+        ("REFRESH TABLE t", "newest version"),
+    ],
+)
+def test_care_of_sparks_own_tables(local: Session, text: str, instead: str) -> None:
+    local.sql("CREATE TABLE t (k INT)")
+    with refused("NOT_SUPPORTED", text.split()[0], instead):
+        local.sql(text)

@@ -19,7 +19,9 @@ from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create
 from trinity.sql.defining import schemas as ddl
 from trinity.sql.local.run import local_explain, local_query
+from trinity.sql.parsing.names import parts
 from trinity.sql.queries import query
+from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parameters import with_values
 from trinity.syntax.parse import MISSING, Statement, only_one, parse, split
@@ -147,7 +149,26 @@ def _explain(session: Session, statement: Statement) -> Rows:
     )
 
 
+_INSTEAD: Final[dict[type[exp.Expr], str]] = {
+    exp.Comment: "ALTER TABLE t ALTER COLUMN c COMMENT '...' is for their columns",
+    exp.Analyze: "their statistics are written with their rows",
+    exp.Refresh: "each statement reads their newest version",
+}
+"""Statement about a table of Spark's own -> what Trinity's tables have instead."""
+
+
+def _of_spark(session: Session, statement: Statement) -> Rows:
+    """Run a statement about a table of Spark's own. Raise NOT_SUPPORTED for one of Trinity's."""
+    for node in statement.tree.find_all(exp.Table):
+        if resolve(session, parts(node)) is not None:
+            word, instead = statement.words(1)[0], _INSTEAD[type(statement.tree)]
+            name = ".".join(parts(node))
+            raise TrinityError("NOT_SUPPORTED", f"{word} is not for Trinity's tables, as '{name}' is one: {instead}.")
+    return _query(session, statement)
+
+
 _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
+    **dict.fromkeys(_INSTEAD, _of_spark),
     exp.Create: _create,
     exp.Drop: ddl.drop,
     exp.Use: ddl.use,
