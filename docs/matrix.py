@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from trinity_conformance.command.checks import CHECKS
 from trinity_conformance.report.results import Results, load
 
 ROOT: Final = Path(__file__).parent.parent
@@ -30,14 +31,16 @@ _OF_ADAPTERS: Final = """
 
 Every adapter plays the same histories: the budget `smoke` of the [conformance suite](../conformance/README.md), without
 Spark. *Kept* means that each check of the rule passed. *Partly* means that all that was played passed, but that a part
-needs Spark. Rules that the suite has no check for are not listed; Trinity's own tests prove them.
+needs Spark; a run with Spark plays it. Rules that the suite has no check for are not listed; Trinity's own tests prove
+them.
 """
 _OF_SYSTEMS: Final = """
 ## Other systems
 
 Each system upserts in the way that its documentation shows: by key. Where the table has a watermark, a matched row is
 updated under the condition `source.w >= target.w OR target.w IS NULL`. Where it has tombstones, a WHEN deletes. In the
-histories of a row of this table nothing else can go wrong. *Kept* says how many of {histories} histories read as the
+histories of a row of this table nothing else can go wrong. A merge of delta-rs is a plain one, without
+`app_transactions`. *Kept* says how many of {histories} histories read as the
 rules ask; those with a type that the system lacks are left out. *None* means that the system has no such thing, and
 *not asked* that it has no SQL. A rule that is not kept is no defect of that system: it promises something else.
 """
@@ -68,8 +71,12 @@ def page() -> str:
 def _adapters(runs: Sequence[Results]) -> Iterator[str]:
     statuses = [_by_rule(run) for run in runs]
     rules = sorted({rule for found in statuses for rule in found}, key=_place)
-    head = ("rule", *_ADAPTERS)
-    yield _table(head, ([_link(rule), *(_word(found.get(rule, "left out")) for found in statuses)] for rule in rules))
+    words = {rule: [_word(found.get(rule, "left out")) for found in statuses] for rule in rules}
+    yield f"{_summary(words)}\n"
+    yield f"<details markdown>\n<summary>All {len(rules)} rules</summary>\n"
+    yield _table(("rule", *_ADAPTERS), ([_link(rule), *of] for rule, of in words.items()))
+    yield "</details>\n"
+    yield from _not_seen(runs[0], rules)
     lacking = ((name, ", ".join(run.lacks)) for name, run in zip(_ADAPTERS, runs, strict=True) if run.lacks)
     yield "What an adapter does not declare it refuses, and the suite tries that it does:\n"
     yield _table(("adapter", "does not have"), lacking)
@@ -77,6 +84,27 @@ def _adapters(runs: Sequence[Results]) -> Iterator[str]:
     days = sorted({run.date for run in runs})
     histories = ", ".join(f"{name} {run.histories}" for name, run in zip(_ADAPTERS, runs, strict=True))
     yield f"Played on {' and '.join(days)} with {told}. Histories: {histories}."
+
+
+def _summary(words: Mapping[str, Sequence[str]]) -> str:
+    """Return how many rules all adapters keep, and the others by name."""
+    others = {rule: set(of) for rule, of in words.items() if set(of) != {"kept"}}
+    told = f"All {len(_ADAPTERS)} adapters keep {len(words) - len(others)} rules."
+    for word in sorted({word for of in others.values() for word in of} - {"kept"}):
+        told += f" *{word.capitalize()}*: {', '.join(_link(rule) for rule, of in others.items() if word in of)}."
+    return told
+
+
+def _not_seen(run: Results, rules: Collection[str]) -> Iterator[str]:
+    """Say which checks need Spark, and which are newer than the runs."""
+    if left := [outcome for outcome in run.checks if outcome.status == "left out"]:
+        yield "These checks saw too little without Spark:\n"
+        yield _table(("check", "what holds"), ((outcome.id, outcome.title) for outcome in left))
+    played = {outcome.id for outcome in run.checks}
+    if newer := [check for check in CHECKS if check.id not in played]:
+        lacking = sorted({rule for check in newer for rule in check.rules} - set(rules), key=_place)
+        names = ", ".join(f"`{check.id}`" for check in newer)
+        yield f"Newer than these runs: {names}. Not in the table yet: {', '.join(map(_link, lacking))}.\n"
 
 
 def _by_rule(run: Results) -> Mapping[str, str]:

@@ -145,7 +145,7 @@ LAWS: Final = (
     Law("a NULL watermark is legal, and smallest", ("U2",), _marked((None, 1, 2))),
     Law("a tombstone deletes, a newer row brings the key back", ("U3",), _marked((0,), tombstones=True, late=False)),
     Law("a deleted key stays deleted for late rows", ("U4",), _marked((1, 2, 3), tombstones=True)),
-    Law("a retried commit is a no-op", ("L4",), _retry),
+    Law("a commit whose transaction number is not above the recorded one is skipped", ("L4",), _retry),
     Law("earlier versions read as they did", ("L10",), _past),
     Law(
         "MERGE, UPDATE and DELETE change the rows that they select, and tell how many",
@@ -153,5 +153,7 @@ LAWS: Final = (
         _program,
         _once,
     ),
-    Law("a row that several source rows select is an error", ("M2",), _program, _several),
+    Law(
+        "a row that several source rows select is an error, by UPDATE ... FROM as by MERGE", ("M2",), _program, _several
+    ),
 )
