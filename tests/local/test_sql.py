@@ -198,3 +198,26 @@ def test_insert_of_expressions_without_names(local: Session) -> None:
     local.sql("INSERT INTO t SELECT max(k) + 1, count(*), 'x' || 'y' FROM t")
     found = local.sql("SELECT k, n, s FROM t ORDER BY k").fetchall()
     assert found == [(1, 10, None), (2, 20, None), (3, 30, None), (4, 3, "xy")]
+
+
+def test_a_column_may_have_schema_and_catalog_before_its_table(local: Session, orders: str) -> None:
+    schema, table = orders.partition(".")[2].split(".")
+    for name in (f"{schema}.{table}", orders):
+        text = f"SELECT {name}.who, count({name}.id) AS n FROM {orders} WHERE {name}.id > 1 GROUP BY {name}.who"
+        assert answer(local, f"{text} ORDER BY {name}.who") == [("ann", 1), ("bob", 1)]
+    own = f"SELECT {schema}.{table}.n FROM {orders} AS o"
+    with pytest.raises(TrinityError, match="no column of its own"):
+        answer(local, own)
+
+
+def test_rows_without_from(local: Session) -> None:
+    assert answer(local, "SELECT -5 WHERE 1 = 1") == [(-5,)]
+    assert local.sql("SELECT -5").columns == ["-5"]
+    assert answer(local, "SELECT 1 AS one WHERE 1 > 1") == []
+
+
+def test_wide_decimals_are_divided(local: Session) -> None:
+    divided = "SELECT CAST(3.5 AS DECIMAL(38, 20)) / CAST({} AS DECIMAL(38, 20)) AS q"
+    assert answer(local, divided.format("0.5")) == [(Decimal(7),)]
+    with pytest.raises(TrinityError, match="divided by zero"):
+        answer(local, divided.format("0"))

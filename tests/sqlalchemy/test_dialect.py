@@ -264,6 +264,54 @@ def test_the_url_says_where(warehouse: Path, beside: Session) -> None:
             engine.dialect.create_connect_args(sa.make_url(wrong))
 
 
+def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, beside: Session) -> None:
+    """SQLAlchemy writes the schema before each column, too."""
+    beside.create_schema("sales")
+    metadata = sa.MetaData()
+    table, here = (
+        sa.Table("t", metadata, *(sa.Column(c, sa.Integer, primary_key=c == "a") for c in "ab"), schema=schema)
+        for schema in ("parquet.sales", None)
+    )
+    metadata.create_all(engine)
+    with engine.connect() as connection:
+        connection.execute(table.insert(), [{"a": 1, "b": 1}, {"a": 2, "b": 2}, {"a": 3, "b": 3}])
+        connection.execute(here.insert(), [{"a": 2, "b": 20}])
+        connection.execute(table.update().where(table.c.a == 1).values(b=table.c.b + 9))
+        connection.execute(table.delete().where(table.c.a == 3))
+        assert connection.execute(sa.select(table).order_by(table.c.a)).all() == [(1, 10), (2, 2)]
+        groups = sa.select(table.c.b, sa.func.count().label("n")).group_by(table.c.b).having(table.c.b > 2)
+        assert connection.execute(groups).all() == [(10, 1)]
+        other = here.alias()
+        assert connection.execute(sa.select(table.c.b, other.c.b).join(other, table.c.a == other.c.a)).all() == [
+            (2, 20)
+        ]
+
+
+def test_names_with_quotes(engine: sa.Engine, beside: Session) -> None:
+    table = sa.Table('a "b" `c`', sa.MetaData(), sa.Column("d`e", sa.Integer), sa.Column('"', sa.Integer))
+    table.create(engine)
+    assert beside.tables() == ['parquet.default.a "b" `c`']
+    with engine.connect() as connection:
+        connection.execute(table.insert().values({"d`e": 1, '"': 2}))
+        result = connection.execute(sa.select(table))
+        assert (list(result.keys()), result.all()) == (["d`e", '"'], [(1, 2)])
+
+
+def test_values_of_another_class_are_stored_as_the_type_has_them(engine: sa.Engine) -> None:
+    money = sa.Column("m", sa.Numeric(8, 4), server_default="2.5")
+    table = sa.Table(
+        "t", sa.MetaData(), sa.Column("d", sa.Date), money, sa.Column("n", sa.Integer, server_default="-7")
+    )
+    table.create(engine)
+    with engine.connect() as connection:
+        connection.execute(table.insert(), [{"d": NOON, "m": 15.7563}, {"d": NOON, "m": Decimal("15.7563")}])
+        connection.execute(table.insert().values(d=NOON, m=15.7563))
+        assert connection.execute(sa.select(table)).all() == [(NOON.date(), Decimal("15.7563"), -7)] * 3
+        connection.execute(table.insert().values(d=None))
+        assert connection.execute(sa.select(table.c.m).where(table.c.d.is_(None))).all() == [(Decimal("2.5"),)]
+        assert connection.execute(sa.select(sa.literal(-5)).where(sa.literal(1) == 1)).scalar() == -5
+
+
 WRONG: list[tuple[Any, type[sa.exc.DBAPIError], str]] = [
     (sa.insert(Order).values(id=-1, order="x"), sa.exc.IntegrityError, "CONSTRAINT_VIOLATION"),
     (sa.insert(Order).values(order="x"), sa.exc.IntegrityError, "CONSTRAINT_VIOLATION"),

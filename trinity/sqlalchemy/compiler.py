@@ -29,6 +29,7 @@ _RESERVED: Final = frozenset(
 )
 """Words that Spark, or the parser of Trinity, may take for more than a name."""
 
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _NAME: Final = re.compile(r"`(?:[^`]|``)*`|[^\s,()]+")
 
 
@@ -38,7 +39,7 @@ class IdentifierPreparer(compiler.IdentifierPreparer):
     reserved_words = set(_RESERVED)  # noqa: RUF012 - as its base declares it
 
     def __init__(self, dialect: Any) -> None:
-        super().__init__(dialect, initial_quote="`", final_quote="`")
+        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
 
     def quote_schema(self, schema: str) -> str:
         """Quote the parts of a schema's name."""
@@ -126,6 +127,14 @@ class DDLCompiler(compiler.DDLCompiler):
 
     def _text(self, value: str) -> str:
         return self.sql_compiler.render_literal_value(value, sa.STRINGTYPE)
+
+    def get_column_default_string(self, column: Any) -> str | None:
+        """Write the text of a number as the number that it means: ``server_default="10"``."""
+        given = getattr(column.server_default, "arg", None)
+        if isinstance(column.type, sa.Integer | sa.Numeric) and isinstance(given, str) and _NUMBER.fullmatch(given):
+            return given
+        found: str | None = super().get_column_default_string(column)
+        return found
 
     def get_column_specification(self, column: Any, **kwargs: Any) -> str:
         if column.computed is not None:

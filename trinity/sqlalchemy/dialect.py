@@ -16,7 +16,7 @@ from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection
 import trinity
 from trinity.sqlalchemy.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 from trinity.sqlalchemy.reflection import Reflection
-from trinity.sqlalchemy.types import Timestamp, TypeCompiler
+from trinity.sqlalchemy.types import Day, Exact, Timestamp, TypeCompiler
 
 with suppress(ModuleNotFoundError):  # Alembic may not be there
     from trinity.sqlalchemy import migrations  # noqa: F401 - which registers itself
@@ -46,7 +46,9 @@ class TrinityDialect(Reflection, DefaultDialect):
     ddl_compiler = DDLCompiler
     type_compiler_cls = TypeCompiler
     preparer: Any = IdentifierPreparer
-    colspecs: Any = {sa.DateTime: Timestamp}  # noqa: RUF012 - as its base declares it, as below
+    colspecs: Any = {  # noqa: RUF012 - as its base declares it, as below
+        sa.DateTime: Timestamp, sa.Date: Day, sa.Numeric: Exact, sa.Float: sa.Float,
+    }  # fmt: skip
     construct_arguments: Any = [  # noqa: RUF012
         (Table, {"format": None, "key": None, "partition_by": None, "properties": None})
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import types as sa
@@ -14,7 +16,7 @@ from trinity.zones import zone_of
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
 
-__all__ = ["MAP", "STRUCT", "TINYINT", "Timestamp", "TypeCompiler", "type_of"]
+__all__ = ["MAP", "STRUCT", "TINYINT", "Day", "Exact", "Timestamp", "TypeCompiler", "type_of"]
 
 
 class TINYINT(sa.Integer):
@@ -63,6 +65,20 @@ class Timestamp(sa.DateTime):
             return None
         zone = zone_of(getattr(dialect, "timezone", "UTC"))  # the cursor gives the zone's clock
         return lambda clock: None if clock is None else clock.replace(tzinfo=zone)
+
+
+class Exact(sa.Numeric[Any]):
+    """DECIMAL, which takes a float by the digits that it is shown with."""
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        return lambda value: Decimal(str(value)) if isinstance(value, float) else value
+
+
+class Day(sa.Date):
+    """DATE, which takes the day of a datetime."""
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        return lambda value: value.date() if isinstance(value, dt.datetime) else value
 
 
 _SIMPLE: Final[dict[str, sa.TypeEngine[Any]]] = {

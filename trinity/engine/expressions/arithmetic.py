@@ -205,7 +205,7 @@ def _divided(divide: Callable[[Any, Any], Datum]) -> _Kernel:
 
 
 def _refuse_zero(divisor: Datum) -> None:
-    zero = pc.equal(divisor, 0)
+    zero = pc.equal(divisor, pa.scalar(0, divisor.type))  # beside a bare 0 a DECIMAL of 38 digits gets 39
     if pc.any(zero if isinstance(zero, pa.Array) else pa.array([zero.as_py()], pa.bool_())).as_py():
         raise TrinityError("INVALID_ARGUMENTS", "A number is divided by zero; NULLIF(divisor, 0) makes it NULL.")
 

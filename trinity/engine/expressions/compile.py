@@ -108,7 +108,7 @@ class _Compiler:
         assert isinstance(tree, exp.Column)
         if not all(isinstance(part, exp.Identifier) for part in tree.parts):
             raise Refused(f"'{tree.sql(dialect='spark')}' is no column of its own")
-        first, *further = (part.name for part in tree.parts)
+        first, *further = self.scope.from_table([part.name for part in tree.parts])
         if further and self.scope.has(first, further[0]):
             found = self.scope.find(first, further.pop(0))
         elif further and not self.scope.has("", first):  # raises what is wrong

@@ -98,12 +98,14 @@ class ScopeColumn:
         field: the column of the batch that has its values.
         type: its type.
         qualifier: the table's alias; empty without one.
+        above: its schema, and catalog, as FROM names them before a table without an alias.
     """
 
     name: str
     field: str
     type: DataType
     qualifier: str = ""
+    above: tuple[str, ...] = ()
 
 
 _OF_SPARK: Final = frozenset({
@@ -134,6 +136,21 @@ class Scope:
         """Return True where a column has the name."""
         wanted = name.lower(), qualifier.lower()
         return any((c.name.lower(), qualifier and c.qualifier.lower()) == wanted for c in self.columns)
+
+    def from_table(self, parts: Sequence[str]) -> Sequence[str]:
+        """Return the parts of a column's name without schema and catalog before the table: ``sales.orders.id``.
+
+        Raises:
+            Refused: of several schemas the tables have this name.
+        """
+        lower = [part.lower() for part in parts]
+        for above, table in {(c.above, c.qualifier.lower()) for c in self.columns}:
+            for length in range(len(above), 0, -1):
+                if lower[: length + 1] == [*(part.lower() for part in above[-length:]), table] and parts[length + 1 :]:
+                    if len({c.above for c in self.columns if c.qualifier.lower() == table}) > 1:
+                        raise Refused(f"tables of several schemas have the name '{table}'")
+                    return parts[length:]
+        return parts
 
     def find(self, qualifier: str, name: str) -> ScopeColumn:
         """Return the column of a name.

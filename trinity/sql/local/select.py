@@ -142,9 +142,10 @@ class _Select:
     def _source(self) -> tuple[Relation, Compiled | None]:
         """Return the rows of FROM, and the condition that is still to be met."""
         if self.tree.args.get("from_") is None:
-            if self.tree.args.get("where") is not None or self._stars():
-                raise Refused("a SELECT without FROM has no rows to choose from")
-            return one_row(), None
+            if self._stars():
+                raise Refused("a SELECT without FROM has no columns")
+            where = self.tree.args.get("where")
+            return one_row(), self._predicate(where.this, Scope([])) if where is not None else None
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         condition = where.this if where is not None else None
         relation = self._table(self.tree.args["from_"].this, None if joins else condition)
@@ -184,7 +185,8 @@ class _Select:
             cte, around = named
             found = _named(self.queries.query(cte.this, around), cte.args["alias"])
             return _renamed(found, node.alias or node.name)
-        return _renamed(self.queries.scan(node, self._named(), condition), node.alias or node.name)
+        above = () if node.alias else tuple(part.name for part in node.parts[:-1])
+        return _renamed(self.queries.scan(node, self._named(), condition), node.alias or node.name, above)
 
     def _stars(self) -> bool:
         return any(not isinstance(star.parent, exp.Count) for star in self.tree.find_all(exp.Star))
@@ -433,6 +435,8 @@ def _name(node: exp.Expr) -> str:
         return node.name
     if isinstance(node, exp.Literal) and (node.is_string or node.name.isdigit()):
         return node.name
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and node.this.name.isdigit():
+        return f"-{node.this.name}"
     name = aggregate_of(node).name if isinstance(node, exp.AggFunc) else None
     if name is None:
         raise Refused(f"'{node.sql(dialect='spark')}' has no name; write AS after it")
@@ -477,9 +481,9 @@ def _of_result(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool
     return node.transform(meant, copy=False) if isinstance(node, exp.Column) else node.copy().transform(meant)
 
 
-def _renamed(relation: Relation, alias: str) -> Relation:
-    """Return the rows under the alias of an item of FROM, with fields of its own."""
-    columns = tuple(replace(c, qualifier=alias) for c in relation.columns)
+def _renamed(relation: Relation, alias: str, above: tuple[str, ...] = ()) -> Relation:
+    """Return the rows under the alias of an item of FROM, with fields of its own; above is what stands before it."""
+    columns = tuple(replace(c, qualifier=alias, above=above) for c in relation.columns)
     return replace(relation, columns=columns)
 
 
