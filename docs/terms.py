@@ -19,8 +19,8 @@ from docs.site import DOCS, ROOT
 GLOSSARY: Final = DOCS / "glossary.md"
 COMMON: Final = frozenset({
     "attempt", "bucket-of-a-store", "catalog", "checkpoint-of-a-log", "checkpoint-of-a-stream", "commit", "comparison",
-    "data-file", "executor", "level", "page", "plan", "predicate", "property", "schema", "scope", "snapshot",
-    "statement", "store", "version",
+    "data-file", "executor", "handle", "level", "page", "plan", "predicate", "property", "run", "schema", "scope",
+    "snapshot", "statement", "store", "version", "worker",
 })  # fmt: skip
 """Terms that mean here what they mean in databases and in Spark: a page need not link them."""
 _FORMS: Final = {
