@@ -59,6 +59,8 @@ _CAPABILITIES: Final = """
 
 The [conformance suite](glossary.md#conformance-suite) tries each of these: what is marked *yes* works, and everything
 else is refused with `NOT_SUPPORTED` before anything is changed.
+
+The tables lie on a disk. In a bucket Parquet and Delta tables [keep their names](tables.md#another-name).
 """
 _TYPES: Final = """
 ## Types
