@@ -144,7 +144,7 @@ class MemoryFormat(Format):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES}
+        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.COMMITS_IN_STORAGE}
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         unknown = set(options) - {"warehouse"}

@@ -22,6 +22,10 @@ BUDGET: Final = Budget(
     engine_seconds=math.inf,
     engine_histories=2,
     refusal_seconds=math.inf,
+    fault_seconds=math.inf,
+    fault_histories=2,
 )
-QUICK: Final = replace(BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False)
+QUICK: Final = replace(
+    BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False, fault_histories=1
+)
 """A part of it, for the short tier; from seed 1 on, whose histories are not played a second time (L2)."""

@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +26,9 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json
+from trinity_conformance.playing.faults import Meeting
 from trinity_conformance.playing.subject import LogRow, Outcome, Unsupported, Writer
-from trinity_conformance.playing.traces import Executor, Upsert
+from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
 __all__ = [
     "DuckDb",
@@ -55,6 +57,10 @@ class Oracle(ABC):
 
     def executed_by(self, executor: Executor) -> None:
         """Nothing: the engine is another one."""
+
+    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
+        """Nothing goes wrong: the engine's storage is its own."""
+        return nullcontext(Meeting(fault))
 
     @abstractmethod
     def run(self, text: str) -> int | None:

@@ -28,6 +28,9 @@ class Capability(str, Enum):
     REPAIR = "repair"
     EXTERNAL_TABLES = "external tables"
     """Tables that others made: ``open_external``."""
+    COMMITS_IN_STORAGE = "commits in storage"
+    """A commit takes effect by an operation of ``trinity.storage``, as a put, so that the conformance suite can have it
+    go wrong. This alone is nothing that an adapter refuses."""
 
     PARTIAL_UPDATE = "partial-update"
     AGGREGATION = "aggregation"

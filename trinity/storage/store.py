@@ -17,6 +17,7 @@ from trinity.storage.entries import Entry, Objects, Stat
 from trinity.storage.errors import OutcomeUnknown, commit_unknown, storage_errors
 from trinity.storage.local_objects import LocalObjects
 from trinity.storage.location import Location, in_bucket, is_absolute
+from trinity.storage.watching import as_watched
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -40,8 +41,13 @@ class ObjectStore:
         self.location = location if isinstance(location, Location) else Location.of(location)
         self.root = str(self.location)
 
-    @cached_property
+    @property
     def _objects(self) -> Objects:
+        """The objects of the store, as whoever watches has them."""
+        return as_watched(self._of_kind)
+
+    @cached_property
+    def _of_kind(self) -> Objects:
         """The objects of the store's kind, made by the first use: a store that is never used costs nothing."""
         if self.location.on_disk:
             return _DISK

@@ -26,6 +26,7 @@ class Check:
         emphasis: weights of the steps of its own histories, when it is run alone.
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.
+        faults: True when it is about histories in which something goes wrong.
         needs: what an adapter has to declare for it.
         needs_one_of: capabilities of which it has to declare one.
         since: version of the suite that has it first; ``run --as-of`` leaves out what is newer.
@@ -38,6 +39,7 @@ class Check:
     emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
     programs: bool = False
     engines: bool = False
+    faults: bool = False
     needs: frozenset[Capability] = frozenset()
     needs_one_of: frozenset[Capability] = EVERYTHING
     since: str = "0.1.0"
@@ -243,6 +245,17 @@ CHECKS: Final[tuple[Check, ...]] = (
         "a commit keeps the order of its files, tells what it wrote, and loses nothing that is needed later",
         {},
         {},
+    ),
+    Check(
+        "faults",
+        ("L4", "L6"),
+        "after a crash, an error or a lost answer the table is as before the step or after it, and a retry counts once",
+        {**{f"fault {kind}": wanted for kind, wanted in (
+            ("crash before", 2), ("crash after", 2), ("torn", 2), ("twice", 2), ("error", 4), ("error after", 2),
+            ("unknown", 1),
+        )}, "fault at the commit": 2},
+        {},
+        faults=True,
     ),
     Check(
         "concurrency",

@@ -41,6 +41,7 @@ from trinity_conformance.mutants.selftest import self_test as run_self_test
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.every_fault import every_fault
 from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.words import story
@@ -227,6 +228,9 @@ def replay(
     ] = None,
     no_spark: _NoSpark = False,
     whole: Annotated[bool, typer.Option("--whole", help="Show every row and every character of the steps.")] = False,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Once for each fault of each operation of storage.")
+    ] = False,
     warehouse: _Warehouse = None,
     option: _Options = None,
     folder: _Traces = traces.TRACES,
@@ -240,9 +244,13 @@ def replay(
         raise wrong_usage("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
     console.print(story(history, whole=whole), markup=False)
-    played = without_spark(history) if no_spark else history
+    alone = no_spark or exhaustive or history.has_faults
+    played = without_spark(history) if alone else history
     with crash_saved(folder), quiet():
-        outcomes = [_replayed(console, name, adapter(name), played, options, spark=not no_spark) for name in names]
+        outcomes = [
+            _replayed(console, name, adapter(name), played, options, folder, spark=not alone, exhaustive=exhaustive)
+            for name in names
+        ]
     raise typer.Exit(0 if all(outcomes) else 1)
 
 
@@ -259,15 +267,23 @@ def _replayed(
     subject_class: str | type[Format],
     history: traces.History,
     options: Mapping[str, str],
+    folder: Path,
     *,
     spark: bool,
+    exhaustive: bool,
 ) -> bool:
     opened = local_spark(subject_class, options) if spark else nullcontext(None)
     with opened as found, TemporaryDirectory(prefix="trinity-conformance-") as tables:
         subject = TrinitySubject(subject_class, found, Path(tables), options)
         try:
-            play(subject, history, every_step=True)
+            if exhaustive:
+                console.print(f"{name}: {every_fault(subject, history)} faults")
+            else:
+                play(subject, history, every_step=True)
         except NonConformance as failure:
+            if exhaustive and failure.history is not None:
+                traces.save(failure.history, folder)
+                console.print(failure.report(), markup=False)
             console.print(f"{name}: failed at step {failure.step}: {failure}", markup=False)
             return False
         except Unsupported as reason:
@@ -294,6 +310,8 @@ def export(
     """Print a history as a program that needs Trinity and pyarrow alone, for a bug report."""
     adapter(connector)
     history = _history(trace, folder)
+    if history.has_faults:
+        raise wrong_usage(f"History {history.id} needs the suite, which has the storage go wrong: use replay.")
     form = python_test if as_test else script
     played = without_spark(history) if no_spark else history
     typer.echo(form(played, connector, f"A finding in {connector}.", catalog_options(None, option)), nl=False)

@@ -20,6 +20,7 @@ from trinity_conformance.generate.declared import drawn
 from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories, resplit
 from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.generate.executors import by_turns, without_spark
+from trinity_conformance.generate.faults import faulted
 from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
@@ -48,6 +49,7 @@ __all__ = [
     "CheckResult",
     "Report",
     "connectors",
+    "fault_histories",
     "generated_of",
     "results_of",
     "run_check",
@@ -71,6 +73,8 @@ class Budget:
         engine_histories: no more of them than this.
         refusal_seconds: seconds for bad input, and then for bad options, when histories have used up the others.
         refusals: no more bad inputs, and no more bad options, than this.
+        fault_seconds: as ``seconds``, for histories in which something goes wrong.
+        fault_histories: no more of them than this.
         concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
     """
 
@@ -86,6 +90,8 @@ class Budget:
     refusal_seconds: float = 15
     refusals: int | None = None
     concurrency: bool = True
+    fault_seconds: float = 20
+    fault_histories: int = 100_000
 
     @property
     def seconds_in_all(self) -> float:
@@ -108,9 +114,11 @@ _RESPLIT: Final = 3
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120),
-        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60),
-        Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120),
+        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 8),
+        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60, fault_seconds=60),
+        Budget(
+            "deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120, None, True, 400, 9999
+        ),
     )
 }
 """smoke takes about two minutes, standard ten, deep an hour, without the start of Spark and the shrinking of failures.
@@ -276,6 +284,11 @@ def run_check(
         for what, generated, seconds in generated_of(checks, chosen, seed, can, spark is not None):
             limits = replace(chosen, seconds=seconds)
             found += run_histories(subject, limits, generated, tally, progress, what, expected)
+        if "faults" in wanted:
+            limits = replace(chosen, seconds=chosen.fault_seconds)
+            drawn_faults = fault_histories(seed, chosen.fault_histories, can)
+            with subject.alone():
+                found += run_histories(subject, limits, drawn_faults, tally, progress, "faults", expected)
         if "bad-input" in wanted:
             progress(tally, "bad-input")
             seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
@@ -334,6 +347,11 @@ def _drawn(
     if any(c.engines and c.possible(can) for c in checks):
         found = _engine_histories(seed, budget.engine_histories, alone.emphasis if alone else ENGINE_GENERAL, can)
         yield "histories of merge engines", found, budget.seconds if alone else budget.engine_seconds
+
+
+def fault_histories(seed: int, most: int, can: Collection[Capability] = EVERYTHING) -> Iterator[History]:
+    """Yield histories of what an adapter can do in which something goes wrong at each write."""
+    return drawn(map(faulted, count(seed)), can, most)
 
 
 def _histories(seed: int, emphasis: Mapping[str, int]) -> Iterator[History]:

@@ -35,6 +35,7 @@ from trinity.spi import (
 )
 from trinity.storage import Entry, ObjectStore, ParquetSinkProvider, TableVersion, delete_orphans
 from trinity.storage.conflicts import FileChange
+from trinity_conformance.mutants.stored import STORED
 
 __all__ = ["ADAPTER_MUTANTS", "AdapterMutant"]
 
@@ -662,7 +663,7 @@ _SINKS: Final[tuple[type[ParquetSinkProvider], ...]] = (
 )  # fmt: skip
 
 ADAPTER_MUTANTS: Final[Mapping[str, AdapterMutant]] = {
-    **{c.__name__: AdapterMutant(c.__doc__ or "", metadata=c) for c in _METADATA},
+    **{c.__name__: AdapterMutant(c.__doc__ or "", metadata=c) for c in (*_METADATA, *STORED)},
     **{c.__name__: AdapterMutant(c.__doc__ or "", sinks=c) for c in _SINKS},
 }
 """Name -> an adapter with one fault."""

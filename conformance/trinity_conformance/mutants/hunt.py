@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from trinity_conformance.generate.executors import without_spark
+from trinity_conformance.generate.faults import faulted
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
@@ -27,6 +28,7 @@ __all__ = ["AdapterKill", "hunt_adapters", "unbroken"]
 
 _HISTORIES: Final = 12
 _PROGRAMS: Final = 6
+_FAULTS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,18 @@ def _failures(mutant: AdapterMutant) -> Iterator[NonConformance]:
             subject.close()
 
 
-def _drawn() -> Iterator[History]:
-    for number in range(_HISTORIES):
-        yield without_spark(sample(histories(rota(number)), number))
-        if number < _PROGRAMS:
-            yield without_spark(sample(programs(dml_rota(number)), number))
+@cache
+def _drawn() -> tuple[History, ...]:
+    """Return the histories of a smoke run, those of each kind by turns."""
+    return tuple(chain.from_iterable(map(_numbered, range(_HISTORIES))))
+
+
+def _numbered(number: int) -> Iterator[History]:
+    yield without_spark(sample(histories(rota(number)), number))
+    if number < _PROGRAMS:
+        yield without_spark(sample(programs(dml_rota(number)), number))
+    if number < _FAULTS:
+        yield faulted(number)
 
 
 def _played(subject: TrinitySubject, history: History) -> list[NonConformance]:

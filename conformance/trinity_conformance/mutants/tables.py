@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -17,8 +18,9 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Key, Model, Row, Version
 from trinity_conformance.model.values import Json, Value, order_form
+from trinity_conformance.playing.faults import Meeting
 from trinity_conformance.playing.subject import LogRow, Outcome
-from trinity_conformance.playing.traces import Executor, Upsert
+from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
 __all__ = ["MUTANTS", "ModelSubject"]
 
@@ -66,6 +68,9 @@ class ModelSubject:
         if effect.refused:
             raise TrinityError(effect.faults[0].codes[0], effect.faults[0].why)
         return effect.counts
+
+    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
+        return nullcontext(Meeting(fault))
 
     def another(self, how: int) -> ModelSubject:
         return _InPlace(self)

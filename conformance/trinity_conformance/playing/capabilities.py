@@ -15,6 +15,7 @@ from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import Capability
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.faults import meeting
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
@@ -105,6 +106,15 @@ def _external(bench: _Bench) -> None:
                 raise
 
 
+def _commits(bench: _Bench) -> None:
+    """Commit, and look whether that is an operation of the storage."""
+    table = bench.made({"k": "int", "w": "int", "v": "string"})
+    with meeting(bench.session.connector("c"), None) as seen:
+        table.upsert(_ROW)
+    if not seen.at_commit:
+        raise TrinityError("NOT_SUPPORTED", "a commit takes effect by no operation of trinity.storage")
+
+
 def _engine(name: str, bench: _Bench) -> None:
     table = bench.made({"k": "int", "w": "int", "v": "string"}, properties={"merge-engine": name})
     table.upsert(_ROW)
@@ -160,6 +170,7 @@ PROBES: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
     Capability.RESTORE: lambda bench: bench.table.restore(bench.first),
     Capability.REPAIR: lambda bench: bench.session.repair(bench.name, dry_run=True),
     Capability.EXTERNAL_TABLES: _external,
+    Capability.COMMITS_IN_STORAGE: _commits,
     **{c: partial(_engine, c.value) for c in _ENGINES},
     **{c: partial(_partition, field) for c, field in _PARTITIONS.items()},
     **{c: _sql("ALTER TABLE {t} " + change) for c, change in _ALTERATIONS.items()},

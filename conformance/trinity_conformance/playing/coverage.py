@@ -12,7 +12,7 @@ from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import order_form
-from trinity_conformance.playing.traces import Executor
+from trinity_conformance.playing.traces import FAULTS, Executor
 
 __all__ = ["RETRACTING", "SITUATIONS", "Coverage", "uncertain"]
 
@@ -71,6 +71,9 @@ SITUATIONS: Final[dict[str, str]] = {
     "other vacuum": "old versions whose files another engine removed",
     "other alter": "columns that another engine changed",
     "other change": "stored rows that another engine changed",
+    "fault": "an operation of the storage, a call of the adapter or a task that went wrong",
+    **{f"fault {kind}": f"one of these: {meaning}" for kind, meaning in FAULTS.items()},
+    "fault at the commit": "an operation by which a commit may take effect, which went wrong",
     "refusal": "a bad input",
     "refusal of a DataFrame": "one of Spark's",
     "merge-statement": "a MERGE",
@@ -132,6 +135,7 @@ _NEEDS: Final[Mapping[str, frozenset[Capability]]] = {
          "changes of input", "changes of full-compaction"),
         frozenset((Capability.TIME_TRAVEL,)),
     ),
+    **dict.fromkeys(("fault unknown", "fault at the commit"), frozenset((Capability.COMMITS_IN_STORAGE,))),
     "engine partial-update": frozenset((Capability.PARTIAL_UPDATE,)),
     **dict.fromkeys(
         ("late row in a group", "tie in a group", "row out of a group", "sequence with a NULL part",

@@ -9,7 +9,8 @@ from functools import partial
 from trinity.errors import TrinityError
 from trinity_conformance.model.programs import Effect
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.observations import Observations, Tally
+from trinity_conformance.playing.faulted import FAULTS_CHECK, Faulted
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported
 from trinity_conformance.playing.traces import (
     Alter,
@@ -50,10 +51,12 @@ def play(subject: Subject, history: History, tally: Tally | None = None, every_s
         run.whole(every_step)
     except NonConformance as failure:
         failure.history, failure.step = history, run.number
+        if run.met:
+            failure.check = FAULTS_CHECK
         raise
 
 
-class _Run(Observations):
+class _Run(Faulted):
     """The steps of one history."""
 
     def whole(self, every_step: bool) -> None:
@@ -85,7 +88,10 @@ class _Run(Observations):
         """Take a step by its executor."""
         self.subject.executed_by(step.executor)
         left = self.subject.left.total()
-        self.step(step)
+        if step.fault is not None:
+            self.faulted(step, step.fault)
+        else:
+            self.step(step)
         if isinstance(step, (Upsert, Delete, Change, Compact, Resolve, Alter)):
             by = step.executor if self.subject.left.total() == left else "spark"
             self.tally.coverage.executed(by, step.op)
@@ -140,25 +146,18 @@ class _Run(Observations):
             "retry" if retry else "retract" if retract else "split" if len(step.splits) > 1 else "upsert"
         )
         outcome = self.guarded("upsert", lambda: self.writer.upsert(step))
-        done = self.model.upsert(step.rows, step.txn, step.names)
+        done = self.upserted(step, outcome.version)
         if outcome.skipped == done:
             said, meant = ("skipped", "new") if outcome.skipped else ("not skipped", "recorded before")
             raise NonConformance("idempotence", f"upsert with txn={step.txn} was {said}, although it is {meant} (L4)")
-        if done:
-            self.past.versions.append((outcome.version, len(self.model.commits)))
 
     def delete(self, step: Delete) -> None:
         keys = step.keys
         if step.condition is not None and self.model.overflows([step.condition.column]):
             return
         outcome = self.guarded("delete", lambda: self.subject.delete(keys, step.condition))
-        if step.condition is not None:
-            hit = self.model.delete_where(step.condition)
-        else:
-            hit = self.model.delete_keys([self.model.key_form(k) for k in keys or ()])
-        if hit:
+        if self.deleted(step, outcome.version):
             self.tally.coverage.saw("delete-by-condition" if step.condition else "delete-by-key")
-            self.past.versions.append((outcome.version, len(self.model.commits)))
         self.since_read.append("delete")
 
     def change(self, step: Change, effect: Effect) -> None:
@@ -220,24 +219,16 @@ class _Run(Observations):
         except Unsupported as reason:
             self.tally.unsupported[str(reason)] += 1
             return
-        self.model.resolve()
-        self.compacted_at = len(self.model.commits)
-        self.cuts.append((self.compacted_at, False))
-        self.tally.coverage.compacted(self.model)
-        self.tally.coverage.saw("resolve")
+        self.resolved()
         self.since_read.append(step.op)
 
     def care(self, step: Step) -> None:
         if isinstance(step, Compact):
             self.guarded("compact", lambda: self.writer.compact(step.full))
-            self.model.compact(step.full)
-            self.compacted_at = len(self.model.commits)
-            self.cuts.append((self.compacted_at, step.full))
-            self.tally.coverage.compacted(self.model)
+            self.compacted(step)
         elif isinstance(step, Vacuum):
             self.guarded("vacuum", self.writer.vacuum)
-            self.past.vacuumed = True
-            self.tally.coverage.saw("vacuum")
+            self.vacuumed()
         else:
             self.guarded("reopen", self.subject.reopen)
             if self.subject.durable:

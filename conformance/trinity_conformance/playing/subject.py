@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -25,9 +25,10 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.faults import Meeting, meeting
 from trinity_conformance.playing.names import Names
 from trinity_conformance.playing.needs import of_alteration, of_shape
-from trinity_conformance.playing.traces import Executor, Upsert
+from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,6 +127,9 @@ class Subject(Writer, Protocol):
 
     def history(self) -> list[tuple[Any, datetime]]:
         """Return version and time of the readable commits, by version."""
+
+    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
+        """Have something go wrong within the block, and tell whether it did."""
 
     def another(self, how: int) -> Writer:
         """Return another engine, which writes the same table (:class:`~trinity_conformance.playing.traces.Other`)."""
@@ -248,6 +252,16 @@ class TrinitySubject:
             if error.code != "NOT_SUPPORTED" or needs <= self.capabilities:
                 raise
             raise Unsupported(error.message) from error
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have this process execute everything within the block, without Spark: faults are those of one process."""
+        spark, self._spark = self._spark, None
+        try:
+            yield
+        finally:
+            self._spark = spark
+            self.reopen()
 
     def adopt(self, shape: Shape) -> None:
         """Begin with a table of a new name, which is about to be made."""
@@ -376,6 +390,9 @@ class TrinitySubject:
         found = found.select([*facts, *self._names.at(self._shape.names)])
         rows = found.rename_columns([*facts, *self._shape.names]).to_pylist()
         return [Changed(r.pop("_change_type"), r.pop("_commit_version"), r) for r in rows]
+
+    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
+        return meeting(self._session.connector("c"), fault)
 
     def another(self, how: int) -> Writer:
         raise Unsupported("a step of another engine, of which an adapter's player has none")

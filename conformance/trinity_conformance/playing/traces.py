@@ -24,6 +24,8 @@ __all__ = [
     "Compact",
     "Delete",
     "Executor",
+    "FAULTS",
+    "Fault",
     "History",
     "Log",
     "Other",
@@ -47,25 +49,53 @@ Executor: TypeAlias = Literal["spark", "local"]
 """What executes a step: Spark, or this process alone as far as it can."""
 
 
+FAULTS: Final = {
+    "crash before": "the process ends before it",
+    "crash after": "the process ends after it",
+    "torn": "the process ends amid it",
+    "twice": "it is done twice",
+    "error": "it fails, and has not taken effect",
+    "error after": "it fails, and has taken effect",
+    "unknown": "nobody can say whether it took effect; it has not",
+}
+"""Kind of a fault -> what happens at an operation of storage, at a call of the adapter, or to a task."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong while a step runs.
+
+    Attributes:
+        kind: one of :data:`FAULTS`.
+        at: the operation that it happens at: its number among those of the step to which this kind can happen, from 0.
+    """
+
+    kind: str
+    at: int = 0
+
+
 @dataclass(frozen=True)
 class Step:
     """A step of a history.
 
     Attributes:
         executor: what executes it.
+        fault: what goes wrong meanwhile; None for nothing.
     """
 
     op: ClassVar[str]
     executor: Executor = field(default="spark", kw_only=True)
+    fault: Fault | None = field(default=None, kw_only=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready form, with its kind as ``op``."""
         by = {} if self.executor == "spark" else {"executor": self.executor}
-        return {"op": self.op, **by, **self.content()}
+        meets = {} if self.fault is None else {"fault": asdict(self.fault)}
+        return {"op": self.op, **by, **meets, **self.content()}
 
     def content(self) -> dict[str, Any]:
         """Return what the step's kind has, in a JSON-ready form."""
-        return {k: v for k, v in asdict(self).items() if k != "executor"}
+        return {k: v for k, v in asdict(self).items() if k not in ("executor", "fault")}
 
 
 @dataclass(frozen=True)
@@ -236,6 +266,11 @@ class History:
         return sum(len(s.rows) for s in self.steps if isinstance(s, Upsert))
 
     @property
+    def has_faults(self) -> bool:
+        """True when something goes wrong at a step: this process has to play it, without Spark."""
+        return any(step.fault is not None for step in self.steps)
+
+    @property
     def id(self) -> str:
         """Twelve hexadecimal digits of the content."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
@@ -268,6 +303,8 @@ def _step(data: Mapping[str, Any]) -> Step:
         fields["step"] = _step(data["step"])
     elif data["op"] == Change.op:
         fields["statement"] = Statement.from_json(data["statement"])
+    if fields.get("fault") is not None:
+        fields["fault"] = Fault(**data["fault"])
     if fields.get("condition") is not None:
         fields["condition"] = Condition(**data["condition"])
     return _STEPS[data["op"]](**fields)

@@ -8,10 +8,12 @@ from typing import Any, Final
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.values import Json
 from trinity_conformance.playing.traces import (
+    FAULTS,
     Alter,
     Change,
     Compact,
     Delete,
+    Fault,
     History,
     Log,
     Other,
@@ -53,7 +55,13 @@ def story(history: History, *, whole: bool = False) -> str:
 
 def in_words(step: Step, shape: Shape, *, whole: bool = False) -> str:
     """Return one line for a step; arguments as of :func:`story`."""
-    return _WORDS[type(step)](step, shape, whole)
+    told = _WORDS[type(step)](step, shape, whole)
+    return told if step.fault is None else f"{told}; {_fault(step.fault)}"
+
+
+def _fault(fault: Fault) -> str:
+    """Return what goes wrong, in words."""
+    return f"fault at operation {fault.at} of those to which this can happen: {FAULTS[fault.kind]} ({fault.kind!r})"
 
 
 def _upsert(step: Upsert, shape: Shape, whole: bool) -> str:

@@ -77,6 +77,7 @@ def _candidates(failure: NonConformance) -> Iterator[History]:
     assert history is not None
     yield from _cut(failure, history)
     yield from _fewer_executors(history)
+    yield from _fewer_faults(failure, history)
     yield from _fewer_keys(failure, history)
     yield from _fewer_steps(history)
     yield from smaller_changes(history)
@@ -101,6 +102,16 @@ def _fewer_executors(history: History) -> Iterator[History]:
     for i, step in enumerate(history.steps):
         if step.executor == "local":
             yield replace(history, steps=_put(history, i, replace(step, executor="spark")))
+
+
+def _fewer_faults(failure: NonConformance, history: History) -> Iterator[History]:
+    """Yield the history with the fault of the failing step alone, then without single ones."""
+    faulty = [i for i, step in enumerate(history.steps) if step.fault is not None]
+    if faulty and faulty != [failure.step]:
+        one = (s if i == failure.step else replace(s, fault=None) for i, s in enumerate(history.steps))
+        yield replace(history, steps=tuple(one))
+    for i in faulty:
+        yield replace(history, steps=_put(history, i, replace(history.steps[i], fault=None)))
 
 
 def _fewer_keys(failure: NonConformance, history: History) -> Iterator[History]:
@@ -180,7 +191,8 @@ def _simpler_steps(step: Step) -> Iterator[Step]:
     if isinstance(step, Upsert):
         yield replace(step, splits=(step.rows,))
         yield replace(step, splits=tuple(s for s in step.splits if s))
-        yield replace(step, txn=None)
+        if step.fault is None:
+            yield replace(step, txn=None)
         yield replace(step, path="arrow")
     elif isinstance(step, Delete) and step.keys and len(step.keys) > 1:
         yield from (replace(step, keys=(key,)) for key in step.keys)

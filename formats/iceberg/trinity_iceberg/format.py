@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import (
+    EVERYTHING,
+    Capability,
     Connector,
     ConnectorContext,
     ConnectorMetadata,
@@ -237,6 +239,11 @@ class IcebergFormat(Format):
     def property_prefixes(self) -> tuple[str, ...]:
         """Prefixes of Iceberg's own table properties."""
         return ("write.", "read.", "commit.", "history.")
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What its tables can do: everything. A commit is one of the catalog, not of the storage."""
+        return EVERYTHING - {Capability.COMMITS_IN_STORAGE}
 
     @property
     def in_object_stores(self) -> bool:

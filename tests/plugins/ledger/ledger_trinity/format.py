@@ -18,7 +18,8 @@ class LedgerFormat(Format):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.RENAME_TABLE, Capability.REPAIR}
+        lacks = {Capability.EXTERNAL_TABLES, Capability.RENAME_TABLE, Capability.REPAIR, Capability.COMMITS_IN_STORAGE}
+        return EVERYTHING - TRANSFORMS - lacks
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         if set(options) != {"warehouse"}:

@@ -1,0 +1,167 @@
+"""Faults of the storage within histories: each is judged by what is there afterwards, shrunk, kept and played again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+from typer.testing import CliRunner
+
+from trinity.memory import MemoryFormat
+from trinity.spi import Capability, Format
+from trinity_conformance import Tally, connectors, play, run_check
+from trinity_conformance.command import cli
+from trinity_conformance.command.suite import BUDGETS
+from trinity_conformance.generate.faults import faulted, without_races
+from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
+from trinity_conformance.mutants.stored import STORED, StoredMetadata
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.every_fault import every_fault
+from trinity_conformance.playing.subject import TrinitySubject
+from trinity_conformance.playing.traces import FAULTS, Compact, Fault, History, Read, Upsert, Vacuum
+from trinity_conformance.playing.words import story
+from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+
+SHAPE: Final = Shape((Column("k", "int", nullable=False), Column("v", "bigint", nullable=False)), ("k",))
+UPSERT: Final = Upsert((((1, 1), (2, 2)),), txn=("app", 1), executor="local")
+AGAIN: Final = Upsert((((1, 3),),), txn=("app", 2), executor="local")
+HISTORY: Final = History(SHAPE, (UPSERT, AGAIN, Compact(executor="local"), Read(executor="local")))
+PLANTED: Final = {
+    "VersionsWrittenInPlace": (1, Fault("torn", 1)),
+    "TransactionInASecondObject": (1, Fault("crash after", 5)),
+    "ReplacedFilesGoFirst": (2, Fault("crash after", 5)),
+    "ErrorsAreMissingVersions": (3, Fault("error", 2)),
+    "KeptBeforeItIsPut": (1, Fault("crash before", 5)),
+    "UnknownIsRefused": (1, Fault("error after", 4)),
+    "UnknownIsSuccess": (1, Fault("unknown")),
+    "UnknownIsRepeated": (1, Fault("error after", 4)),
+    "FollowUpWorkIsTold": (1, Fault("error after", 5)),
+    "ErrorsAreForgotten": (1, Fault("unknown")),
+    "ErrorsAreCorruption": (3, Fault("error", 2)),
+}
+"""Fault of an adapter -> (the step, what goes wrong at it) that shows it."""
+STORED_WELL: Final = AdapterMutant("no fault", metadata=StoredMetadata)
+
+
+@contextmanager
+def subject(adapter: str | type[Format], folder: Path) -> Iterator[TrinitySubject]:
+    opened = TrinitySubject(adapter, None, folder)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def faulty(place: int, fault: Fault) -> History:
+    """The history with one fault."""
+    steps = list(HISTORY.steps)
+    steps[place] = replace(steps[place], fault=fault)
+    return replace(HISTORY, steps=tuple(steps), shape=without_races(SHAPE))
+
+
+@pytest.mark.parametrize("mutant", [c.__name__ for c in STORED])
+def test_a_planted_fault_is_found_by_one_fault_in_four_steps(mutant: str, tmp_path: Path) -> None:
+    history = faulty(*PLANTED[mutant])
+    with subject(STORED_WELL.adapter(), tmp_path) as opened:
+        play(opened, history)
+    with subject(ADAPTER_MUTANTS[mutant].adapter(), tmp_path) as opened, pytest.raises(NonConformance) as caught:
+        play(opened, history)
+    assert (caught.value.check, caught.value.history) == ("faults", history)
+
+
+def test_what_commits_by_a_put_withstands_every_fault(tmp_path: Path) -> None:
+    with subject(STORED_WELL.adapter(), tmp_path) as opened:
+        assert every_fault(opened, replace(HISTORY, steps=(UPSERT,))) > 30
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("connector", connectors())
+def test_the_formats_withstand_every_fault(connector: str, tmp_path: Path) -> None:
+    whole = replace(HISTORY, steps=(*HISTORY.steps, Vacuum(executor="local")))
+    with subject(connector, tmp_path) as opened:
+        assert every_fault(opened, whole) > 150
+
+
+@pytest.mark.parametrize("connector", connectors())
+def test_a_drawn_history_meets_faults_and_is_as_it_should(connector: str, tmp_path: Path) -> None:
+    tally = Tally()
+    with subject(connector, tmp_path) as opened:
+        play(opened, faulted(1), tally)
+    assert tally.coverage.counts["fault"] > 1
+
+
+@pytest.mark.full
+def test_smoke_meets_every_kind_of_fault(tmp_path: Path) -> None:
+    report = run_check("parquet", None, "faults", folder=tmp_path)
+    assert [(r.check.id, r.status, r.missing) for r in report.results] == [("faults", "passed", {})]
+
+
+def test_a_finding_is_made_smaller_and_keeps_its_fault(tmp_path: Path) -> None:
+    adapter = ADAPTER_MUTANTS["TransactionInASecondObject"].adapter()
+    with subject(adapter, tmp_path) as opened:
+
+        def trial(history: History) -> NonConformance | None:
+            try:
+                play(opened, history, every_step=True)
+            except NonConformance as failure:
+                return failure
+            return None
+
+        found = next(failure for failure in map(trial, map(faulted, range(3))) if failure is not None)
+        small = shrink(found, trial, ShrinkBudget(20, 60)).history
+    assert small is not None
+    assert (len(small.steps), small.rows, small.steps[-1].fault is not None) == (1, 1, True)
+    assert small.steps[-1].fault is not None
+    assert FAULTS[small.steps[-1].fault.kind] in story(small)
+    assert History.from_json(small.to_json()) == small
+
+
+def declaring(capabilities: Callable[[frozenset[Capability]], frozenset[Capability]]) -> type[MemoryFormat]:
+    stored = STORED_WELL.adapter()
+
+    class Declaring(stored):  # type: ignore[misc, valid-type]
+        @property
+        def capabilities(self) -> frozenset[Capability]:
+            return capabilities(super().capabilities)
+
+    return Declaring
+
+
+def test_where_commits_are_is_verified() -> None:
+    commits = Capability.COMMITS_IN_STORAGE
+    right = run_check(declaring(lambda known: known | {commits}), None, "capabilities")
+    assert (right.failures, right.undeclared) == ([], [])
+    assert run_check(declaring(lambda known: known), None, "capabilities").undeclared == [commits.value]
+
+
+def test_a_commit_that_is_no_operation_of_storage_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = MemoryFormat().capabilities | {Capability.COMMITS_IN_STORAGE}
+    monkeypatch.setattr(MemoryFormat, "capabilities", declared)
+    [failure] = run_check("memory", None, "capabilities").failures
+    assert failure.message.startswith("commits in storage: declared, and refused: a commit takes effect by no")
+
+
+def test_a_history_with_faults_is_replayed_without_spark_and_not_exported(tmp_path: Path) -> None:
+    faulty = History(SHAPE, (replace(UPSERT, fault=Fault("crash after", 4), executor="spark"),))
+    trace = str(traces.save(faulty, tmp_path))
+    done = CliRunner().invoke(cli.app, ["replay", trace, "--format", "memory"])
+    assert (done.exit_code, "the process ends after it" in done.output) == (0, True), done.output
+    assert "memory: passed" in done.output
+    refused = CliRunner().invoke(cli.app, ["export", trace, "--format", "memory"])
+    assert (refused.exit_code, "use replay" in refused.output) == (2, True), refused.output
+
+
+def test_a_replay_with_every_fault_counts_them(tmp_path: Path) -> None:
+    trace = str(traces.save(History(SHAPE, (UPSERT,)), tmp_path))
+    done = CliRunner().invoke(cli.app, ["replay", trace, "--format", "memory", "--exhaustive"])
+    assert (done.exit_code, "memory: 27 faults" in done.output) == (0, True), done.output
+
+
+def test_the_budgets_have_faults() -> None:
+    assert all(budget.fault_histories >= 8 for budget in BUDGETS.values())

@@ -1,0 +1,84 @@
+"""Faults within histories: what goes wrong at a step, drawn for histories that this process executes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from trinity_conformance.generate.executors import without_spark
+from trinity_conformance.generate.histories import histories, sample
+from trinity_conformance.generate.profiles import rota
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.playing.traces import (
+    Change,
+    Compact,
+    Delete,
+    Fault,
+    History,
+    Query,
+    Read,
+    Resolve,
+    Step,
+    Upsert,
+    Vacuum,
+)
+
+__all__ = ["faulted", "with_faults", "without_races"]
+
+_WEIGHTS: Final[Mapping[str, int]] = {
+    "upsert": 5, "delete": 2, "compact": 3, "resolve": 1, "vacuum": 2, "read": 1, "query": 2,
+}  # fmt: skip
+"""The weight of each kind of step in the draw of histories in which something goes wrong."""
+
+_WRITES: Final = (Upsert, Delete, Change, Compact, Resolve, Vacuum)
+_PLACES: Final[Mapping[str, tuple[int, ...]]] = {
+    "crash before": (1, 2, 3, 4, 5, 5, 6, 7),
+    "error after": (4, 5, 0, 4, 1, 5, 2, 3),
+    "torn": (1, 0, 1, 2),
+    "error": (5, 16, *range(18)),
+    "crash after": (5, 4, 1, 5, 2, 3, 5, 6, 7),
+    "unknown": (0,),
+    "twice": (0, 1, 0, 2, 3, 4, 5),
+}
+"""Kind of a fault -> the operations that it is to happen at: those by which most formats commit come oftener."""
+_OF_READS: Final = 6
+"""A read has about so many operations."""
+
+
+def faulted(number: int) -> History:
+    """Return the history of a number, of the rota's kinds of tables, in which something goes wrong at each write."""
+    return with_faults(sample(histories(rota(number), _WEIGHTS, 4, 7), number), number)
+
+
+def with_faults(history: History, number: int) -> History:
+    """Return a history in which each write and each read meets a fault, and which this process executes alone.
+
+    Args:
+        history: the history.
+        number: the first of the faults, of which successive numbers have others.
+    """
+    kinds = [*_PLACES]
+    steps = list[Step]()
+    for place, step in enumerate(without_spark(history).steps):
+        turn = number + place
+        if isinstance(step, _WRITES):
+            kind = kinds[turn % len(kinds)]
+            places = _PLACES[kind]
+            step = _meeting(step, Fault(kind, places[(turn // len(kinds) + number) % len(places)]), place)
+        elif isinstance(step, (Read, Query)):
+            step = replace(step, fault=Fault("error", turn % _OF_READS))
+        steps.append(step)
+    return History(without_races(history.shape), tuple(steps))
+
+
+def without_races(shape: Shape) -> Shape:
+    """Return a table on which no commit is retried for a race: one process writes, so that there is none."""
+    return replace(shape, properties={**shape.properties, "commit.retry.timeout": "0 seconds"})
+
+
+def _meeting(step: Step, fault: Fault, place: int) -> Step:
+    """Return a step that meets a fault; an upsert gets a transaction, by which it can be retried."""
+    if isinstance(step, Upsert):
+        return replace(step, fault=fault, txn=("faults", place + 1))
+    return replace(step, fault=fault)
