@@ -31,18 +31,18 @@ from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 SHAPE: Final = Shape((Column("k", "int", nullable=False), Column("v", "bigint", nullable=False)), ("k",))
 UPSERT: Final = Upsert((((1, 1), (2, 2)),), txn=("app", 1), executor="local")
 AGAIN: Final = Upsert((((1, 3),),), txn=("app", 2), executor="local")
-HISTORY: Final = History(SHAPE, (UPSERT, AGAIN, Compact(executor="local"), Read(executor="local")))
+HISTORY: Final = History(SHAPE, (UPSERT, Compact(executor="local"), AGAIN, Read(executor="local")))
 PLANTED: Final = {
-    "VersionsWrittenInPlace": (1, Fault("torn", 1)),
-    "TransactionInASecondObject": (1, Fault("crash after", 5)),
-    "ReplacedFilesGoFirst": (2, Fault("crash after", 5)),
+    "VersionsWrittenInPlace": (2, Fault("torn", 1)),
+    "TransactionInASecondObject": (2, Fault("crash after", 5)),
+    "ReplacedFilesGoFirst": (1, Fault("crash after", 5)),
     "ErrorsAreMissingVersions": (3, Fault("error", 2)),
-    "KeptBeforeItIsPut": (1, Fault("crash before", 5)),
-    "UnknownIsRefused": (1, Fault("error after", 4)),
-    "UnknownIsSuccess": (1, Fault("unknown")),
-    "UnknownIsRepeated": (1, Fault("error after", 4)),
-    "FollowUpWorkIsTold": (1, Fault("error after", 5)),
-    "ErrorsAreForgotten": (1, Fault("unknown")),
+    "KeptBeforeItIsPut": (0, Fault("crash before", 5)),
+    "UnknownIsRefused": (2, Fault("error after", 4)),
+    "UnknownIsSuccess": (2, Fault("unknown")),
+    "UnknownIsRepeated": (2, Fault("error after", 4)),
+    "FollowUpWorkIsTold": (2, Fault("error after", 5)),
+    "ErrorsAreForgotten": (2, Fault("unknown")),
     "ErrorsAreCorruption": (3, Fault("error", 2)),
 }
 """Fault of an adapter -> (the step, what goes wrong at it) that shows it."""

@@ -70,7 +70,8 @@ class Meeting:
     at_point: bool = False
     _within: int = 0
     _dead: bool = False
-    _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _mutex: Any = field(default_factory=threading.RLock)
+    """One that its holder may take again, as a stream may be closed, and counted, whenever memory is tidied up."""
 
     def do(
         self,
@@ -113,6 +114,11 @@ class Meeting:
     def repeats(self, task: str) -> bool:
         """Return whether a task of the sinks is run twice."""
         return self._turn("run", task, frozenset(("twice",))) == "twice"
+
+    @property
+    def over(self) -> bool:
+        """True once the process has ended: what is closed afterwards has no effect."""
+        return self._dead
 
     @contextmanager
     def within_commit(self) -> Iterator[None]:
@@ -310,7 +316,7 @@ class _Stream:
         """Nothing is written before the end."""
 
     def close(self) -> None:
-        if self.closed:
+        if self.closed or self._met.over:
             return
         self.closed = True
         data = bytes(self._data)
