@@ -25,7 +25,7 @@ from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.needs import of_shape, of_step
 
-OF_MEMORY = EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES}
+OF_MEMORY = EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.COMMITS_IN_STORAGE}
 ENGINES = frozenset((Capability.PARTIAL_UPDATE, Capability.AGGREGATION, Capability.FIRST_ROW))
 POOR = (
     OF_MEMORY - ENGINES - {Capability.RESOLVE, Capability.ROW_CHANGES, Capability.PARTITION_BY_VALUE, Capability.CHAR}
@@ -68,7 +68,7 @@ def test_an_adapter_passes_what_it_declares_and_is_told_the_rest(monkeypatch: py
     assert failing(report) == []
     assert {r.check.id for r in report.results if r.status == "not supported"} == {
         "merge-engines", "retracts", "engine-change", "out-of-range", "engine-options", "row-change", "refused-change",
-        "merge-sinks",
+        "merge-sinks", "delete",
     }  # fmt: skip
     assert {"row changes", "resolve", "first-row", "type char"} <= set(report.lacks)
     assert (report.undeclared, report.tally.unsupported) == ([], {})

@@ -114,6 +114,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "a writer's delete hides its rows, and goes on beating older ones",
         {"delete-by-key": 1, "delete-by-condition": 1},
         {"upsert": 4, "delete": 5, "compact": 1, "resolve": 1, "read": 2},
+        needs=_ROW_CHANGES,
     ),
     Check(
         "pushdown",

@@ -243,9 +243,9 @@ def replay(
     if options and connector is None:
         raise wrong_usage("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
-    console.print(story(history, whole=whole), markup=False)
     alone = no_spark or exhaustive or history.has_faults
     played = without_spark(history) if alone else history
+    console.print(story(played, whole=whole), markup=False)
     with crash_saved(folder), quiet():
         outcomes = [
             _replayed(console, name, adapter(name), played, options, folder, spark=not alone, exhaustive=exhaustive)

@@ -78,13 +78,18 @@ def _failures(mutant: AdapterMutant) -> Iterator[NonConformance]:
         parts: chain[Callable[[], list[NonConformance]]] = chain(
             (partial(try_commits, subject, tally, {name: check}) for name, check in COMMITS.items()),
             (partial(try_meanwhile, subject, tally, {name: check}) for name, check in MEANWHILE.items()),
-            (partial(_played, subject, history) for history in _drawn()),
+            _of_histories(subject),
             (partial(refuse_all, subject, tally, 60.0, None),),
         )
         try:
             yield from (failure for part in parts for failure in part())
         finally:
             subject.close()
+
+
+def _of_histories(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance]]]:
+    for history in _drawn():
+        yield partial(_played, subject, history)
 
 
 @cache

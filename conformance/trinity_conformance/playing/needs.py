@@ -7,7 +7,7 @@ from typing import Final
 
 from trinity.spi import Capability, DataType, parse_type
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
-from trinity_conformance.playing.traces import Alter, Change, ReadPast, Resolve, Step
+from trinity_conformance.playing.traces import Alter, Change, Delete, ReadPast, Resolve, Step
 
 __all__ = ["of_alteration", "of_shape", "of_step"]
 
@@ -45,5 +45,10 @@ def of_step(step: Step) -> frozenset[Capability]:
     """Return what a step needs."""
     if isinstance(step, Alter):
         return of_alteration(step.kind)
-    needs = {Resolve: Capability.RESOLVE, Change: Capability.ROW_CHANGES, ReadPast: Capability.TIME_TRAVEL}
+    needs = {
+        Resolve: Capability.RESOLVE,
+        Change: Capability.ROW_CHANGES,
+        Delete: Capability.ROW_CHANGES,
+        ReadPast: Capability.TIME_TRAVEL,
+    }
     return frozenset(capability for kind, capability in needs.items() if isinstance(step, kind))

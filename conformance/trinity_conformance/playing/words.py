@@ -61,7 +61,7 @@ def in_words(step: Step, shape: Shape, *, whole: bool = False) -> str:
 
 def _fault(fault: Fault) -> str:
     """Return what goes wrong, in words."""
-    return f"fault at operation {fault.at} of those to which this can happen: {FAULTS[fault.kind]} ({fault.kind!r})"
+    return f"fault {fault.kind!r} ({FAULTS[fault.kind]}), at number {fault.at} of the operations that it can happen to"
 
 
 def _upsert(step: Upsert, shape: Shape, whole: bool) -> str:
