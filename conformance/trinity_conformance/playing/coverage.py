@@ -129,9 +129,12 @@ _NEEDS: Final[Mapping[str, frozenset[Capability]]] = {
     "resolve": frozenset((Capability.RESOLVE,)),
     "alter swap": frozenset((Capability.RENAME_COLUMN,)),
     "alter blank": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
-    **dict.fromkeys(("local change", "hard delete", "delete-by-key", "delete-by-condition"), frozenset((Capability.ROW_CHANGES,))),
     **dict.fromkeys(
-        ("past-version", "past-timestamp", "history", "changes", "changes-over-compaction", "changes of lookup",
+        ("local change", "hard delete", "delete-by-key", "delete-by-condition"), frozenset((Capability.ROW_CHANGES,))
+    ),
+    "changes of lookup": frozenset((Capability.TIME_TRAVEL, Capability.ROW_CHANGES)),
+    **dict.fromkeys(
+        ("past-version", "past-timestamp", "history", "changes", "changes-over-compaction",
          "changes of input", "changes of full-compaction"),
         frozenset((Capability.TIME_TRAVEL,)),
     ),
