@@ -110,7 +110,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _capabilities() -> Iterator[Sequence[str]]:
     for capability in Capability:
-        if not capability.value.startswith("type "):
+        if not capability.value.startswith("type ") and capability is not Capability.COMMITS_IN_STORAGE:  # the suite's
             have = (capability in found.capabilities for found in FORMATS.values())
             yield capability.value, *("yes" if has else "refused" for has in have)
 
