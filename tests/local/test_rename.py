@@ -68,6 +68,23 @@ def test_the_old_name_is_free(local: Session, table: Table) -> None:
     assert local.tables() == []
 
 
+def test_a_schema_that_a_table_has_left_is_dropped(local: Session, local_fmt: str, table: Table) -> None:
+    local.create_schema("other")
+    table.rename("other.kept").rename(f"{local_fmt}.default.kept")
+    local.create_table("other.gone", COLUMNS, primary_key=["k"])
+    renamed = local.table("other.gone").rename("default.moved")
+    renamed.upsert([{"k": 1, "n": 1}])
+    local.drop_schema("other")
+    assert local.table("default.moved").count() == 1
+    local.create_schema("other")
+    again = local.create_table("other.gone", COLUMNS, primary_key=["k"])
+    again.upsert([{"k": 2, "n": 2}])
+    local.drop_table("default.moved")
+    assert again.to_arrow()["k"].to_pylist() == [2]
+    local.drop_schema("other", cascade=True)
+    assert local.table("default.kept").count() == 2
+
+
 def test_into_another_schema_and_back(local: Session, local_fmt: str, table: Table) -> None:
     local.create_schema("other")
     renamed = table.rename("other.old")

@@ -263,12 +263,13 @@ def test_one_of_a_create_and_a_registration_that_see_each_other_stands(
     """
     folder, name = others_folder(tmp_path), "parquet.default.t"
     whole: dict[str, Any] = {"warehouse": place, "storage_options": object_server.options}
-    made, looked, ended = threading.Event(), threading.Event(), threading.Event()
+    began, made, looked, ended = (threading.Event() for _ in range(4))
     with trinity.connect(**whole) as maker, trinity.connect(**whole) as registrar:
         makes, looks = maker.connector("parquet").metadata, registrar.connector("parquet").metadata
         make, look, looking = makes.create_table, looks.get_table, itertools.count()
 
         def create_table(definition: TableDefinition) -> TableHandle:
+            assert began.wait(60)
             handle = make(definition)
             made.set()
             assert looked.wait(60)
@@ -276,7 +277,9 @@ def test_one_of_a_create_and_a_registration_that_see_each_other_stands(
 
         def get_table(schema: str, table: str) -> TableHandle | None:
             if next(looking) != 1:  # the first look finds nothing, the second is that of a registration under way
-                return look(schema, table)
+                found = look(schema, table)
+                began.set()
+                return found
             assert made.wait(60)
             found = look(schema, table)
             looked.set()

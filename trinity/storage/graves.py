@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Final
 
 from trinity.errors import TrinityError
@@ -15,17 +16,20 @@ _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
 """Folders of a table in which a crashed CREATE may have left files."""
 
 
-def check_only_graves(folder: os.PathLike[str], schema: str) -> None:
-    """Check that the folder of a schema holds only dropped tables.
+def check_only_graves(
+    folder: os.PathLike[str], schema: str, is_renamed: Callable[[str], bool] = lambda name: False
+) -> None:
+    """Check that the folder of a schema holds only dropped tables, and those that were renamed into another schema.
 
     Args:
         folder: the schema's folder.
         schema: its full name, for the message.
+        is_renamed: returns whether a name in the folder is that of a renamed table's folder.
 
     Raises:
         TrinityError: SCHEMA_NOT_EMPTY naming what is there.
     """
-    if found := entries(folder):
+    if found := [name for name in entries(folder) if not is_renamed(name)]:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise TrinityError(
             "SCHEMA_NOT_EMPTY",

@@ -110,7 +110,7 @@ class CatalogNames:
             raise schema_taken(self._catalog, schema) from error
 
     def drop_schema(self, schema: str) -> None:
-        """Remove the namespace, and its folder, which may hold nothing but graves.
+        """Remove the namespace; and its folder, unless tables that were renamed into another schema lie there.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are not Trinity's;
@@ -130,7 +130,9 @@ class CatalogNames:
             if self._holds_namespaces(schema):
                 raise self._still_holds(schema)
             if folder is not None:
-                check_only_graves(folder, f"{self._catalog}.{schema}")
+                check_only_graves(
+                    folder, f"{self._catalog}.{schema}", lambda name: self._holds_table(folder.join(name))
+                )
             with catalog_errors(self._catalog):
                 self._iceberg.drop_namespace(_namespace(schema))
         except (NoSuchNamespaceError, FileNotFoundError) as error:
