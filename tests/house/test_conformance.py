@@ -89,6 +89,14 @@ def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
+def test_what_an_adapter_declares_is_verified_in_a_bucket(lake: BucketLake, tmp_path: Path) -> None:
+    """Tables of folders keep their names there, which is no finding."""
+    options = lake.settings()
+    report = run_check(options.pop("connector"), None, "capabilities", folder=tmp_path, options=options)
+    assert report.conforms, report.text()
+    assert set(report.undeclared) <= {"commits in storage"}  # Iceberg's do without a database
+
+
 @pytest.mark.full
 def test_an_exported_history_plays_data_frames(spark: SparkSession, tmp_path: Path) -> None:
     """As the suite wrote them: one partition for each split, and steps of both executors in turns."""
