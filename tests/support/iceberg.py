@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.catalog.sql import SqlCatalog
-from pyspark.sql import SparkSession
 
 from trinity import Session
 from trinity.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # tests without Spark load this module, too
 
 
 def iceberg_spark(session: Session) -> SparkSession:
