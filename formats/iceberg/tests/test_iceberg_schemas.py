@@ -49,13 +49,13 @@ def test_a_schema_without_a_folder_is_locked_while_a_table_is_made(
     putting = itertools.count()
     dropping: list[threading.Thread] = []
 
-    def put_table(*given: Any) -> None:
+    def put_table(*given: Any) -> Any:
         if next(putting) == 0:
             made = other.metadata.create_table(wanted)
             dropping.append(threading.Thread(target=lambda: other.metadata.drop_table(made)))
             dropping[0].start()
             dropping[0].join(1)
-        put_named(*given)
+        return put_named(*given)
 
     monkeypatch.setattr("trinity_iceberg.metadata.put_table", put_table)
     assert code_of(lambda: lake.metadata.create_table(wanted))[0] == "TABLE_ALREADY_EXISTS"
