@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
 from tests.support.page_needs import buckets, postgres, without_spark
 from tests.support.paths import ROOT
+from tests.support.spark import drop_temp_views
 from trinity.cli.main import app
 from trinity.errors import CODES
 
@@ -26,6 +28,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 """Those without Spark and servers are run by tests/local/test_pages.py."""
 
 
+@pytest.fixture
+def no_view_stays(spark: SparkSession) -> Iterator[None]:
+    """Drop what a page has published: it would hide tables of the tests that follow."""
+    yield
+    drop_temp_views(spark)
+
+
+@pytest.mark.usefixtures("no_view_stays")
 @pytest.mark.parametrize("page", [page for page in pages() if "spark" in page.needs], ids=lambda page: page.name)
 def test_examples_with_spark(page: Page, spark: SparkSession, request: pytest.FixtureRequest) -> None:
     if "postgres" in page.needs:
@@ -37,6 +47,7 @@ def test_examples_with_spark(page: Page, spark: SparkSession, request: pytest.Fi
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("no_view_stays")
 @pytest.mark.parametrize("page", [page for page in pages() if page.examples_with_spark], ids=lambda page: page.name)
 def test_examples_in_tabs_of_spark(page: Page, spark: SparkSession) -> None:
     different = differences(page, {}, spark=True)
