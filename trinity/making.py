@@ -86,7 +86,7 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """Put the first rows into a new table. Where that fails the table is dropped, unless they may be in it.
 
     Args:
-        made: the table, pinned: another one that has got its name since is neither filled nor dropped.
+        made: the table, pinned to its id: another one that has got its name since is neither filled nor dropped.
         fill: writes the rows.
 
     Raises:

@@ -82,9 +82,10 @@ class MemoryMetadata(VersionedMetadata):
                 raise table_taken(f"{self._catalog}.{definition.schema}.{definition.name}")
             location = f"{self._folder}/{uuid.uuid4().hex}"
             handle = TableHandle(self._catalog, definition.schema, definition.name, location)
-            self._versions[location] = [TableVersion.first(definition)]
+            first = TableVersion.first(definition)
+            self._versions[location] = [first]
             tables[definition.name] = handle
-            return handle
+            return handle.pinned(None, first.definition.id)
 
     def drop_table(self, table: TableHandle) -> None:
         with self._lock:

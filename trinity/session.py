@@ -442,6 +442,7 @@ class Session:
         properties: Properties | None = None,
         if_not_exists: bool = False,
         checks: Mapping[str, str] | None = None,
+        fill: Callable[[Table], object] | None = None,
     ) -> Table:
         """Create a table, empty or of rows, after checking its keys and options (K1, U3, V1).
 
@@ -456,20 +457,23 @@ class Session:
             properties: table properties, in any spelling of docs/upsert.md and docs/merge-engines.md.
             if_not_exists: True to return the existing table as it is, if there is one.
             checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
+            fill: writes the first rows into the new table, which it is given: that table alone, whatever has its name
+                since. Where it fails there is no table afterwards, unless the rows may be in it.
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR; for rows also those of
-                :meth:`Table.upsert`.
+                :meth:`Table.upsert`; as ``fill``.
         """
         from trinity.definition.define import define_table  # with SQL's parser, which a read may do without
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.values.check_types import check_types
         from trinity.making import drop, insert_first_rows, made_or_found, made_within
-        from trinity.table import Table, pinned
+        from trinity.table import Table
 
         full, rows = self.full_name(name), first_rows(columns)
+        write = fill if rows is None else lambda table: append_rows(table, rows)
 
         def make() -> Table:
             connector, prefixes = self.connector(full.catalog), self._catalogs.property_prefixes(full.catalog)
@@ -482,15 +486,22 @@ class Session:
 
             made = made_within(self.external.excluding(full), create, drop, f"Table '{full}'")
             log_commit(made.handle, "create", CommitResult(0))
-            if rows is not None:
-                insert_first_rows(pinned(made), lambda table: append_rows(table, rows))
-            return made
+            if write:
+                insert_first_rows(made, write)
+            return Table(self, full, replace(made.handle, id=None), connector)
 
         found = self._named(full)
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
-    def create_like(self, name: TableName | str, definition: TableDefinition, *, if_not_exists: bool = False) -> Table:
-        """Create an empty table with the columns, key, partitions, CHECKs and options of another one.
+    def create_like(
+        self,
+        name: TableName | str,
+        definition: TableDefinition,
+        *,
+        if_not_exists: bool = False,
+        fill: Callable[[Table], object] | None = None,
+    ) -> Table:
+        """Create a table, empty unless it is filled, with the columns, key, partitions, CHECKs and options of another.
 
         Options of the other one's format are left out where the new table's format has none of that name.
 
@@ -498,6 +509,7 @@ class Session:
             name: full or relative name.
             definition: :attr:`Table.definition` of the other one.
             if_not_exists: as of :meth:`create_table`.
+            fill: likewise.
 
         Raises:
             TrinityError: as :meth:`create_table`.
@@ -511,6 +523,7 @@ class Session:
             properties={k: v for k, v in definition.properties.items() if self._has_option(catalog, k, v)},
             if_not_exists=if_not_exists,
             checks={check.name: check.expression for check in definition.checks},
+            fill=fill,
         )
 
     def _has_option(self, catalog: str, key: str, value: str) -> bool:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
     from trinity.session import Session
 
-__all__ = ["Table", "pinned"]
+__all__ = ["Table"]
 
 
 @public
@@ -459,13 +459,10 @@ class Table:
         """
         from trinity.engine.appending.append import append_rows
         from trinity.engine.reading.arrow_read import arrow_reader
-        from trinity.making import insert_first_rows
 
         splits = splits_at(self, version, timestamp)
         rows = arrow_reader(self.session, splits, None, None, None)
-        made = self.session.create_like(name, splits.definition)
-        insert_first_rows(pinned(made), lambda table: append_rows(table, rows))
-        return made
+        return self.session.create_like(name, splits.definition, fill=lambda made: append_rows(made, rows))
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -791,8 +788,3 @@ class Table:
             self.session.external.change_properties(self.name, dict.fromkeys(given))
             return
         self.alter(lambda definition: evolve.without_options(definition, list(given)))
-
-
-def pinned(made: Table) -> Table:
-    """Return a table alone: what is dropped and made anew under its name is another one. Raises TABLE_NOT_FOUND."""
-    return Table(made.session, made.name, made.handle.pinned(None, made.definition.id), made.connector)

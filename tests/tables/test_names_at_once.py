@@ -177,6 +177,33 @@ def test_another_table_of_the_name_is_neither_filled_nor_dropped(sessions: list[
     assert sessions[2].table(name).to_arrow()["k"].to_pylist() == [7]
 
 
+FILLS: dict[str, Act] = {
+    "rows": lambda session, name: session.create_table(name, pa.table({"k": pa.array([1], pa.int32())})),
+    "as select": lambda session, name: session.sql(f"CREATE TABLE {name} AS SELECT CAST(1 AS INT) AS k"),
+    "copy": lambda session, name: session.table("lake.default.source").copy_to(name),
+}
+
+
+@pytest.mark.parametrize(
+    "way", ["rows", *(pytest.param(way, marks=pytest.mark.full) for way in FILLS if way != "rows")]
+)
+def test_rows_of_a_new_table_go_to_it_alone(sessions: list[Session], monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Another one drops it and makes the name anew after it was made, before anything of it was looked at."""
+    name, metadata = "lake.default.t", sessions[0].connector("lake").metadata
+    sessions[2].create_table("lake.default.source", pa.table({"k": pa.array([1], pa.int32())}))
+    make = metadata.create_table
+
+    def create_table(definition: TableDefinition) -> TableHandle:
+        handle = make(definition)
+        sessions[1].drop_table(name)
+        sessions[1].create_table(name, pa.table({"k": pa.array([7], pa.int32())}))
+        return handle
+
+    monkeypatch.setattr(metadata, "create_table", create_table)
+    assert told_by(lambda: FILLS[way](sessions[0], name)) in ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
+    assert sessions[2].table(name).to_arrow()["k"].to_pylist() == [7]
+
+
 def test_schemas_at_once(sessions: list[Session]) -> None:
     metadata = sessions[0].connector("lake").metadata
     for number, (one, other) in enumerate(itertools.combinations_with_replacement(SCHEMAS, 2)):

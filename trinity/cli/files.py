@@ -47,8 +47,6 @@ def load(
     application = _txn(txn)
     with reporting_errors():
         from trinity.connecting import connect
-        from trinity.making import insert_first_rows
-        from trinity.table import pinned
 
         with connect(warehouse) as session:
             options = {"watermark-key": watermark, "tombstone-key": tombstone}
@@ -58,17 +56,18 @@ def load(
                 "properties": {name: value for name, value in options.items() if value is not None},
             }
 
-            def write(into: Table) -> CommitResult:
+            results: list[CommitResult] = []
+
+            def write(into: Table) -> None:
                 with _counting(_reader(files, into)) as (rows, _):
                     add = into.upsert if into.definition.keyed else into.append
-                    return add(rows, txn=application, evolve=evolve)
+                    results.append(add(rows, txn=application, evolve=evolve))
 
             if session.table_exists(table):
-                found = session.table(table)
-                done = write(found)
+                write(found := session.table(table))
             else:
-                found = session.create_table(table, _reader(files).schema, **made)
-                done = insert_first_rows(pinned(found), write)
+                found = session.create_table(table, _reader(files).schema, **made, fill=write)
+            [done] = results
             if as_json:
                 print_line({"table": str(found.name), "version": done.version, "rows": done.rows})
             elif done.skipped:

@@ -71,6 +71,9 @@ class ConnectorMetadata(ABC):
 
         The engine has checked columns, key and options.
 
+        Returns:
+            its handle, pinned to its id: the first rows go to no other table that has got the name since.
+
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS (also for a table made meanwhile); NOT_SUPPORTED for a
                 type or partition transform that the format lacks.

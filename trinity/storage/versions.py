@@ -135,11 +135,12 @@ class VersionedMetadata(RowChanges):
 
     def make_table(self, table: TableHandle, definition: TableDefinition) -> TableHandle:
         """Commit version 0 of a table. Raises TABLE_ALREADY_EXISTS when another writer made it meanwhile."""
+        first = TableVersion.first(definition)
         try:
-            self.commit_version(table, TableVersion.first(definition))
+            self.commit_version(table, first)
         except CommitRaced as taken:
             raise table_taken(table.full_name) from taken
-        return table
+        return table.pinned(None, first.definition.id)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return True

@@ -86,7 +86,7 @@ class DeltaMetadata(FolderMetadata):
             self.forget(table)
             log.create(table.full_name, table.location, metadata)
 
-        return self.make_named(definition.schema, definition.name, make)
+        return self.make_named(definition.schema, definition.name, make).pinned(None, definition.id)
 
     def check_location(self, table: TableHandle) -> None:
         """Refuse a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""

@@ -137,7 +137,7 @@ class IcebergMetadata(RowChanges):
             self._names.making(schema, location),
         ):
             made = put_table(self._iceberg, transaction, (self._catalog, schema, name))
-        return TableHandle(self._catalog, schema, name, local_path(made.location))  # it may have been dropped since
+        return TableHandle(self._catalog, schema, name, local_path(made.location), id=str(made.table_uuid))
 
     def drop_table(self, table: TableHandle) -> None:
         self._names.drop_table(table, lambda: self.check_pinned(table))

@@ -46,7 +46,8 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "Parquet")
         first = TableVersion.first(definition)
-        return self.make_named(definition.schema, definition.name, lambda table: self.commit_version(table, first))
+        made = self.make_named(definition.schema, definition.name, lambda table: self.commit_version(table, first))
+        return made.pinned(None, first.definition.id)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return is_table(Location.of(table.location))

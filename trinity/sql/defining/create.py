@@ -15,7 +15,6 @@ from trinity.engine.appending.first_rows import columns_of_rows
 from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
-from trinity.making import insert_first_rows
 from trinity.sql.defining.external import register
 from trinity.sql.local.insert import as_named
 from trinity.sql.local.run import local_query
@@ -186,20 +185,22 @@ def _create_as(
 
     found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
     rows = _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
-    columns = columns_of_rows(rows)
-    try:
-        table = session.create_table(
-            name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
-        )
-    except TrinityError as error:
-        if exists and error.code == "TABLE_ALREADY_EXISTS":  # another process has created it meanwhile
-            return counts()
-        raise
-    from trinity.table import pinned
+    written: list[int] = []
 
-    if not options.with_data:
-        return counts(inserted=0)
-    return counts(inserted=insert_first_rows(pinned(table), lambda made: _write(made, rows)))
+    def fill(made: Table) -> None:
+        if options.with_data:
+            written.append(_write(made, rows))
+
+    session.create_table(
+        name,
+        columns_of_rows(rows),
+        primary_key=key,
+        partition_by=options.partition_by,
+        properties=options.properties,
+        if_not_exists=exists,
+        fill=fill,
+    )
+    return counts(inserted=sum(written))
 
 
 def _write(table: Table, rows: Any) -> int:

@@ -105,7 +105,7 @@ class LedgerMetadata(RowChanges):
         ObjectStore(folder).make_folder()
         if not self._database.add_table(first):
             raise table_taken(table.full_name)
-        return table
+        return table.pinned(None, first.definition.id)
 
     def drop_table(self, table: TableHandle) -> None:
         here, table_id = self._here(table)
