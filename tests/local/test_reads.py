@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from trinity import Column, Session, Table, TrinityError
+from trinity.engine.reading.hidden_rows import forget
 
 
 @pytest.fixture
@@ -176,3 +179,19 @@ def test_a_field_is_not_the_column_of_its_name(local: Session, local_fmt: str) -
             assert table.to_arrow(columns=["k"], where=where).column("k").to_pylist() == [1], (table.name, where)
         assert table.delete("n.v = 7").rows == 1
         assert table.to_arrow().column("k").to_pylist() == [2]
+
+
+@pytest.mark.full
+def test_a_log_of_many_files_is_read_with_few_of_them_open(ids: Table) -> None:
+    for number in range(300):
+        ids.upsert(_rows([number * 7], 5_000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, hard))
+    try:
+        forget()
+        found = dict(zip(*ids.to_arrow(columns=["id", "v"]).to_pydict().values(), strict=True))
+        assert ids.to_arrow(where="id = 2093").num_rows == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    changed = {number * 7 for number in range(300)}
+    assert found == {number: number % 1000 + (5_000 if number in changed else 0) for number in range(20_000)}

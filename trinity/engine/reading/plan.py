@@ -183,11 +183,11 @@ def plan_read(
         return plan
     if state.is_known:
         return replace(plan, way=Way.KNOWN)
-    if key_filter is None and not some_keys and state.why_not_searched is None:
+    if key_filter is None and not some_keys and state.is_soon_opened:
         return replace(plan, way=Way.SEARCH)
     if key_filter and looks_keys_up and key_filter.listed_keys is not None:
         some = state.of_keys(key_filter.listed_keys, files)
-        if some.why_not_searched is None:
+        if some.is_soon_opened and some.why_not_searched is None:
             return replace(plan, way=Way.KEYS, state=some)
     return plan
 

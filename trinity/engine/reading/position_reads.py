@@ -24,7 +24,7 @@ __all__ = ["PositionReadState", "forget_positions"]
 LEAST_ROWS: Final = 10_000
 """Base rows from which a search costs less than the join that it spares."""
 _MOST_FILES: Final = 256
-"""Files of the log of which nothing is known: every task of a search opens them, some at once."""
+"""Files of the log of which nothing is known, up to which Spark searches: each of its tasks opens all of them."""
 _MOST_LOOKED_AT: Final = 8_000_000
 """Base rows whose keys and ordering are read from a disk sooner than Spark folds a few keys: some hundred MB."""
 _REMEMBERED_BYTES: Final = 256 * 1024 * 1024
@@ -137,10 +137,13 @@ class PositionReadState:
         return sum(f.rows for f in self.base) >= LEAST_ROWS
 
     @property
+    def is_soon_opened(self) -> bool:
+        """True when the files of which nothing is known are so few that every task of Spark's may open them."""
+        return len(self.later) <= _MOST_FILES
+
+    @property
     def why_not_searched(self) -> NotLocal | None:
         """Why what is not known yet is not worth a search; None where it is."""
-        if len(self.later) > _MOST_FILES:
-            return NotLocal(f"more than {_MOST_FILES} files of its log have not been read yet")
         if self.only is not None and not self._is_soon_read:
             return NotLocal("its base is too large, or too far away, for a look at a few keys")
         return None

@@ -18,8 +18,9 @@ from trinity.engine.feed.local.appends import FIRST, Appends
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.local.search import kept_columns
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
-from trinity.merge.arrow.fold import is_deleted, taking_part, winner_first
+from trinity.merge.arrow.fold import compared_columns, is_deleted, taking_part, winner_first
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, DataFile, Tier
@@ -75,11 +76,14 @@ class _Rows:
             came = dict(zip(mine, pool.map(lambda n: self._read(files[n]), mine), strict=True))
             keys, _ = Keys.of(pa.concat_tables(came.values()), self.spec.key)
             parts = pool.map(lambda n: self._placed(n, files[n], keys, came.get(n)), range(len(files)))
-            return taking_part(self.spec, pa.concat_tables(parts).combine_chunks())
+            return pa.concat_tables(parts).combine_chunks()
 
     def _read(self, file: DataFile) -> pa.Table:
-        names = [name for name in self.spec.sidecar_columns if name in self.appends.splits.storage.names]
-        return read_columns(file.path, self.appends.splits.storage, names)
+        storage = self.appends.splits.storage
+        if file.tier is Tier.BASE:  # none of its rows is a deleted one
+            return kept_columns(file.path, storage, compared_columns(self.spec))
+        names = [name for name in self.spec.sidecar_columns if name in storage.names]
+        return read_columns(file.path, storage, names)
 
     def _placed(self, number: int, file: DataFile, keys: Keys, rows: pa.Table | None) -> pa.Table:
         if rows is None:
@@ -89,13 +93,16 @@ class _Rows:
             places = np.arange(len(rows))
         if file.deletes is not None:
             places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
-        rows = rows.take(places)
-        deleted = is_deleted(self.spec, rows)
+        rows = rows.take(places).append_column(POSITION, as_arrow(places, pa.int64()))
         if file.tier is Tier.BASE:
             deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
+        else:
+            rows = taking_part(self.spec, rows)
+            deleted = is_deleted(self.spec, rows)
+        rows = rows.select([*compared_columns(self.spec), POSITION]).append_column(DELETED, deleted)
         for name, value in ((FILE_NUMBER, number), (MOMENT, self.appends.moment(file))):
             rows = rows.append_column(name, as_arrow(np.full(len(rows), value)))
-        return rows.append_column(POSITION, as_arrow(places, pa.int64())).append_column(DELETED, deleted)
+        return rows
 
     def turns(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""

@@ -27,7 +27,16 @@ from trinity.merge.spec import MergeSpec
 from trinity.spi import Deletes
 from trinity.storage import Cache
 
-__all__ = ["LOG", "SIDECAR", "Search", "SearchedFile", "decode_bitmaps", "forget_columns", "search_in_process"]
+__all__ = [
+    "LOG",
+    "SIDECAR",
+    "Search",
+    "SearchedFile",
+    "decode_bitmaps",
+    "forget_columns",
+    "kept_columns",
+    "search_in_process",
+]
 
 SIDECAR: Final = -1
 """Number of the files of the sidecar, which have no row to show."""
@@ -243,13 +252,14 @@ def _fragments(found: Sequence[_Found], files: Sequence[SearchedFile]) -> list[b
 
 def search_in_process(search: Search, threads: int) -> list[bytes]:
     """Return all fragments of a search, which folds the log once in this process. Raises as the search does."""
-    folded = search.folded(len(search.base), _kept_columns)
+    folded = search.folded(len(search.base), kept_columns)
     with ThreadPoolExecutor(max(1, min(threads, len(search.base) + 1))) as pool:
-        found = pool.map(lambda number: search.found(folded, [number], _kept_columns), [LOG, *search.base])
+        found = pool.map(lambda number: search.found(folded, [number], kept_columns), [LOG, *search.base])
         return [fragment for fragments in found for fragment in fragments]
 
 
-def _kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
+def kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
+    """Return some columns of a file as :func:`read_columns`; this process keeps them for what looks keys up next."""
     wanted = pa.schema([storage.field(name) for name in names])
     return _kept.get((path, wanted), lambda: read_columns(path, storage, names))
 
