@@ -281,74 +281,95 @@ def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], t
         session.close()
 
 
-def test_one_of_a_create_and_a_registration_that_see_each_other_stands(
-    object_server: ObjectServer, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The registration is under way and looks for a table just when it was made, and before its maker looks back.
-
-    This is in a bucket; on a disk one of the two waits for the other.
-    """
-    folder, name = others_folder(tmp_path), "parquet.default.t"
-    whole: dict[str, Any] = {"warehouse": place, "storage_options": object_server.options}
-    began, made, looked, ended = (threading.Event() for _ in range(4))
-    with trinity.connect(**whole) as maker, trinity.connect(**whole) as registrar:
-        makes, looks = maker.connector("parquet").metadata, registrar.connector("parquet").metadata
-        make, look, looking = makes.create_table, looks.get_table, itertools.count()
-
-        def create_table(definition: TableDefinition) -> TableHandle:
-            assert began.wait(60)
-            handle = make(definition)
-            made.set()
-            assert looked.wait(60)
-            return handle
-
-        def get_table(schema: str, table: str) -> TableHandle | None:
-            if next(looking) != 1:  # the first look finds nothing, the second is that of a registration under way
-                found = look(schema, table)
-                began.set()
-                return found
-            assert made.wait(60)
-            found = look(schema, table)
-            looked.set()
-            assert ended.wait(60)
-            return found
-
-        def create() -> None:
-            try:
-                maker.create_table(name, COLUMNS)
-            finally:
-                ended.set()
-
-        monkeypatch.setattr(makes, "create_table", create_table)
-        monkeypatch.setattr(looks, "get_table", get_table)
-        assert at_once([create, lambda: registrar.register(name, "parquet", folder)]) == [None, "TABLE_ALREADY_EXISTS"]
-        assert maker.table(name).append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
-        assert maker.external.names("parquet", "default") == []
-
-
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("catalog", ["parquet", "delta", "iceberg"])
 def test_on_a_disk_a_registration_waits_for_a_create(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside, catalog: str, first: bool
 ) -> None:
     """What others see of the new table stands. The first one of all makes the warehouse, and may have to be undone."""
-    folder, name = others_folder(tmp_path), f"{catalog}.default.t"
-    registered: list[Future[str | None]] = []
     with trinity.connect(tmp_path / "w") as maker, trinity.connect(tmp_path / "w") as registrar:
         if not first:
             maker.create_table(f"{catalog}.default.before", COLUMNS)
-        metadata = maker.connector(catalog).metadata
-        make = metadata.create_table
-
-        def create_table(definition: TableDefinition) -> TableHandle:
-            registered.append(beside(lambda: registering(folder)(registrar, name)))
-            return make(definition)
-
-        monkeypatch.setattr(metadata, "create_table", create_table)
-        told = [told_by(lambda: maker.create_table(name, COLUMNS)), registered[0].result()]
+        told = _made_beside_a_registration(maker, registrar, f"{catalog}.default.t", tmp_path, monkeypatch, beside)
         assert told == [None, "TABLE_ALREADY_EXISTS"] or (first and told == ["TABLE_ALREADY_EXISTS", None])
-        assert ("t" in metadata.list_tables("default")) == (told[0] is None)
+        assert ("t" in maker.connector(catalog).metadata.list_tables("default")) == (told[0] is None)
         assert maker.external.names(catalog, "default") == ["t"] * (told[1] is None)
+
+
+def _made_beside_a_registration(
+    maker: Session, registrar: Session, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+) -> list[str | None]:
+    """What both are told where the registration begins just before the table is made."""
+    folder, metadata = others_folder(tmp_path), maker.connector(name.partition(".")[0]).metadata
+    registered: list[Future[str | None]] = []
+    make = metadata.create_table
+
+    def create_table(definition: TableDefinition) -> TableHandle:
+        registered.append(beside(lambda: registering(folder)(registrar, name)))
+        return make(definition)
+
+    monkeypatch.setattr(metadata, "create_table", create_table)
+    return [told_by(lambda: maker.create_table(name, COLUMNS)), registered[0].result()]
+
+
+@pytest.fixture
+def catalogs(object_server: ObjectServer, fmt: str, place: str, tmp_path: Path) -> Iterator[tuple[Session, Session]]:
+    """Two sessions on a warehouse in a bucket."""
+    lake = bucket_lake(fmt, object_server, object_server.new_bucket(), database_of(fmt, tmp_path)).settings()
+    given: dict[str, Any] = {"warehouse": place, "storage_options": object_server.options}
+    others = {"parquet": {"connector": "parquet", "warehouse": f"{place}/p"}} if fmt != "parquet" else {}
+    whole = {**given, "catalogs": {fmt: lake, **others}}
+    with trinity.connect(**whole) as one, trinity.connect(**whole) as other:
+        yield one, other
+
+
+@pytest.mark.tiered
+def test_in_a_bucket_a_registration_waits_for_a_create(
+    catalogs: tuple[Session, Session], fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+) -> None:
+    told = _made_beside_a_registration(*catalogs, f"{fmt}.default.t", tmp_path, monkeypatch, beside)
+    assert told == [None, "TABLE_ALREADY_EXISTS"]
+    assert catalogs[0].external.names(fmt, "default") == []
+    assert catalogs[1].table(f"{fmt}.default.t").append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
+
+
+@pytest.mark.tiered
+def test_in_a_bucket_a_create_makes_a_registration_under_way_look_again(
+    catalogs: tuple[Session, Session], fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is made just after the registration has found none."""
+    maker, registrar = catalogs
+    name, metadata, looking = f"{fmt}.default.t", registrar.connector(fmt).metadata, itertools.count()
+    look = metadata.get_table
+
+    def get_table(schema: str, table: str) -> TableHandle | None:
+        found = look(schema, table)
+        if next(looking) == 1:  # the second look is that of a registration under way
+            maker.create_table(name, COLUMNS)
+        return found
+
+    monkeypatch.setattr(metadata, "get_table", get_table)
+    assert told_by(lambda: registering(others_folder(tmp_path))(registrar, name)) == "TABLE_ALREADY_EXISTS"
+    assert maker.external.names(fmt, "default") == []
+
+
+@pytest.mark.tiered
+def test_in_a_bucket_a_table_goes_whose_create_takes_longer_than_a_registration_waits(
+    catalogs: tuple[Session, Session], fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker, registrar = catalogs
+    name, metadata = f"{fmt}.default.t", maker.connector(fmt).metadata
+    make = metadata.create_table
+
+    def create_table(definition: TableDefinition) -> TableHandle:
+        with hurried():
+            registering(others_folder(tmp_path))(registrar, name)
+        return make(definition)
+
+    monkeypatch.setattr(metadata, "create_table", create_table)
+    assert told_by(lambda: maker.create_table(name, COLUMNS)) == "TABLE_ALREADY_EXISTS"
+    assert metadata.list_tables("default") == []
+    assert maker.external.names(fmt, "default") == ["t"]
 
 
 Round = tuple[str, tuple[str, str], bool]

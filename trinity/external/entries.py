@@ -2,8 +2,8 @@
 
 Who makes what excludes a file does it in :meth:`Entries.excluding`. On a disk this is a lock. In a bucket a file is
 added in two steps: a claim, which no reader sees, becomes the file when a check passed meanwhile. Who has made what
-excludes the file withdraws the claims, and then knows whether the file is there. Who makes what excludes all files of a
-folder closes it before: those who claim a file there wait.
+excludes the file says so, withdraws the claims, and then knows whether the file is there: those who claim it from then
+on wait. Who makes what excludes all files of a folder closes it before: those who claim a file there wait.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _CLAIM: Final = 16
 """Bytes of an object that claims a file."""
 _CLOSED: Final = f"%closed{SUFFIX}"
 """A file that is claimed while its folder is closed. No table's file has this name."""
+_MAKERS: Final = "%makers"
+"""A folder with an object for each call that makes what excludes a file, below the file's name."""
 
 
 class Entries(Protocol):
@@ -62,8 +64,8 @@ class Entries(Protocol):
         Args:
             folder: the folder.
             check: takes the names of the files in it, and raises an error for a block that must not run. It is called
-                before the block, but where neither can wait for the other, after it.
-            name: the block excludes the file of this name alone; in a bucket neither waits for the other then.
+                before the block, and after it where the block may have taken longer than others wait for it.
+            name: the block excludes the file of this name alone.
         """
 
 
@@ -140,6 +142,7 @@ class _InBucket:
             with suppress(AlreadyExists):  # another call has added or withdrawn it
                 if _is_claim(last):  # its own, or that of another call, of which one puts the file
                     self._when_open(file.rpartition("/")[0])
+                    self._when_made(_makers(file))
                     check()
                     return self._store.put_if_absent(_next(file, last), _marked(data))
                 self._store.put_if_absent(_next(file, last), _claim(), commits=False)
@@ -157,8 +160,10 @@ class _InBucket:
     @contextmanager
     def excluding(self, folder: str, check: Callable[[list[str]], object], name: str | None = None) -> Iterator[None]:
         if name is not None:
-            yield
-            check(self._settled(folder, name))
+            with self._making(f"{folder}/{name}"):
+                check(self._settled(folder, name))
+                yield
+                check(self._settled(folder, name))
             return
         closed = self._close(folder)
         try:
@@ -199,6 +204,28 @@ class _InBucket:
         except AlreadyExists:
             return False
         return True
+
+    @contextmanager
+    def _making(self, file: str) -> Iterator[None]:
+        """Keep a file from being added during a block, which makes what excludes it.
+
+        Where the store fails, those who wait do so as for a call that was killed.
+        """
+        maker = f"{_makers(file)}/{uuid.uuid4().hex}"
+        self._store.put_if_absent(maker, b"", commits=False)
+        try:
+            yield
+        finally:
+            with suppress(TrinityError):
+                self._store.delete([maker])
+
+    def _when_made(self, makers: str) -> None:
+        """Wait until nobody makes what excludes a file, or who does so must have been killed."""
+        found: list[Entry] = []
+        for _ in asking_again():
+            if not (found := self._store.list(makers)):
+                return
+        self._store.delete(maker.path for maker in found)
 
     def _settled(self, folder: str, name: str | None = None) -> list[str]:
         """Return the names of the files in a folder, after withdrawing those that are being added."""
@@ -248,6 +275,11 @@ def _gone() -> bytes:
 def _marked(data: bytes) -> bytes:
     """Add a unique ``id`` to a file: two callers that put the same bytes could not tell which one was first."""
     return json.dumps({**json.loads(data), "id": uuid.uuid4().hex}).encode()
+
+
+def _makers(file: str) -> str:
+    folder, _, name = file.rpartition("/")
+    return f"{folder}/{_MAKERS}/{name}"
 
 
 def _next(file: str, last: Entry | None) -> str:
