@@ -1,7 +1,7 @@
 """``python -m docs.site`` builds the documentation of this release in build/site/<release>, by Zensical.
 
-Its pages are those of docs/, and those of the rest of the repository to which they link. A warning is an error. Folders
-of other releases stay, and all of them are listed.
+Its pages are those of docs/, its notebooks among them, and those of the rest of the repository to which they link. A
+warning is an error. Folders of other releases stay, and all of them are listed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from docs.notebook import NOTEBOOKS, as_page
+from docs.notebook import read as read_notebook
 from docs.site_versions import list_versions
 from trinity import __version__
 
@@ -30,6 +32,7 @@ _FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 def pages() -> dict[Path, Path]:
     """Page of the repository -> its path in the site."""
     found = {page: page.relative_to(DOCS) for page in sorted(DOCS.rglob("*.md"))}
+    found |= {notebook: notebook.relative_to(DOCS).with_suffix(".md") for notebook in NOTEBOOKS}
     waiting = list(found)
     while waiting:
         for linked in _linked(waiting.pop()):
@@ -68,7 +71,7 @@ def build() -> None:
 
 
 def _linked(page: Path) -> Iterator[Path]:
-    for link in _LINK.finditer(_FENCED.sub("", page.read_text())):
+    for link in _LINK.finditer(_FENCED.sub("", _text(page))):
         if "://" not in link[2]:
             yield Path(os.path.normpath(page.parent / link[2]))
 
@@ -86,7 +89,11 @@ def _with_links(page: Path, places: dict[Path, Path]) -> str:
             return link[1]
         return f"[{link[1]}]({os.path.relpath(places[target], places[page].parent)}{link[3] or ''})"
 
-    return _LINK.sub(moved, page.read_text())
+    return _LINK.sub(moved, _text(page))
+
+
+def _text(page: Path) -> str:
+    return as_page(read_notebook(page)) if page in NOTEBOOKS else page.read_text()
 
 
 def main() -> int:

@@ -13,6 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from docs.examples import FLAGS, Page, differences, pages, report
+from docs.notebook import NOTEBOOKS
+from docs.notebook import differences as notebook_differences
+from docs.notebook import read as read_notebook
+from docs.notebook import report as notebook_report
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
 from tests.support.page_needs import buckets, postgres, without_spark
@@ -44,6 +48,13 @@ def test_examples_with_spark(page: Page, spark: SparkSession, request: pytest.Fi
     else:
         different = differences(page, {})
     assert different == [], report(page, different)
+
+
+@pytest.mark.usefixtures("no_view_stays", "spark")
+def test_notebook_of_spark() -> None:
+    (notebook,) = (found for found in map(read_notebook, NOTEBOOKS) if found.needs)
+    different = notebook_differences(notebook)
+    assert different == [], notebook_report(notebook, different)
 
 
 @pytest.mark.full
