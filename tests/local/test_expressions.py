@@ -99,6 +99,9 @@ def test_values_within_others() -> None:
     assert values("n.B.c", rows, types) == ["x", None]
     assert values("m['k']", rows, types) == [1, None]
     assert values("named_struct('p', n.a, 'q', array(l[0], 5))", rows, types)[0] == {"p": 1, "q": [1, 5]}
+    assert values("map('p', n.a, 'q', 5)", rows, types) == [[("p", 1), ("q", 5)], [("p", None), ("q", 5)]]
+    for text in ("map('p', 1, 'p', 2)", "map(NULL, 1)", "map(m['k'], 1)", "map('p', NULL)", "map()"):
+        assert isinstance(compile_expression(text, types), NotLocal), text
     with pytest.raises(TrinityError) as unknown:
         compile_expression("n.z", types)
     assert unknown.value.code == "COLUMN_NOT_FOUND"
@@ -159,6 +162,7 @@ def test_what_is_left_to_spark_is_named() -> None:
         "k IN ('', NULL)",  # which Spark pads or not, by what is around
         "-n > 0",  # which Spark rounds to 34 digits
         "CAST(1 AS SMALLINT) + 1.5",  # a tree as of 1S + 1.5, whose type is another one
+        "ROUND(5) + 1.5",  # of which Spark takes the digits of an INT, not those of 5
     ],
 )
 def test_what_only_spark_reads_is_left_to_it(text: str) -> None:

@@ -66,7 +66,7 @@ def queries(seed: int, count: int) -> Iterator[str]:
     draw = random.Random(seed)
     for _ in range(count):
         where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
-        yield draw.choice((_plain, _grouped, _joined, _united))(draw, where)
+        yield draw.choice((_plain, _grouped, _joined, _merged, _crossed, _united))(draw, where)
 
 
 def _plain(draw: random.Random, where: str) -> str:
@@ -98,6 +98,25 @@ def _joined(draw: random.Random, where: str) -> str:
     condition = draw.choice(["", " WHERE t.id > 20", "" if alone else " WHERE t.id < 9 AND o.other <> t.id"])
     more = draw.choice(["", "" if kind in ("RIGHT OUTER JOIN", "FULL JOIN") else " AND o.other > 20"])
     return f"SELECT t.id, t.{one}{shown} FROM t {kind} {others} ON o.{other} = t.{one}{more}{condition}"
+
+
+def _merged(draw: random.Random, where: str) -> str:
+    kind = draw.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "LEFT ANTI JOIN"])
+    keys = draw.sample([name for name in GROUPED if name not in ("fixed", "id")], draw.randint(1, 2))
+    alone = kind.endswith(("SEMI JOIN", "ANTI JOIN"))
+    near = draw.choice(["t.*", "*", keys[0]]) if alone else draw.choice(
+        ["*", "t.*, o.*", "o.*, t.id", f"o.{keys[0]} AS p, t.{keys[0]} AS q, {keys[0]}, other", f"{keys[0]}, t.id"]
+    )  # fmt: skip
+    condition = draw.choice(["", f" WHERE {keys[0]} IS NOT NULL", " WHERE t.id > 20"])
+    others = f"(SELECT {', '.join(keys)}, id AS other FROM t{where}) AS o"
+    return f"SELECT {near} FROM t {kind} {others} USING ({', '.join(keys)}){condition}"
+
+
+def _crossed(draw: random.Random, where: str) -> str:
+    word, key = draw.choice([" CROSS JOIN ", ", "]), draw.choice([name for name in GROUPED if name != "fixed"])
+    condition = draw.choice(["", " WHERE t.id < o.other", f" WHERE t.{key} = o.{key} AND t.id <> other"])
+    shown = draw.choice(["t.id, o.other", "*", f"o.{key}, t.yes"])
+    return f"SELECT {shown} FROM t{word}(SELECT {key}, id AS other FROM t{where}) AS o{condition}"
 
 
 def _united(draw: random.Random, where: str) -> str:

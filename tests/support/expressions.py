@@ -327,6 +327,8 @@ class NestedGenerator:
                 f"named_struct('p', {number}, 'q', {text})",
                 f"named_struct('p', {number}, 'q', {text}).Q",
                 "struct(k, s, l)",
+                f"map('p', {number}, 'q', {other})",
+                f"map(1, {text}, {self.draw.choice(['2', '1', '3L'])}, NULL)[{self.place()}]",
                 f"{self.draw.choice(['s', 's.b', 'l', 'm', 'ls', 'ls[0]'])} IS NULL",
                 *[f"{self.draw.choice(['t', text])} RLIKE {self.pattern()}" for _ in range(4)],
             ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -94,7 +94,8 @@ class _Compiler:
         compile_kind = _KINDS.get(type(tree))
         if compile_kind is None:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
-        return compile_kind(self, tree)
+        found = compile_kind(self, tree)
+        return found if compile_kind in _LITERALS else replace(found, literal=False)
 
     def operand(self, tree: exp.Expr) -> Compiled:
         """Compile an operand; of nested comparisons without parentheses Spark reads other ones."""
@@ -136,6 +137,10 @@ class _Compiler:
 
     def array(self, tree: exp.Expr) -> Compiled:
         return nested.array([self.compiled(part) for part in tree.expressions], self.timezone)
+
+    def map_of(self, tree: exp.Expr) -> Compiled:
+        keys, values = (list(map(self.compiled, tree.args[part].expressions)) for part in ("keys", "values"))
+        return nested.map_of(keys, values, self.timezone)
 
     @staticmethod
     def _of_rows(found: ScopeColumn) -> Compiled:
@@ -312,6 +317,9 @@ _CONDITIONS: Final = (
 )  # fmt: skip
 """Kinds that need parentheses as operands."""
 
+_LITERALS: Final = (_Compiler.literal, _Compiler.sign)
+"""What makes literals; of another expression of one Spark takes the type, not the digits."""
+
 _PARTS: Final[dict[str, type[exp.Func]]] = {
     "YEAR": exp.Year, "YEARS": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "MONTHS": exp.Month,
     "DAY": exp.Day, "DAYS": exp.Day, "DOY": exp.DayOfYear, "DAYOFWEEK": exp.DayOfWeek, "WEEK": exp.WeekOfYear,
@@ -325,6 +333,7 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.Bracket: _Compiler.item,
     exp.Struct: _Compiler.struct,
     exp.Array: _Compiler.array,
+    exp.VarMap: _Compiler.map_of,
     exp.Literal: _Compiler.literal,
     exp.Neg: _Compiler.sign,
     exp.Boolean: _Compiler.literal,

@@ -16,7 +16,7 @@ from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError, nearest
 from trinity.spi import DataType
 
-__all__ = ["array", "field", "item", "struct"]
+__all__ = ["array", "field", "item", "map_of", "struct"]
 
 _KEYS = frozenset({*WHOLE, "string", "date", "boolean"})
 """Types of keys of maps that are equal where Arrow says so."""
@@ -103,13 +103,38 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
     kind, count = DataType("array", (), (_inner(values[0].type),)), len(values)
 
     def run(rows: pa.RecordBatch) -> pa.Array:
-        columns = [as_array(v.run(rows), len(rows)) for v in values]
-        order = np.arange(len(rows) * count).reshape(count, len(rows)).T.ravel()  # item after item of each row
-        items = pa.concat_arrays(columns).take(as_arrow(order))
         offsets = pa.array(np.arange(len(rows) + 1) * count, pa.int32())
-        return pa.ListArray.from_arrays(offsets, items, type=kind.to_arrow())
+        return pa.ListArray.from_arrays(offsets, _in_turns(values, rows), type=kind.to_arrow())
 
     return _of(kind, values, run)
+
+
+def map_of(keys: Sequence[Compiled], values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
+    """Return a map of constant keys. Raises Refused for other keys, and for values of which Spark makes no one type."""
+    if any(v.type.nested for v in (*keys, *values)) or not all(key.constant for key in keys):
+        raise Refused("only Spark makes a map of nested values, or of keys that are no constants")
+    keys, values = together(keys, timezone), together(values, timezone)
+    known = [key.value for key in keys]
+    if not keys or keys[0].type.name not in _KEYS or None in known or len({*known}) < len(known):
+        raise Refused("only Spark makes a map of these keys")
+    if values[0].type == VOID:
+        raise Refused("only Spark makes a map of NULLs without type")
+    kind = DataType("map", (), (_inner(keys[0].type), _inner(values[0].type)))
+    entries = pa.array(known, keys[0].arrow_type)
+
+    def run(rows: pa.RecordBatch) -> pa.Array:
+        offsets = pa.array(np.arange(len(rows) + 1) * len(known), pa.int32())
+        repeated = entries.take(as_arrow(np.tile(np.arange(len(known)), len(rows))))
+        return pa.MapArray.from_arrays(offsets, repeated, _in_turns(values, rows)).cast(kind.to_arrow())
+
+    return _of(kind, values, run)
+
+
+def _in_turns(values: Sequence[Compiled], rows: pa.RecordBatch) -> pa.Array:
+    """Return the values of each row, one row after the other."""
+    columns = [as_array(v.run(rows), len(rows)) for v in values]
+    order = np.arange(len(rows) * len(values)).reshape(len(values), len(rows)).T.ravel()
+    return pa.concat_arrays(columns).take(as_arrow(order))
 
 
 def _inner(kind: DataType) -> DataType:

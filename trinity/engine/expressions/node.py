@@ -99,6 +99,7 @@ class ScopeColumn:
         type: its type.
         qualifier: the table's alias; empty without one.
         above: its schema, and catalog, as FROM names them before a table without an alias.
+        merged: True of a column that USING made one with another one: only its table's alias names it.
     """
 
     name: str
@@ -106,6 +107,7 @@ class ScopeColumn:
     type: DataType
     qualifier: str = ""
     above: tuple[str, ...] = ()
+    merged: bool = False
 
 
 _OF_SPARK: Final = frozenset({
@@ -164,6 +166,8 @@ class Scope:
             if qualifier.lower() not in {c.qualifier.lower() for c in self.columns}:
                 raise Refused(f"'{qualifier}.{name}' is no column of its own")
             found = [c for c in found if c.qualifier.lower() == qualifier.lower()]
+        else:
+            found = [c for c in found if not c.merged]
         if len(found) == 1:
             return found[0]
         if found:

@@ -31,7 +31,7 @@ Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
 """Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""
 
 _JOINS: Final = {
-    ("", ""): "INNER", ("", "INNER"): "INNER",
+    ("", ""): "INNER", ("", "INNER"): "INNER", ("", "CROSS"): "CROSS",
     **{(side, outer): side for side in ("LEFT", "RIGHT", "FULL") for outer in ("", "OUTER")},
     **{(side, kind): kind for side in ("", "LEFT") for kind in ("SEMI", "ANTI")},
 }  # fmt: skip
@@ -149,7 +149,7 @@ class _Select:
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         condition = where.this if where is not None else None
         relation = self._table(self.tree.args["from_"].this, None if joins else condition)
-        inner = all(_word(join) == "INNER" for join in joins)
+        inner = all(_word(join) in ("INNER", "CROSS") for join in joins)
         parts = list(conjuncts(condition)) if condition is not None and joins and inner else []
         relation = self._filter_by_own_conditions(relation, parts)
         for join in joins:
@@ -195,26 +195,37 @@ class _Select:
         """Return the names of all columns that the SELECT names; None for all that there are."""
         if self._stars():
             return None
-        return sorted({part.name.lower() for column in self.tree.find_all(exp.Column) for part in column.parts})
+        parts = [part for column in self.tree.find_all(exp.Column) for part in column.parts]
+        merged = [name for join in self.tree.args.get("joins") or [] for name in join.args.get("using") or []]
+        return sorted({part.name.lower() for part in (*parts, *merged)})
 
     def _joined(self, left: Relation, join: exp.Join, parts: Sequence[exp.Expr]) -> Relation:
-        _refuse_other_clauses(join, "this", "side", "kind", "on")
-        word = _word(join)
-        if word is None or join.args.get("on") is None:
+        _refuse_other_clauses(join, "this", "side", "kind", "on", "using")
+        word, using = _word(join), [name.name for name in join.args.get("using") or []]
+        if word is None or (join.args.get("on") is None and not using and word != "CROSS"):
             raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
         right = self._filter_by_own_conditions(self._table(join.this, None), parts)
-        on = _On.of(conjuncts(join.args["on"]), Scope(left.columns), Scope(right.columns), self.queries.timezone)
-        columns = left.columns if word in ("SEMI", "ANTI") else (*left.columns, *right.columns)
+        one, other = Scope(left.columns), Scope(right.columns)
+        if using:
+            on = _On.of_names(using, one, other, self.queries.timezone)
+        elif word == "CROSS":
+            on = _On.within(parts, one, other, self.queries.timezone)
+        else:
+            on = _On.of(conjuncts(join.args["on"]), one, other, self.queries.timezone)
         for condition in on.of_left:
             left = kept(left, _kept_by(condition, word, "INNER", "RIGHT", "SEMI"))
         for condition in on.of_right:
             right = kept(right, _kept_by(condition, word, "INNER", "LEFT", "SEMI", "ANTI"))
-        left, mine = with_values(left, [one for one, _ in on.equal])
-        right, theirs = with_values(right, [other for _, other in on.equal])
-        listed = ", ".join(c.field for c in columns)
+        columns = [*left.columns] if word in ("SEMI", "ANTI") else [*left.columns, *right.columns]
+        values = {column: column.field for column in columns}
+        if using:
+            values = _merged(values, [(one.find("", name), other.find("", name)) for name in using], word)
+        left, mine = with_values(left, [value for value, _ in on.equal])
+        right, theirs = with_values(right, [value for _, value in on.equal])
         equal = " AND ".join(f"{one} = {other}" for one, other in zip(mine, theirs, strict=True))
-        text = f"SELECT {listed} FROM {{0}} {word} JOIN {{1}} ON {equal}"
-        found: Relation = left.query().over(text, columns, right.query())
+        how = f"{'INNER' if word == 'CROSS' else word} JOIN {{1}} ON {equal}" if equal else "CROSS JOIN {1}"
+        listed = ", ".join(f"{value} AS {column.field}" for column, value in values.items())
+        found: Relation = left.query().over(f"SELECT {listed} FROM {{0}} {how}", tuple(values), right.query())
         for condition in on.of_both:
             found = kept(found, _kept_by(condition, word, "INNER"))
         return found
@@ -227,8 +238,7 @@ class _Select:
         for node in self.tree.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 _refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ()))
-                qualifier = node.text("table").lower()
-                shown = [c for c in source.columns if not qualifier or c.qualifier.lower() == qualifier]
+                shown = _of_star(source.columns, node.text("table").lower())
                 if not shown:
                     raise Refused(f"'{node.sql(dialect='spark')}' names no table")
                 found += [(c.name, _column(c)) for c in shown]
@@ -534,6 +544,63 @@ class _On:
         if not found.equal:
             raise Refused("only Spark joins without an equality of both sides")
         return found
+
+    @classmethod
+    def of_names(cls, names: Iterable[str], left: Scope, right: Scope, timezone: Callable[[], str]) -> _On:
+        """Return the condition that columns of these names are equal. Raises as :meth:`of`, and COLUMN_NOT_FOUND."""
+        sides = [[_compiled(compile_expression(_found(name, s), s, timezone)) for s in (left, right)] for name in names]
+        return cls([_compared(one, other, timezone) for one, other in sides], [], [], [])
+
+    @classmethod
+    def within(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: Callable[[], str]) -> _On:
+        """Return those equalities of a later condition by which both sides are joined; of the others nothing."""
+        found = cls([], [], [], [])
+        for part in parts:
+            try:
+                found.equal.extend(cls.of([part], left, right, timezone).equal)
+            except Refused:
+                continue
+        return found
+
+
+def _found(name: str, scope: Scope) -> exp.Expr:
+    return _column(scope.find("", name))
+
+
+def _merged(
+    values: Mapping[ScopeColumn, str], pairs: Sequence[tuple[ScopeColumn, ScopeColumn]], word: str
+) -> dict[ScopeColumn, str]:
+    """Return the columns of a join that merges some pairs of columns, which come first, and what each one is.
+
+    Args:
+        values: column of the join -> what it is.
+        pairs: the columns that are equal, of the left rows and of the right ones.
+        word: the kind of the join: of an outer one the merged column is that of the rows which are all there.
+    """
+    first, hidden = dict[ScopeColumn, str](), list[ScopeColumn]()
+    for one, other in pairs:
+        if word != "FULL":
+            shown, merged = (other, one) if word == "RIGHT" else (one, other)
+            first[shown] = shown.field
+            hidden.append(merged)
+            continue
+        if one.type != other.type:
+            raise Refused(f"only Spark merges {one.type} with {other.type}")
+        first[ScopeColumn(one.name, new_field(), _result_type(one.type))] = f"COALESCE({one.field}, {other.field})"
+        hidden += [one, other]
+    others = {column: value for column, value in values.items() if column not in (*first, *hidden)}
+    return {
+        **first,
+        **others,
+        **{replace(column, merged=True): values[column] for column in hidden if column in values},
+    }
+
+
+def _of_star(columns: Sequence[ScopeColumn], qualifier: str) -> list[ScopeColumn]:
+    """Return the columns that a star means; behind a table's alias also those that USING merged, which come first."""
+    if not qualifier:
+        return [column for column in columns if not column.merged]
+    return sorted((c for c in columns if c.qualifier.lower() == qualifier), key=lambda column: not column.merged)
 
 
 def _terms(equal: exp.Expr) -> Sequence[exp.Expr]:
