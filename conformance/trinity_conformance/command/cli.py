@@ -6,15 +6,15 @@ Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from trinity.errors import TrinityError
@@ -36,9 +36,11 @@ from trinity_conformance.command.progress import progress_of
 from trinity_conformance.command.scaffold import TEMPLATES, scaffold
 from trinity_conformance.command.suite import BUDGETS, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
-from trinity_conformance.mutants.hunt import AdapterKill, hunt_adapters
+from trinity_conformance.mutants.hunt import hunt_adapters
 from trinity_conformance.mutants.selftest import self_test as run_self_test
 from trinity_conformance.playing import traces
+from trinity_conformance.playing.again import play_case
+from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
@@ -46,6 +48,7 @@ from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.words import story
 from trinity_conformance.report.comparison import changes, regressions
+from trinity_conformance.report.faults import hunt_to_json, show_hunt, show_kills
 from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load
 from trinity_conformance.report.script import python_test, script
@@ -236,65 +239,87 @@ def replay(
     folder: _Traces = traces.TRACES,
     no_color: _NoColor = False,
 ) -> None:
-    """Play one history again, and compare after every step."""
-    history = _history(trace, folder)
+    """Play a finding again: a history, with a comparison after every step, or a case written by hand."""
+    found = _trace(trace, folder)
     names = connectors() if connector is None else [connector]
     options = catalog_options(warehouse, option)
     if options and connector is None:
         raise wrong_usage("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
-    alone = no_spark or exhaustive or history.has_faults
-    played = without_spark(history) if alone else history
-    console.print(story(played, whole=whole), markup=False)
+    if isinstance(found, Case):
+        alone, again = no_spark or found.executor == "local", partial(_case_again, console, case=found)
+        if exhaustive:
+            raise wrong_usage(f"{found.id} is a case written by hand: --exhaustive is for histories.")
+    else:
+        alone = no_spark or exhaustive or found.has_faults
+        found = without_spark(found) if alone else found
+        play_again = _every_fault_again if exhaustive else _history_again
+        again = partial(play_again, console, history=found, folder=folder)
+    console.print(story(found, whole=whole), markup=False)
     with crash_saved(folder), quiet():
-        outcomes = [
-            _replayed(console, name, adapter(name), played, options, folder, spark=not alone, exhaustive=exhaustive)
-            for name in names
-        ]
+        outcomes = [_replayed(console, name, adapter(name), again, options, spark=not alone) for name in names]
     raise typer.Exit(0 if all(outcomes) else 1)
 
 
-def _history(trace: str, folder: Path) -> traces.History:
+def _trace(trace: str, folder: Path) -> traces.Trace:
     try:
         return traces.load(trace, folder)
     except ValueError as error:
         raise wrong_usage(f"{error}") from error
 
 
+def _case_again(console: Console, name: str, subject: TrinitySubject, *, case: Case) -> None:
+    try:
+        play_case(subject, case)
+    except ValueError as error:
+        raise wrong_usage(f"{error}.") from error
+    console.print(f"{name}: passed", markup=False)
+
+
+def _history_again(
+    console: Console, name: str, subject: TrinitySubject, *, history: traces.History, folder: Path
+) -> None:
+    play(subject, history, every_step=True)
+    console.print(f"{name}: passed", markup=False)
+
+
+def _every_fault_again(
+    console: Console, name: str, subject: TrinitySubject, *, history: traces.History, folder: Path
+) -> None:
+    try:
+        console.print(f"{name}: {every_fault(subject, history)} faults", markup=False)
+    except NonConformance as failure:
+        if failure.history is not None:
+            traces.save(failure.history, folder)
+        console.print(failure.report(adapter=name), markup=False)
+        raise
+
+
 def _replayed(
     console: Console,
     name: str,
     subject_class: str | type[Format],
-    history: traces.History,
+    again: Callable[[str, TrinitySubject], None],
     options: Mapping[str, str],
-    folder: Path,
     *,
     spark: bool,
-    exhaustive: bool,
 ) -> bool:
+    """Play a trace again on an adapter; return whether nothing differed."""
     opened = local_spark(subject_class, options) if spark else nullcontext(None)
     with opened as found, TemporaryDirectory(prefix="trinity-conformance-") as tables:
         subject = TrinitySubject(subject_class, found, Path(tables), options)
         try:
-            if exhaustive:
-                console.print(f"{name}: {every_fault(subject, history)} faults")
-            else:
-                play(subject, history, every_step=True)
+            again(name, subject)
         except NonConformance as failure:
-            if exhaustive and failure.history is not None:
-                traces.save(failure.history, folder)
-                console.print(failure.report(), markup=False)
-            console.print(f"{name}: failed at step {failure.step}: {failure}", markup=False)
+            at = f" at step {failure.step}" if failure.step >= 0 else ""
+            console.print(f"{name}: failed{at}: {failure}", markup=False)
             return False
         except Unsupported as reason:
             console.print(f"{name}: not supported: {reason}", markup=False)
-            return True
         except LeftToSpark as reason:
             console.print(f"{name}: left to Spark: {reason}", markup=False)
-            return True
         finally:
             subject.close()
-    console.print(f"{name}: passed", markup=False)
     return True
 
 
@@ -309,9 +334,9 @@ def export(
 ) -> None:
     """Print a history as a program that needs Trinity and pyarrow alone, for a bug report."""
     adapter(connector)
-    history = _history(trace, folder)
-    if history.has_faults:
-        raise wrong_usage(f"History {history.id} needs the suite, which has the storage go wrong: use replay.")
+    history = _trace(trace, folder)
+    if isinstance(history, Case) or history.has_faults:
+        raise wrong_usage(f"{history.id} needs the suite, which calls the adapter itself: use replay.")
     form = python_test if as_test else script
     played = without_spark(history) if no_spark else history
     typer.echo(form(played, connector, f"A finding in {connector}.", catalog_options(None, option)), nl=False)
@@ -341,35 +366,27 @@ def init(
 @app.command("self-test")
 def self_test(
     histories: Annotated[int, typer.Option(min=1, help="Histories that each mutant may survive.")] = 60,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="Have every check look for each fault, not until one finds it."),
+    ] = False,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write what finds which fault.")] = None,
+    folder: _Traces = traces.TRACES,
     no_color: _NoColor = False,
 ) -> None:
     """Show that every planted fault is found: those of an adapter, then those of the model. This needs no Spark."""
     console = _console(no_color)
-    adapters = _hunted(console)
-    table = Table(title="faults of the model")
-    for heading in ("mutant", "fault", "killed by history", "check", "shrunk to"):
-        table.add_column(heading)
+    with quiet():
+        adapters = list(hunt_adapters(whole=whole))
+    for finding in (finding for kill in adapters for finding in kill.found):
+        traces.save(finding.trace, folder)
+    show_hunt(console, adapters)
+    if report is not None:
+        report.write_text(hunt_to_json(adapters), encoding="utf-8")
     outcomes = run_self_test(histories)
-    for kill in outcomes:
-        size = f"{kill.steps} steps, {kill.rows} rows" if kill.killed else ""
-        number = str(kill.number) if kill.killed else "[red]survived[/]"
-        table.add_row(kill.mutant, kill.fault, number, kill.check, size)
-    console.print(table)
+    show_kills(console, outcomes)
     well = all(k.killed for k in adapters) and all(k.killed for k in outcomes)
     raise typer.Exit(0 if well else 1)
-
-
-def _hunted(console: Console) -> list[AdapterKill]:
-    table = Table(title="faults of an adapter")
-    for heading in ("fault", "found by", "as"):
-        table.add_column(heading)
-    with quiet():
-        found = list(hunt_adapters())
-    for kill in found:
-        summary = kill.message.partition("\n")[0]
-        table.add_row(f"{kill.mutant}: {kill.fault}", kill.check or "[red]survived[/]", escape(summary))
-    console.print(table)
-    return found
 
 
 if __name__ == "__main__":

@@ -29,12 +29,11 @@ from trinity_conformance.playing.capabilities import verify
 from trinity_conformance.playing.commits import try_commits
 from trinity_conformance.playing.coverage import uncertain
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.engine_refusals import refuse_engines
+from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS, refuse_engines
 from trinity_conformance.playing.first_steps import first_steps
 from trinity_conformance.playing.meanwhile import try_meanwhile
-from trinity_conformance.playing.refusals import refuse_all
+from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
-from trinity_conformance.playing.sink_bench import SinkBench
 from trinity_conformance.playing.sink_checks import try_sinks
 from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported
 from trinity_conformance.playing.traces import History
@@ -215,14 +214,14 @@ class Report:
         return [r.check.id for r in self.results if r.status == "left out"]
 
     def save(self, folder: Path) -> None:
-        """Keep the histories of the failures as trace files."""
+        """Keep the histories and cases of the failures as trace files."""
         for failure in self.failures:
-            if failure.history is not None:
-                traces.save(failure.history, folder)
+            if failure.trace is not None:
+                traces.save(failure.trace, folder)
 
     def text(self) -> str:
         """Return all failures as text; for an assertion's message."""
-        return "\n\n".join(f.report() for f in self.failures) or f"{self.connector}: no finding"
+        return "\n\n".join(f.report(adapter=self.connector) for f in self.failures) or f"{self.connector}: no finding"
 
 
 def connectors() -> list[str]:
@@ -292,14 +291,14 @@ def run_check(
         if "bad-input" in wanted:
             progress(tally, "bad-input")
             seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
-            found += refuse_all(subject, tally, seconds, chosen.refusals)
+            found += refuse_all(subject, tally, seconds, REFUSALS[: chosen.refusals])
         if "engine-options" in wanted:
             progress(tally, "engine-options")
             seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
-            found += refuse_engines(subject, tally, seconds, chosen.refusals)
+            found += refuse_engines(subject, tally, seconds, ENGINE_REFUSALS[: chosen.refusals])
         if "merge-sinks" in wanted:
             progress(tally, "merge-sinks")
-            found += try_sinks(SinkBench(subject.session, "c"), tally)
+            found += try_sinks(subject, tally)
         if "commits" in wanted and (check is not None or chosen.concurrency):
             progress(tally, "commits")
             found += try_commits(subject, tally)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -154,6 +155,22 @@ class BoundsOfLongsAsFloats(_Listed):
         if not isinstance(found.max, int) or isinstance(found.max, bool):
             return found
         return replace(found, min=int(float(found.min)), max=int(float(found.max)))
+
+
+class BoundsOfDecimalsAsFloats(_Listed):
+    """Bounds of DECIMAL go through floating point (against L9)."""
+
+    def stats(self, found: ColumnStats) -> ColumnStats:
+        if not isinstance(found.max, Decimal):
+            return found
+        return replace(found, min=Decimal(float(found.min)), max=Decimal(float(found.max)))
+
+
+class BoundsOfBytesCut(_Listed):
+    """The largest bytes of a file are cut after 16 of them, and not rounded up (against L9)."""
+
+    def stats(self, found: ColumnStats) -> ColumnStats:
+        return replace(found, max=found.max[:16]) if isinstance(found.max, bytes) else found
 
 
 class NullPartitionAsText(_Listed):
@@ -648,7 +665,8 @@ class TimesShifted(_Values):
 
 _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     CommitsInReverse, CommitNumbersByHalves, TombstonesForgotten, LastFileOfTenMissing, TextBoundsCut,
-    TextBoundsRoundedByOneByte, TimeBoundsInMilliseconds, BoundsOfLongsAsFloats,
+    TextBoundsRoundedByOneByte, TimeBoundsInMilliseconds, BoundsOfLongsAsFloats, BoundsOfDecimalsAsFloats,
+    BoundsOfBytesCut,
     NullPartitionAsText, PartitionsStripped, NullTextIsNull, PastIsNewest, PastByOne, PastHasPresentColumns,
     StaleSnapshot, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone, HistoryWithoutTheNewest,
     CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TransactionsOfAllTogether,

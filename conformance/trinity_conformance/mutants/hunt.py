@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
@@ -19,16 +20,38 @@ from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
 from trinity_conformance.playing.commits import COMMITS, try_commits
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
-from trinity_conformance.playing.refusals import refuse_all
+from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
-from trinity_conformance.playing.traces import History
+from trinity_conformance.playing.traces import History, Trace
+from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
-__all__ = ["AdapterKill", "hunt_adapters", "unbroken"]
+__all__ = ["AdapterKill", "Finds", "hunt_adapters", "unbroken"]
 
 _HISTORIES: Final = 12
 _PROGRAMS: Final = 6
 _FAULTS: Final = 8
+_SHRINK: Final = ShrinkBudget(60, 120)
+
+
+@dataclass(frozen=True)
+class Finds:
+    """What one check found of a fault.
+
+    Attributes:
+        check: id of the check.
+        message: what differed.
+        trace: the history that was made small, or the case.
+    """
+
+    check: str
+    message: str
+    trace: Trace
+
+    @property
+    def steps(self) -> int:
+        """How many steps show it."""
+        return len(self.trace.steps)
 
 
 @dataclass(frozen=True)
@@ -38,58 +61,78 @@ class AdapterKill:
     Attributes:
         mutant: its name.
         fault: what is wrong with it, and the rule.
-        check: id of the check that failed; empty if none did.
-        message: what differed.
+        found: what each check found, the first of them first.
     """
 
     mutant: str
     fault: str
-    check: str = ""
-    message: str = ""
+    found: tuple[Finds, ...] = ()
 
     @property
     def killed(self) -> bool:
         """True when a check found it."""
-        return self.check != ""
+        return bool(self.found)
 
 
-def hunt_adapters(mutants: Collection[str] | None = None) -> Iterator[AdapterKill]:
-    """Yield for each fault what found it first.
+def hunt_adapters(mutants: Collection[str] | None = None, *, whole: bool = False) -> Iterator[AdapterKill]:
+    """Yield for each fault what found it.
 
     Args:
         mutants: names of mutants; all by default.
+        whole: let every check look for it, and not only until the first one finds it.
     """
     for name, mutant in ADAPTER_MUTANTS.items():
         if mutants is None or name in mutants:
-            failure = next(_failures(mutant), None)
-            found = (failure.check, failure.message) if failure is not None else ("", "")
-            yield AdapterKill(name, mutant.fault, *found)
+            yield AdapterKill(name, mutant.fault, tuple(_first_of_each(_finds(mutant, whole=whole))))
+
+
+def _first_of_each(found: Iterable[Finds]) -> Iterator[Finds]:
+    seen = set[str]()
+    for one in found:
+        if one.check not in seen:
+            seen.add(one.check)
+            yield one
 
 
 def unbroken() -> list[NonConformance]:
     """Return what the same work finds in the adapter without a fault."""
-    return list(_failures(AdapterMutant("none")))
+    with _opened(AdapterMutant("none")) as subject:
+        return [failure for part in _parts(subject) for failure in part()]
 
 
-def _failures(mutant: AdapterMutant) -> Iterator[NonConformance]:
-    """Yield what a smoke run without Spark finds, the cheapest part of it first."""
+@contextmanager
+def _opened(mutant: AdapterMutant) -> Iterator[TrinitySubject]:
     with TemporaryDirectory(prefix="trinity-conformance-") as folder:
-        subject, tally = TrinitySubject(mutant.adapter(), None, Path(folder)), Tally()
-        parts: chain[Callable[[], list[NonConformance]]] = chain(
-            (partial(try_commits, subject, tally, {name: check}) for name, check in COMMITS.items()),
-            (partial(try_meanwhile, subject, tally, {name: check}) for name, check in MEANWHILE.items()),
-            _of_histories(subject),
-            (partial(refuse_all, subject, tally, 60.0, None),),
-        )
+        subject = TrinitySubject(mutant.adapter(), None, Path(folder))
         try:
-            yield from (failure for part in parts for failure in part())
+            yield subject
         finally:
             subject.close()
 
 
-def _of_histories(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance]]]:
-    for history in _drawn():
-        yield partial(_played, subject, history)
+def _finds(mutant: AdapterMutant, *, whole: bool) -> Iterator[Finds]:
+    """Yield what a smoke run without Spark finds, made small, the cheapest part of the run first."""
+    seen = set[str]()
+    with _opened(mutant) as subject:
+        for part in _parts(subject):
+            for failure in part():
+                if failure.check in seen:
+                    continue
+                small = shrink(failure, partial(_trial, subject), _SHRINK) if failure.history is not None else failure
+                if small.trace is not None:
+                    seen |= {failure.check, small.check}
+                    yield Finds(small.check, small.message, small.trace)
+            if seen and not whole:
+                return
+
+
+def _parts(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance]]]:
+    """Yield the parts of a smoke run without Spark, the cheapest first."""
+    tally = Tally()
+    yield from (partial(try_commits, subject, tally, {name: check}) for name, check in COMMITS.items())
+    yield from (partial(try_meanwhile, subject, tally, {name: check}) for name, check in MEANWHILE.items())
+    yield from (partial(_played, subject, history) for history in _drawn())
+    yield partial(refuse_all, subject, tally, 60.0, REFUSALS)
 
 
 @cache
@@ -107,10 +150,15 @@ def _numbered(number: int) -> Iterator[History]:
 
 
 def _played(subject: TrinitySubject, history: History) -> list[NonConformance]:
+    failure = _trial(subject, history, every_step=False)
+    return [] if failure is None else [failure]
+
+
+def _trial(subject: TrinitySubject, history: History, *, every_step: bool = True) -> NonConformance | None:
     try:
-        play(subject, history)
+        play(subject, history, every_step=every_step)
     except NonConformance as failure:
-        return [failure]
+        return failure
     except (Unsupported, LeftToSpark):
         pass
-    return []
+    return None

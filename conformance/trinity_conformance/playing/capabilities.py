@@ -15,6 +15,7 @@ from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import Capability
 from trinity.storage import Location
+from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.faults import meeting
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
@@ -189,15 +190,17 @@ PROBES: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
 """Capability -> what needs it."""
 
 
-def verify(subject: TrinitySubject, tally: Tally) -> Verified:
-    """Try every capability. One that only Spark could try, or that need not work in a bucket, counts as usable."""
+def verify(
+    subject: TrinitySubject, tally: Tally, probes: Mapping[Capability, Callable[[_Bench], object]] = PROBES
+) -> Verified:
+    """Try capabilities. One that only Spark could try, or that need not work in a bucket, counts as usable."""
     declared = subject.session.capabilities("c")
     refused, undeclared, findings = set[Capability](), set[Capability](), list[NonConformance]()
     subject.executed_by("local")
     bench = _Bench(subject.session)
     known = {c for c in _TYPES if c in declared} if _takes_all(bench, declared) else set()
     tally.observations[_CHECK] += len(known)
-    for capability, action in PROBES.items():
+    for capability, action in probes.items():
         if capability in known:
             continue
         if bench.used:
@@ -208,7 +211,7 @@ def verify(subject: TrinitySubject, tally: Tally) -> Verified:
             continue
         except NonConformance as failure:
             failure.message = f"{capability.value}: {failure.message}"
-            findings.append(failure)
+            findings.append(_found(capability, failure))
             continue
         finally:
             tally.observations[_CHECK] += 1
@@ -216,8 +219,15 @@ def verify(subject: TrinitySubject, tally: Tally) -> Verified:
             undeclared.add(capability)
         if works is not True and capability in declared:
             refused.add(capability)
-            findings.append(NonConformance(_CHECK, f"{capability.value}: declared, and refused: {works}"))
+            text = f"{capability.value}: declared, and refused: {works}"
+            findings.append(_found(capability, NonConformance(_CHECK, text)))
     return Verified(declared - refused, frozenset(undeclared), tuple(findings))
+
+
+def _found(capability: Capability, failure: NonConformance) -> NonConformance:
+    """Return a failure with the case that plays it again."""
+    failure.case = Case(_CHECK, capability.value, "local", steps=(f"try {capability.value}",))
+    return failure
 
 
 def _takes_all(bench: _Bench, declared: Collection[Capability]) -> bool:

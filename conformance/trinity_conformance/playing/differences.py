@@ -11,10 +11,11 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.sketches import SKETCH_FORMS
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import Value, encode, equal_form, order_form
-from trinity_conformance.playing.traces import History
+from trinity_conformance.playing.cases import Case
+from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.playing.words import story
 
-__all__ = ["NonConformance", "cell_form", "compare", "compare_arrivals"]
+__all__ = ["NonConformance", "again", "cell_form", "compare", "compare_arrivals"]
 
 _SHOWN_AT_MOST = 5
 _TINY = 1e-9
@@ -27,7 +28,8 @@ class NonConformance(Exception):
         check: id of the check that it fails.
         message: what was expected and what happened, with a row diff if rows differ.
         keys: keys of the rows that differ; empty if none do.
-        history: the trace, once it is known.
+        history: the history in which it was seen, once it is known.
+        case: the case written by hand in which it was seen, once it is known.
         step: number of the step after which it was seen; -1 outside histories.
     """
 
@@ -37,24 +39,37 @@ class NonConformance(Exception):
         self.message = message
         self.keys = frozenset(keys)
         self.history: History | None = None
+        self.case: Case | None = None
         self.step = -1
 
     def __str__(self) -> str:
         return f"{self.check}: {self.message}"
 
-    def report(self, *, whole: bool = False) -> str:
+    @property
+    def trace(self) -> Trace | None:
+        """What is played again: a history or a case; None for what is neither."""
+        return self.history if self.history is not None else self.case
+
+    def report(self, *, whole: bool = False, adapter: str = "") -> str:
         """Return what a person needs: the message, the trace's steps, and how to run it again.
 
         Args:
             whole: show every row and every character of the steps.
+            adapter: the adapter in the line that runs it again; all adapters by default.
         """
-        if self.history is None:
+        trace = self.trace
+        if trace is None:
             return str(self)
-        where = f"step {self.step}" if 0 <= self.step < len(self.history.steps) else "the end"
+        where = f"step {self.step}" if 0 <= self.step < len(trace.steps) else "the end"
         return (
-            f"{self.check}, seen at {where} of history {self.history.id}:\n{self.message}\n\n"
-            f"{story(self.history, whole=whole)}\n\nreplay: trinity-conformance replay {self.history.id}"
+            f"{self.check}, seen at {where} of {trace.id}:\n{self.message}\n\n"
+            f"{story(trace, whole=whole)}\n\nreplay: {again(trace.id, adapter)}"
         )
+
+
+def again(trace: str, adapter: str = "") -> str:
+    """Return the command that plays a trace again."""
+    return f"trinity-conformance replay {trace}{f' --format {adapter}' if adapter else ''}"
 
 
 def compare(

@@ -5,7 +5,7 @@ Each case must fail with its code, name what is wrong, and leave the table as be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from time import monotonic
@@ -17,6 +17,7 @@ from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
 from trinity_conformance.generate.engine_options import BAD_OPTIONS, COLUMNS, BadOption
+from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
@@ -187,8 +188,10 @@ ENGINE_REFUSALS: Final[tuple[EngineRefusal, ...]] = (*map(_option, BAD_OPTIONS),
 """All cases."""
 
 
-def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: int | None) -> list[NonConformance]:
-    """Try the first ``most`` bad options on each executor, as far as time allows.
+def refuse_engines(
+    subject: TrinitySubject, tally: Tally, seconds: float, cases: Sequence[EngineRefusal] = ENGINE_REFUSALS
+) -> list[NonConformance]:
+    """Try bad options on each executor, as far as time allows.
 
     Return what was not refused as required.
     """
@@ -201,7 +204,7 @@ def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: 
     before = {name: _rows(subject, name) for name in _TABLES}
     found = [
         failure
-        for executor, case in product(subject.executors, ENGINE_REFUSALS[:most])
+        for executor, case in product(subject.executors, cases)
         if monotonic() <= until
         for failure in _tried(subject, executor, bench, case, tally)
     ]
@@ -215,6 +218,15 @@ def _tried(
     subject: TrinitySubject, executor: Executor, bench: _Bench, case: EngineRefusal, tally: Tally
 ) -> Iterator[NonConformance]:
     """Yield the faults in how a case was refused: a wrong error, or a changed table."""
+    for wrong in _wrongs(subject, executor, bench, case, tally):
+        failure = NonConformance(_CHECK, f"{case.name}: {wrong}")
+        failure.case = Case(_CHECK, case.name, executor, steps=(case.name,))
+        yield failure
+
+
+def _wrongs(
+    subject: TrinitySubject, executor: Executor, bench: _Bench, case: EngineRefusal, tally: Tally
+) -> Iterator[str]:
     before = _state(bench, case)
     subject.executed_by(executor)
     try:
@@ -224,10 +236,10 @@ def _tried(
     tally.coverage.saw("engine-refusal")
     tally.observations[_CHECK] += 1
     if wrong is not None:
-        yield NonConformance(_CHECK, f"{case.name}: {wrong}")
+        yield wrong
     after = _state(bench, case)
     if after != before:
-        yield NonConformance(_CHECK, f"{case.name}: it left {after}, where {before} was")
+        yield f"it left {after}, where {before} was"
 
 
 def _wrong(subject: TrinitySubject, bench: _Bench, case: EngineRefusal) -> str | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import trinity
 from trinity.errors import TrinityError
 from trinity.spi import Capability
+from trinity_conformance.playing.cases import Record, Recorded
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.single_checks import try_checks
 from trinity_conformance.playing.subject import TrinitySubject
@@ -33,10 +34,11 @@ class _Bench:
 
     Args:
         session: an open session; its catalog ``c`` is the adapter under test.
+        record: notes what is done.
     """
 
-    def __init__(self, session: trinity.Session) -> None:
-        self._session = session
+    def __init__(self, session: trinity.Session, record: Record) -> None:
+        self._session, self._record = session, record
         self._made: dict[str, str] = {}
 
     def make(self, *, keyed: bool, **options: str) -> Any:
@@ -47,13 +49,14 @@ class _Bench:
         listed = ", ".join(f"'{option}' = '{value}'" for option, value in options.items())
         properties = f" TBLPROPERTIES ({listed})" if options else ""
         self._made[name] = f"CREATE TABLE {name} ({', '.join([*_COLUMNS, *key])}){properties}"
+        self._record.made(name, self._made[name])
         self._session.sql(self._made[name])
-        return self._session.table(name)
+        return Recorded(self._session.table(name), self._record)
 
     def remake(self, table: Any) -> None:
         """Drop a table, and make it again under its name."""
-        self._session.sql(f"DROP TABLE {table.name}")
-        self._session.sql(self._made[str(table.name)])
+        self.sql(f"DROP TABLE {table.name}")
+        self.sql(self._made[str(table.name)])
 
     def expect_name(self, table: Any, expected: list[tuple[int, str | None]], what: str) -> None:
         """Compare the rows of the table that now has the name."""
@@ -61,6 +64,7 @@ class _Bench:
 
     def sql(self, statement: str) -> None:
         """Run a statement."""
+        self._record.ran(statement)
         self._session.sql(statement)
 
     @contextmanager
@@ -69,13 +73,17 @@ class _Bench:
         metadata = self._session.connector("c").metadata
         method = getattr(metadata, call)
 
+        def meanwhile() -> None:
+            with self._record.within(f"{'before' if before else 'after'} its {call}"):
+                happens()
+
         def and_then(*arguments: Any, **options: Any) -> Any:
             delattr(metadata, call)
             if before:
-                happens()
+                meanwhile()
             found = method(*arguments, **options)
             if not before:
-                happens()
+                meanwhile()
             return found
 
         setattr(metadata, call, and_then)
@@ -310,4 +318,4 @@ def try_meanwhile(
     subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = MEANWHILE
 ) -> list[NonConformance]:
     """Run the checks of what the adapter can do with each executor; return the failures."""
-    return try_checks(subject, tally, _CHECK, checks, _NEEDS, _Bench(subject.session), subject.executors)
+    return try_checks(subject, tally, _CHECK, checks, _NEEDS, partial(_Bench, subject.session), subject.executors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from time import monotonic
@@ -13,12 +13,14 @@ import pyarrow as pa
 from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
+from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 __all__ = ["REFUSALS", "Bench", "Refusal", "refuse_all"]
 
+_CHECK: Final = "bad-input"
 _TYPES: Final = {"k": "int", "w": "bigint", "gone": "boolean", "d": "decimal(5,2)", "s": "varchar(3)", "n": "int"}
 _GOOD: Final[Mapping[str, Any]] = {"k": 9, "w": 9, "gone": None, "d": None, "s": "x", "n": 9}
 
@@ -128,8 +130,10 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 """All bad inputs."""
 
 
-def refuse_all(subject: TrinitySubject, tally: Tally, seconds: float, most: int | None) -> list[NonConformance]:
-    """Try the first ``most`` bad inputs on each executor, as far as time allows.
+def refuse_all(
+    subject: TrinitySubject, tally: Tally, seconds: float, cases: Sequence[Refusal] = REFUSALS
+) -> list[NonConformance]:
+    """Try bad inputs on each executor, as far as time allows.
 
     Return what was not refused as required.
     """
@@ -143,7 +147,7 @@ def refuse_all(subject: TrinitySubject, tally: Tally, seconds: float, most: int 
     bench.upsert(k=2)
     before = _state(bench)
     found: list[NonConformance] = []
-    for executor, case in product(subject.executors, REFUSALS[:most]):
+    for executor, case in product(subject.executors, cases):
         if monotonic() > until:
             break
         if case.of_spark and executor == "local":
@@ -153,12 +157,14 @@ def refuse_all(subject: TrinitySubject, tally: Tally, seconds: float, most: int 
             failure = _try(subject, bench, case)
         except LeftToSpark:
             continue
-        found += [failure] if failure is not None else []
+        if failure is not None:
+            failure.case = Case(_CHECK, case.name, executor, steps=(case.name,))
+            found.append(failure)
         tally.coverage.saw("refusal of a DataFrame" if case.of_spark else "refusal")
-        tally.observations["bad-input"] += 1
+        tally.observations[_CHECK] += 1
     after = _state(bench)
     if after != before:
-        found.append(NonConformance("bad-input", f"after refusals the table reads {after}, before {before}"))
+        found.append(NonConformance(_CHECK, f"after refusals the table reads {after}, before {before}"))
     return found
 
 
@@ -170,15 +176,15 @@ def _try(subject: TrinitySubject, bench: Bench, case: Refusal) -> NonConformance
     except TrinityError as error:
         if error.code not in case.codes:
             expected = " or ".join(sorted(case.codes))
-            return NonConformance("bad-input", f"{case.name}: {error.code} instead of {expected}: {error.message}")
+            return NonConformance(_CHECK, f"{case.name}: {error.code} instead of {expected}: {error.message}")
         unnamed = [word for word in case.names if word not in error.message]
         if unnamed:
-            return NonConformance("bad-input", f"{case.name}: the message does not name {unnamed}: {error.message}")
+            return NonConformance(_CHECK, f"{case.name}: the message does not name {unnamed}: {error.message}")
         return None
     except Exception as error:
         text = f"{type(error).__name__}: {str(error)[:400]}"
-        return NonConformance("bad-input", f"{case.name}: not a TrinityError but {text}")
-    return NonConformance("bad-input", f"{case.name}: accepted")
+        return NonConformance(_CHECK, f"{case.name}: not a TrinityError but {text}")
+    return NonConformance(_CHECK, f"{case.name}: accepted")
 
 
 def _state(bench: Bench) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.spi import Capability
+from trinity_conformance.playing.cases import Record
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
@@ -27,7 +28,7 @@ def try_checks(
     check_id: str,
     checks: Mapping[str, Callable[[_Bench], None]],
     needs: Mapping[Callable[[_Bench], None], frozenset[Capability]],
-    bench: _Bench,
+    bench: Callable[[Record], _Bench],
     executors: Iterable[Executor],
 ) -> list[NonConformance]:
     """Run the checks of what the adapter can do with each executor; return the failures.
@@ -38,7 +39,7 @@ def try_checks(
         check_id: id of the suite's check that they are parts of.
         checks: name -> check.
         needs: what a check needs of the adapter.
-        bench: what the checks are given.
+        bench: makes what a check is given, which notes what the check does.
         executors: who executes them.
     """
     found = list[NonConformance]()
@@ -46,15 +47,22 @@ def try_checks(
         if not needs.get(check, frozenset()) <= subject.capabilities:
             continue
         subject.executed_by(executor)
+        record = Record()
         try:
-            subject.run(partial(check, bench))
-        except NonConformance as failure:
-            found.append(failure)
+            subject.run(partial(check, bench(record)))
         except LeftToSpark:
             continue
-        except TrinityError as error:
-            found.append(NonConformance(check_id, f"{name}: {error}"))
         except Exception as error:
-            found.append(NonConformance(check_id, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
+            failure = _failure(check_id, name, error)
+            failure.case = record.case(check_id, name, executor)
+            found.append(failure)
         tally.observations[check_id] += 1
     return found
+
+
+def _failure(check_id: str, name: str, error: Exception) -> NonConformance:
+    if isinstance(error, NonConformance):
+        return error
+    if isinstance(error, TrinityError):
+        return NonConformance(check_id, f"{name}: {error}")
+    return NonConformance(check_id, f"{name}: {type(error).__name__}: {str(error)[:400]}")

@@ -16,6 +16,7 @@ from trinity.spi import (
     DataFile,
     MergeSink,
     MergeTableHandle,
+    Operation,
     ReadScope,
     SinkId,
     TableHandle,
@@ -23,6 +24,7 @@ from trinity.spi import (
 )
 from trinity.storage import ObjectStore, open_parquet
 from trinity_conformance.model.values import Json, decode
+from trinity_conformance.playing.cases import Record, in_words
 
 __all__ = ["Change", "SinkBench", "SinkTable"]
 
@@ -45,6 +47,15 @@ class Change:
     row_id: Mapping[str, Any] | None = None
     case: int = 0
 
+    @property
+    def in_words(self) -> str:
+        """The operation's name, the new values, and of the row's identity what a reader knows."""
+        known = {int(number): number.name for number in Operation}
+        name = known.get(self.operation) if self.operation is not None else "NULL"
+        row = "" if self.row_id is None else f" of {dict(self.row_id) if 'file' not in self.row_id else 'a stored row'}"
+        new = f" {dict(self.new)}" if self.new else ""
+        return f"{name or self.operation}{row}{new}"
+
 
 @dataclass(frozen=True)
 class SinkTable:
@@ -55,12 +66,14 @@ class SinkTable:
         table: Trinity's table.
         columns: its columns in order.
         key: its primary key; empty for a plain table.
+        record: notes what is done to it.
     """
 
     session: Session
     table: Any
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    record: Record
 
     @property
     def handle(self) -> TableHandle:
@@ -80,7 +93,11 @@ class SinkTable:
         schema = pa.schema([c.to_arrow() for c in self.columns])
         values = [[decode(c.type, row.get(c.name)) for row in rows] for c in self.columns]
         data = pa.Table.from_arrays([pa.array(v, f.type) for v, f in zip(values, schema, strict=True)], schema=schema)
+        self._did(f"{'upsert' if self.key else 'append'} {in_words(data)}")
         (self.table.upsert if self.key else self.table.append)(data)
+
+    def _did(self, what: str) -> None:
+        self.record.did(str(self.table.name), what)
 
     def begin(self, **update_case_columns: tuple[str, ...]) -> MergeTableHandle:
         """Begin a merge; ``case0=("a",)`` says that case 0 updates column a (S5)."""
@@ -97,6 +114,8 @@ class SinkTable:
 
     def run(self, merge: MergeTableHandle, *pages: Sequence[Change], order: int = 0) -> list[bytes]:
         """Return the fragments of one sink that takes these pages."""
+        told = " | ".join(", ".join(change.in_words for change in page) or "nothing" for page in pages) or "no page"
+        self._did(f"merge sink {order} takes {told}")
         sink = self.sink(merge, order)
         for changes in pages:
             sink.store_merged_rows(self.page(merge, changes))
@@ -104,7 +123,9 @@ class SinkTable:
 
     def finish(self, merge: MergeTableHandle, fragments: Iterable[bytes]) -> CommitResult:
         """Commit fragments."""
-        done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), list(fragments))
+        given = list(fragments)
+        self._did(f"commit the merge, of {len(given)} fragments")
+        done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), given)
         return done
 
     def page(self, merge: MergeTableHandle, changes: Sequence[Change]) -> pa.RecordBatch:
@@ -179,10 +200,12 @@ class SinkBench:
     Attributes:
         session: a session.
         catalog: a catalog of the session, of the adapter under test.
+        record: notes what is done.
     """
 
     session: Session
     catalog: str
+    record: Record = field(default_factory=Record)
 
     def plain(self, *rows: tuple[int, str | None]) -> SinkTable:
         """Make a plain table (k int, s string) with these rows in one file."""
@@ -216,5 +239,7 @@ class SinkBench:
         self, columns: tuple[Column, ...], key: tuple[str, ...], options: Mapping[str, str] | None = None
     ) -> SinkTable:
         name = f"{self.catalog}.default.sinks{next(_NUMBERS)}"
+        listed = ", ".join(f"{column.name} {column.type}" for column in columns)
+        self.record.made(name, f"create_table t ({listed}), primary_key={key}, properties={dict(options or {})}")
         table = self.session.create_table(name, list(columns), primary_key=list(key), properties=dict(options or {}))
-        return SinkTable(self.session, table, columns, key)
+        return SinkTable(self.session, table, columns, key, self.record)

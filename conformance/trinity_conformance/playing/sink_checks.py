@@ -8,9 +8,12 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.spi import MergeTableHandle, Operation, RowChangeParadigm
 from trinity_conformance.model.values import POOLS, Json, decode, equal_form
+from trinity_conformance.playing.cases import Record
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.single_checks import try_checks
 from trinity_conformance.playing.sink_bench import Change, SinkBench, SinkTable
+from trinity_conformance.playing.subject import TrinitySubject
 
 __all__ = ["SINK_CHECKS", "SinkCheck", "try_sinks"]
 
@@ -275,17 +278,12 @@ SINK_CHECKS: Final[Mapping[str, SinkCheck]] = {
 """Name -> a check, which raises NonConformance; its docstring names the rules."""
 
 
-def try_sinks(bench: SinkBench, tally: Tally) -> list[NonConformance]:
-    """Run all checks; return the failures."""
-    found: list[NonConformance] = []
-    for name, check in SINK_CHECKS.items():
-        try:
-            check(bench)
-        except NonConformance as failure:
-            found.append(failure)
-        except TrinityError as error:
-            found.append(NonConformance("merge-sinks", f"{name} raised {error}"))
-        except Exception as error:
-            found.append(NonConformance("merge-sinks", f"{name} raised {type(error).__name__}: {error}"))
-        tally.observations["merge-sinks"] += 1
-    return found
+def try_sinks(
+    subject: TrinitySubject, tally: Tally, checks: Mapping[str, SinkCheck] = SINK_CHECKS
+) -> list[NonConformance]:
+    """Run the checks; return the failures."""
+
+    def bench(record: Record) -> SinkBench:
+        return SinkBench(subject.session, "c", record)
+
+    return try_checks(subject, tally, "merge-sinks", checks, {}, bench, ["local"])

@@ -1,4 +1,4 @@
-"""Histories: a table's shape and its steps, as canonical JSON with an id from its content.
+"""Histories: a table's shape and its steps, as canonical JSON with an id from its content; traces, in their files.
 
 A trace does not depend on Hypothesis or on how it was found: attach it to a bug report.
 """
@@ -16,6 +16,7 @@ from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import Json
+from trinity_conformance.playing.cases import Case
 
 __all__ = [
     "TRACES",
@@ -34,6 +35,7 @@ __all__ = [
     "ReadPast",
     "Reopen",
     "Step",
+    "Trace",
     "Upsert",
     "Resolve",
     "Vacuum",
@@ -314,15 +316,19 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def save(history: History, folder: Path) -> Path:
+Trace: TypeAlias = History | Case
+"""What is kept of a finding, and played again."""
+
+
+def save(trace: Trace, folder: Path) -> Path:
     """Write ``<folder>/<id>.json`` and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{history.id}.json"
-    path.write_text(history.to_json() + "\n", encoding="utf-8")
+    path = folder / f"{trace.id}.json"
+    path.write_text(trace.to_json() + "\n", encoding="utf-8")
     return path
 
 
-def load(file_or_id: str, folder: Path) -> History:
+def load(file_or_id: str, folder: Path) -> Trace:
     """Return the trace of a file, or of an id saved in a folder.
 
     Raises:
@@ -331,5 +337,6 @@ def load(file_or_id: str, folder: Path) -> History:
     candidates = [Path(file_or_id), folder / f"{file_or_id}.json"]
     for path in candidates:
         if path.is_file():
-            return History.from_json(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            return Case.from_json(text) if text.startswith('{"case":') else History.from_json(text)
     raise ValueError(f"no trace {file_or_id!r}: neither a file, nor {candidates[1]}")

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.values import Json
+from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.traces import (
     FAULTS,
     Alter,
@@ -14,7 +15,6 @@ from trinity_conformance.playing.traces import (
     Compact,
     Delete,
     Fault,
-    History,
     Log,
     Other,
     Query,
@@ -23,6 +23,7 @@ from trinity_conformance.playing.traces import (
     Reopen,
     Resolve,
     Step,
+    Trace,
     Upsert,
     Vacuum,
 )
@@ -36,18 +37,20 @@ _MANY: Final = 4
 _EXECUTORS: Final = {"spark": "Spark", "local": "this process"}
 
 
-def story(history: History, *, whole: bool = False) -> str:
-    """Return the DDL and the numbered steps of a history.
+def story(trace: Trace, *, whole: bool = False) -> str:
+    """Return the DDL and the numbered steps of a history or a case.
 
     Args:
-        history: the history.
+        trace: the history, or the case.
         whole: show every row and every character of a value.
     """
-    executors = list(dict.fromkeys(step.executor for step in history.steps))
-    lines = [history.shape.ddl("t")]
-    for number, step in enumerate(history.steps):
+    if isinstance(trace, Case):
+        return trace.story
+    executors = list(dict.fromkeys(step.executor for step in trace.steps))
+    lines = [trace.shape.ddl("t")]
+    for number, step in enumerate(trace.steps):
         by = f"[{_EXECUTORS[step.executor]}] " if len(executors) > 1 else ""
-        lines.append(f"{number:>3}  {by}{in_words(step, history.shape, whole=whole)}")
+        lines.append(f"{number:>3}  {by}{in_words(step, trace.shape, whole=whole)}")
     if len(executors) == 1:
         lines.append(f"     All steps are executed by {_EXECUTORS[executors[0]]}.")
     return "\n".join(lines)

@@ -22,7 +22,7 @@ def markdown(results: Results) -> str:
 
 
 def _finding(outcome: Outcome, finding: Finding) -> str:
-    again = f"\n\nreplay: trinity-conformance replay {finding.history}" if finding.history else ""
+    again = f"\n\nreplay: {finding.again}" if finding.again else ""
     told = "\n\n".join(part for part in (finding.message, finding.steps) if part)
     fence = "`" * (max((len(run) for run in _runs(told)), default=0) + 1)
     fence = fence if len(fence) > 3 else "```"

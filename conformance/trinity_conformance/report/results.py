@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from trinity_conformance.command.suite import CheckResult, Report
-from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.differences import NonConformance, again
 from trinity_conformance.playing.words import story
 
 __all__ = ["Finding", "Outcome", "Results", "load"]
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _PACKAGES: Final = ("trinity-merge", "pyarrow", "pyspark", "hypothesis")
 
 
@@ -27,23 +27,25 @@ class Finding:
 
     Attributes:
         message: what was expected, and what happened.
-        history: id of the history; empty outside histories.
-        steps: the history in words.
-        trace: the history as its trace file has it; None outside histories.
+        history: id of the history, or of the case written by hand; empty for neither.
+        steps: the history, or the case, in words.
+        trace: the same as its trace file has it; None for neither.
+        again: the command that plays it again; empty for neither.
     """
 
     message: str
     history: str = ""
     steps: str = ""
     trace: Mapping[str, Any] | None = None
+    again: str = ""
 
     @classmethod
-    def of(cls, failure: NonConformance) -> Finding:
-        """Return a failure as a value."""
-        if failure.history is None:
+    def of(cls, failure: NonConformance, connector: str) -> Finding:
+        """Return a failure of an adapter as a value."""
+        trace = failure.trace
+        if trace is None:
             return cls(failure.message)
-        history = failure.history
-        return cls(failure.message, history.id, story(history), json.loads(history.to_json()))
+        return cls(failure.message, trace.id, story(trace), json.loads(trace.to_json()), again(trace.id, connector))
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,9 @@ class Outcome:
         return seen if seen and self.status in ("inconclusive", "left out") else self.title
 
     @classmethod
-    def of(cls, result: CheckResult) -> Outcome:
-        """Return a check's result as a value."""
-        check, findings = result.check, tuple(map(Finding.of, result.failures))
+    def of(cls, result: CheckResult, connector: str) -> Outcome:
+        """Return a check's result on an adapter as a value."""
+        check, findings = result.check, tuple(Finding.of(failure, connector) for failure in result.failures)
         missing = dict(result.missing)
         gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
         return cls(check.id, check.title, check.rules, result.status, result.observations, missing, findings, gap)
@@ -138,7 +140,7 @@ class Results:
             tally.histories,
             tally.rows,
             tally.keys,
-            tuple(map(Outcome.of, report.results)),
+            tuple(Outcome.of(result, report.connector) for result in report.results),
             dict(sorted(tally.coverage.counts.items())),
             dict(tally.unsupported),
             dict(tally.left),

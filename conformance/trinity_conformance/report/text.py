@@ -46,8 +46,7 @@ def finding_text(outcome: Outcome, finding: Finding) -> str:
     """Return what a person needs of a finding: what differed, the steps, and how to run them again."""
     if not finding.history:
         return f"{outcome.id}: {finding.message}"
-    again = f"trinity-conformance replay {finding.history}"
-    return f"{outcome.id}, history {finding.history}:\n{finding.message}\n\n{finding.steps}\n\nreplay: {again}"
+    return f"{outcome.id}, {finding.history}:\n{finding.message}\n\n{finding.steps}\n\nreplay: {finding.again}"
 
 
 def _notes(results: Results) -> list[str]:

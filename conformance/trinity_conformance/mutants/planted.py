@@ -1,0 +1,12 @@
+"""The adapters with a planted fault, as classes by name: ``--format trinity_conformance.mutants.planted:PastByOne``."""
+
+from __future__ import annotations
+
+from trinity.memory import MemoryFormat
+from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
+
+
+def __getattr__(name: str) -> type[MemoryFormat]:
+    if name not in ADAPTER_MUTANTS:
+        raise AttributeError(name)
+    return ADAPTER_MUTANTS[name].adapter()

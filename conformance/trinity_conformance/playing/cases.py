@@ -1,0 +1,150 @@
+"""Cases that are written by hand, as they were played: with an id, steps in words, and a name to play them again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+__all__ = ["Case", "Record", "Recorded", "in_words", "rows_in_words"]
+
+_FORMAT: Final = 1
+_WRITES: Final = frozenset(("append", "upsert", "delete", "compact", "vacuum", "truncate", "restore"))
+_MANY: Final = 6
+"""Rows that are shown."""
+_LONG: Final = 40
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of a check, as it was played.
+
+    Attributes:
+        check: id of the check.
+        name: name of the case.
+        executor: what executed it.
+        table: the statement that made its table; empty where its steps say so.
+        steps: what was done to the table, in words, up to the failure.
+    """
+
+    check: str
+    name: str
+    executor: str
+    table: str = ""
+    steps: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of the content."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+    def to_json(self) -> str:
+        """Return canonical JSON: sorted keys, no spaces."""
+        data = {"format": _FORMAT, "case": asdict(self)}
+        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Case:
+        """Return the case that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: not a case, or one of another format.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != _FORMAT:
+                raise ValueError(f"trace format {data['format']!r}; this program reads {_FORMAT}")
+            return cls(**{**data["case"], "steps": tuple(data["case"]["steps"])})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a conformance trace: {error!r}") from error
+
+    @property
+    def story(self) -> str:
+        """The case in words, with a numbered line for each step."""
+        lines = [f"case '{self.name}'", *([self.table] if self.table else [])]
+        return "\n".join([*lines, *(f"{number:>3}  {step}" for number, step in enumerate(self.steps))])
+
+
+class Record:
+    """What a case does, in words; its steps are those on the table that was touched last."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, str] = {}
+        self._steps: dict[str, list[str]] = {}
+        self._last = ""
+        self._within = ""
+
+    def made(self, name: str, how: str) -> None:
+        """Note a table, and the statement that makes it."""
+        self._tables[name], self._steps[name], self._last = self._plain(how, name), [], name
+
+    def did(self, name: str, what: str) -> None:
+        """Note what is about to be done to a table."""
+        self._last = name
+        self._steps[name].append(self._within + self._plain(what, name))
+
+    def ran(self, statement: str) -> None:
+        """Note a statement on the table that it names, or else on the last one."""
+        named = (name for name in self._steps if re.search(rf"{re.escape(name)}\b", statement))
+        self.did(next(named, self._last), statement)
+
+    @contextmanager
+    def within(self, when: str) -> Iterator[None]:
+        """Note that what is done within the block happens amid the step before."""
+        outer, self._within = self._within, f"{self._within}  {when}: "
+        try:
+            yield
+        finally:
+            self._within = outer
+
+    def case(self, check: str, name: str, executor: str) -> Case:
+        """Return what was played so far as a case."""
+        return Case(check, name, executor, self._tables.get(self._last, ""), tuple(self._steps.get(self._last, ())))
+
+    @staticmethod
+    def _plain(text: str, name: str) -> str:
+        return re.sub(rf"{re.escape(name)}\b", "t", text)
+
+
+class Recorded:
+    """A table of Trinity whose writes are noted."""
+
+    def __init__(self, table: Any, record: Record) -> None:
+        self._table, self._record = table, record
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._table, name)
+        if name not in _WRITES:
+            return found
+
+        def noted(*arguments: Any, **options: Any) -> Any:
+            told = [*map(in_words, arguments), *(f"{option}={value!r}" for option, value in options.items())]
+            self._record.did(str(self._table.name), " ".join([name, *told]))
+            return found(*arguments, **options)
+
+        return noted
+
+
+def in_words(value: Any) -> str:
+    """Return an argument of a call in words: rows as far as they are few, and the start of long values."""
+    if not isinstance(value, pa.Table):
+        return repr(value)
+    return f"({', '.join(value.column_names)}): {rows_in_words([row.values() for row in value.to_pylist()])}"
+
+
+def rows_in_words(rows: Sequence[Any]) -> str:
+    """Return the first of some rows, and how many there are."""
+    shown = " ".join(f"({', '.join(map(_value, row))})" for row in rows[:_MANY])
+    return shown if len(rows) <= _MANY else f"{shown} ... {len(rows)} rows"
+
+
+def _value(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
