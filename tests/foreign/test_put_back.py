@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import unwrap
@@ -131,6 +132,21 @@ def test_a_session_reads_what_was_written_since(table: Table, way: PutBack, tmp_
     put(elsewhere(table), 3)
     assert stored(table) == stored(elsewhere(table)) == [1, 3]
     put(table, 4)
+    assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
+
+
+def test_a_session_goes_on_in_a_warehouse_that_is_put_back_whole(table: Table, warehouse: Path, tmp_path: Path) -> None:
+    """With what its catalog keeps in a file: that is another file now."""
+    put(table, 1)
+    shutil.copytree(warehouse, tmp_path / "copy")
+    put(table, 2)
+    shutil.rmtree(warehouse)
+    with refused("TABLE_NOT_FOUND", "t"):
+        stored(table)
+    shutil.copytree(tmp_path / "copy", warehouse)
+    assert stored(table) == [1]
+    put(table, 3)
+    put(elsewhere(table), 4)
     assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
 
 

@@ -80,9 +80,9 @@ def test_dropped_tables_are_not_found(lake: IcebergConnector, table: TableHandle
         lambda: lake.metadata.finish_insert(insert, fragments),
     ]
     assert [code_of(c)[0] for c in calls] == ["TABLE_NOT_FOUND"] * 5
-    lake.metadata.create_table(KEYED)
+    made = lake.metadata.create_table(KEYED)
     assert code_of(lambda: lake.metadata.finish_insert(insert, fragments))[0] == "TRANSACTION_CONFLICT"
-    assert stored(lake, table) == []
+    assert stored(lake, made) == []
 
 
 @pytest.mark.parametrize("damage", ["delete", "garbage", "truncate"])

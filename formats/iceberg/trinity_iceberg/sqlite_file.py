@@ -2,6 +2,9 @@
 
 SQLite would make a file when it looks for it. So without a file, readers get a catalog in memory. The file begins with
 all its tables, in one transaction: whoever finds it not empty finds a whole catalog.
+
+A connection goes on with the file that it has opened, also when a backup puts another one in its place. So none is kept
+beyond that.
 """
 
 from __future__ import annotations
@@ -63,24 +66,29 @@ class SqliteTables(SqlTables):
     def __init__(self, file: Location, name: str, **properties: str) -> None:
         self._file = file
         self._folder = ObjectStore(file.parent)
-        self._found = False
+        self._tag = ""
+        """Of the file that was found last; none before."""
         self._empty = create_engine("sqlite://", creator=self._in_memory, poolclass=NullPool)
         super().__init__(name, **properties)
 
     @property
     def engine(self) -> Engine:
         """The file's engine; that of an empty catalog while there is no file."""
-        if not self._found and self._is_there():
+        tag = self._tag_now()
+        if tag and not self._tag:
             self._init_catalog()
             see_to_default(self)  # another engine may have made it
-        return self._of_file if self._found else self._empty
+        elif tag and tag != self._tag:
+            self._of_file.dispose()
+            self._tag = tag
+        return self._of_file if tag else self._empty
 
     @engine.setter
     def engine(self, made: Engine) -> None:
         self._of_file = made
 
     def _init_catalog(self) -> None:
-        self._found = self._is_there()
+        self._tag = self._tag_now()
         super()._init_catalog()
 
     def make(self) -> None:
@@ -89,7 +97,7 @@ class SqliteTables(SqlTables):
         Raises:
             TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR.
         """
-        if not self._found:
+        if not self._tag_now():
             try:
                 self._folder.make_folder()
             except OSError as error:
@@ -114,9 +122,10 @@ class SqliteTables(SqlTables):
         self.make()
         return super().commit_table(table, requirements, updates)
 
-    def _is_there(self) -> bool:
+    def _tag_now(self) -> str:
+        """Return what tells the present file from another one of its name; nothing where there is none."""
         found = self._folder.stat(self._file.name)
-        return found is not None and found.size > 0
+        return found.tag if found and found.size else ""
 
     def _in_memory(self) -> sqlite3.Connection:
         connection = sqlite3.connect(":memory:", check_same_thread=False)
