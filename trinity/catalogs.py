@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trinity.engine.spark.remote_session import RemoteCatalog
 
-__all__ = ["Catalogs"]
+__all__ = ["Catalogs", "installed_formats"]
 
 
 class Catalogs(Mapping[str, Connector]):
@@ -215,6 +215,14 @@ def _load(catalog: str, connector: str) -> Format:
     except ModuleNotFoundError as error:
         raise _not_installed(connector, error) from error
     return made
+
+
+def installed_formats() -> Iterator[Format]:
+    """Yield the installed formats, without those that lack a package."""
+    for point in _formats(tuple(map(_last_changed, sys.path))).values():
+        with suppress(ModuleNotFoundError):
+            made: Format = point.load()()
+            yield made
 
 
 @lru_cache(maxsize=4)

@@ -21,6 +21,7 @@ LOGGERS: Final[Mapping[str, str]] = MappingProxyType(
         "trinity.streaming": "Streams into tables, and the compactions beside them. INFO: a line for each micro-batch. "
         "WARNING: a compaction failed, and the stream goes on.",
         "trinity.datasource": "Spark's `format('trinity')`. WARNING: Spark will not find this process.",
+        "trinity.spark": "INFO: a JAR was fetched, and from where.",
         "trinity.storage": "WARNING: work after a commit failed, and the commit stands; a list of changes is damaged.",
         "trinity.parquet": "WARNING: a checkpoint cannot be read; other files of the log are read instead.",
         "trinity.delta": "WARNING: the same; Delta failed after a commit; other writers may overwrite commits.",

@@ -319,7 +319,7 @@ def test_java_and_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 OFFLINE = """
 import sys, trinity
 try:
-    trinity.connect(sys.argv[1], spark_settings={"spark.jars.ivy": sys.argv[2]}).spark
+    trinity.connect(sys.argv[1]).spark
 except trinity.TrinityError as error:
     print(error.code, error.message)
 """
@@ -327,15 +327,14 @@ except trinity.TrinityError as error:
 
 @pytest.mark.full
 def test_no_network_for_the_jars(tmp_path: Path) -> None:
-    """Nothing cached, and no way to Maven Central: CONFIGURATION_INVALID with the coordinates."""
-    nowhere = " ".join(f"-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort=1" for scheme in ("http", "https"))
-    java = f"{nowhere} -Duser.home={tmp_path}"  # no Maven repository of the user's either
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "JAVA_TOOL_OPTIONS": java}
-    words = [sys.executable, "-c", OFFLINE, str(tmp_path / "warehouse"), str(tmp_path / "ivy")]
-    said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("CONFIGURATION_INVALID"), said
-    assert "io.delta:delta-spark" in said
-    assert "check the network" in said
+    """Nothing is there yet, and no way to Maven Central: CONFIGURATION_INVALID with the coordinates, and no more."""
+    environment = {**os.environ, "TRINITY_JARS": str(tmp_path / "jars"), "https_proxy": "http://127.0.0.1:1"}
+    words = [sys.executable, "-c", OFFLINE, str(tmp_path / "warehouse")]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith("CONFIGURATION_INVALID"), done.stdout
+    assert "io.delta:delta-spark" in done.stdout
+    assert "Check the network" in done.stdout
 
 
 def test_a_spark_that_lacks_something_is_told_precisely(session: Session) -> None:

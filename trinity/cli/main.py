@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from trinity.cli import care, files, tables
+from trinity.cli import care, files, jars, tables
 from trinity.cli.options import Executor, Warehouse, engine_of, open_session, reporting_errors
 
 __all__ = ["app"]
@@ -148,5 +148,6 @@ for _command in (
     care.maintain,
     care.restore,
     care.repair,
+    jars.jars,
 ):
     app.command()(_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
@@ -86,6 +87,7 @@ class DeltaFormat(Format):
             },
             probes={"org.apache.spark.sql.delta.DeltaLog": DELTA_JAR},
             jvm=True,
+            jars=Path(__file__).with_name("delta.jars"),
         )
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.remote import refuse_remote
@@ -29,7 +30,9 @@ _OF_ICEBERG: Final = {
         f"software.amazon.awssdk:url-connection-client:{AMAZON_SDK}"
     ),
 }
-GRANTED: Final = SparkRequirements(packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG)
+GRANTED: Final = SparkRequirements(
+    packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars=Path(__file__).with_name("granted.jars")
+)
 """The requirement of catalogs that hand out keys: with these JARs Iceberg's own reader reads tables of others."""
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"

@@ -126,7 +126,7 @@ def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str,
     _check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     wanted = _with_java_options(_wanted(requirements, {"spark.master": "local[*]", **settings}))
-    jars = _jars_of(requirements, settings)
+    jars = find_jars(requirements, wanted)
     if SparkContext._jvm is not None:
         add_jars(SparkContext._jvm, jars)
     started = _start(_with(wanted, {"spark.jars": ",".join(jars)} if jars else {}))
@@ -150,7 +150,7 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
     if not lacking and not _lacking_jars(running, requirements):
         return running
     every = [*own.requirements, *(need for need in requirements if need not in own.requirements)]
-    jars = _jars_of(every, own.settings)  # this may fail: so it comes before anything is stopped
+    jars = find_jars(every, _wanted(every, own.settings))  # this may fail: so it comes before anything is stopped
     if lacking:
         _check_idle(running, lacking)
         running.stop()
@@ -177,11 +177,6 @@ def _check_idle(spark: SparkSession, lacking: Sequence[str]) -> None:
             f"again: there are {'; '.join(used)}. End them and call session.spark.stop(), or open all catalogs by one "
             "trinity.connect().",
         )
-
-
-def _jars_of(requirements: Sequence[SparkRequirements], settings: Mapping[str, str]) -> list[str]:
-    packages = tuple(dict.fromkeys(package for need in requirements for package in need.packages))
-    return find_jars(packages, _wanted(requirements, settings)) if packages else []
 
 
 def remote_url(settings: Mapping[str, str]) -> str | None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-__all__ = ["LOGGING", "without_start_lines"]
+__all__ = ["LOGGING", "told_apart", "without_start_lines"]
 
 LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 """Java option for a log of errors alone, from the first line on."""
 _START: Final = re.compile(rb"WARNING: Using incubator modules: jdk\.incubator\.vector\s*")
 """The lines of every start, which no option of Java's keeps back."""
+
+_MOST: Final = 500
+"""Characters of a failed process's lines that an error shows."""
 
 
 @contextmanager
@@ -34,6 +38,32 @@ def without_start_lines() -> Iterator[None]:
         yield
     finally:
         os.dup2(screen, 2)
+
+
+@contextmanager
+def told_apart() -> Iterator[Callable[[], str]]:
+    """Keep all lines back that a process that is started within writes on standard error; yields what tells the last.
+
+    That is for a process that ends by itself: its lines are lost, but for an error's message.
+    """
+    try:
+        screen = os.dup(2)
+    except OSError:  # there is no standard error
+        yield str
+        return
+    with tempfile.TemporaryFile() as lines:
+        os.dup2(lines.fileno(), 2)
+        try:
+            yield lambda: _last_of(lines)
+        finally:
+            os.dup2(screen, 2)
+            os.close(screen)
+
+
+def _last_of(lines: IO[bytes]) -> str:
+    lines.seek(0)
+    said = lines.read().decode(errors="replace").splitlines()
+    return " ".join(" ".join(line for line in said if not line.startswith("\tat ")).split())[-_MOST:]
 
 
 def _pass_on(reading: int, screen: int) -> None:

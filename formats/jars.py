@@ -1,0 +1,64 @@
+"""Writes the lists of JARs, with their hashes, of formats and stores: ``python -m formats.jars``, for new versions."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+import pyspark
+
+from trinity.engine.spark.granted import GRANTED
+from trinity.engine.spark.ivy import resolve
+from trinity.engine.spark.maven import CENTRAL, FOLDER
+from trinity.spi import SparkRequirements
+from trinity.spi.jars import Jar
+from trinity.storage.store_kinds import KINDS
+from trinity_delta import DeltaFormat
+from trinity_iceberg import IcebergFormat
+
+_OF_SPARK: Final = {re.sub(r"-\d.*", "", jar.name) for jar in Path(pyspark.__file__).parent.glob("jars/*.jar")}
+_BY_ANOTHER_NAME: Final = {"commons-logging", "shims"}
+"""What Spark has within other JARs: jcl-over-slf4j, and RoaringBitmap itself."""
+
+
+def write_list(need: SparkRequirements) -> None:
+    """Write the list of one party."""
+    assert need.jars is not None
+    plain = tuple(package for package in need.packages if package.count(":") == 2)
+    rest = [package for package in need.packages if package not in plain]
+    with tempfile.TemporaryDirectory() as ivy:
+        os.environ[FOLDER] = ivy
+        resolved = list(_resolved(plain, {**need.settings, "spark.jars.ivy": ivy}, Path(ivy))) if plain else []
+    lines = [_line(coordinates, content) for coordinates, content in resolved]
+    need.jars.write_text("".join([*lines, *(_line(package, _content(package)) for package in rest)]))
+
+
+def _resolved(packages: tuple[str, ...], settings: dict[str, str], ivy: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the coordinates and the content of what Spark lacks, as Ivy's cache names it."""
+    files = [Path(file).name for file in resolve(packages, settings, [CENTRAL])]
+    found = {f"{jar.parts[-4]}_{jar.name}": jar for jar in ivy.glob("cache/*/*/*/*.jar")}
+    for jar in (found[file] for file in files):
+        group, artifact = jar.parts[-4:-2]
+        if artifact not in _OF_SPARK | _BY_ANOTHER_NAME:
+            yield f"{group}:{artifact}:{jar.stem.removeprefix(f'{artifact}-')}", jar.read_bytes()
+
+
+def _content(coordinates: str) -> bytes:
+    with urlopen(f"{CENTRAL}/{Jar(coordinates, 0, '').path}") as answer:
+        content: bytes = answer.read()
+        return content
+
+
+def _line(coordinates: str, content: bytes) -> str:
+    return f"{coordinates} {len(content)} {sha256(content).hexdigest()}\n"
+
+
+if __name__ == "__main__":
+    for party in (DeltaFormat().spark, IcebergFormat().spark, *(kind.spark for kind in KINDS), GRANTED):
+        write_list(party)

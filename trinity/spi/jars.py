@@ -1,0 +1,75 @@
+"""Lists of JARs with their hashes, which stand beside the code that needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trinity.errors import TrinityError
+
+__all__ = ["Jar", "listed_jars"]
+
+
+@dataclass(frozen=True)
+class Jar:
+    """A JAR of a Maven repository.
+
+    Attributes:
+        coordinates: ``group:artifact:version`` or ``group:artifact:version:classifier``.
+        bytes: its size.
+        sha256: its hash, in hexadecimal digits.
+    """
+
+    coordinates: str
+    bytes: int
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        _, *rest = self.coordinates.split(":")
+        return f"{'-'.join(rest)}.jar"
+
+    @property
+    def path(self) -> str:
+        """Its place below the address of a repository."""
+        group, artifact, version, *_ = self.coordinates.split(":")
+        return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file}"
+
+    @property
+    def module(self) -> tuple[str, ...]:
+        """What names it without its version."""
+        group, artifact, _, *classifier = self.coordinates.split(":")
+        return group, artifact, *classifier
+
+    @property
+    def release(self) -> tuple[tuple[int, str], ...]:
+        """Its version, as it is compared with others: numbers by their size."""
+        parts = self.coordinates.split(":")[2].replace("-", ".").split(".")
+        return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
+
+
+def listed_jars(lists: Iterable[Path]) -> list[Jar]:
+    """Return the JARs of several lists, of each module the newest: Java loads one.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming the list and the line that cannot be read.
+    """
+    found: dict[tuple[str, ...], Jar] = {}
+    for jar in (jar for path in lists for jar in _read(path)):
+        known = found.get(jar.module)
+        if known is None or known.release < jar.release:
+            found[jar.module] = jar
+    return list(found.values())
+
+
+def _read(path: Path) -> Iterable[Jar]:
+    for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), 1):
+        words = line.split()
+        if len(words) != 3 or words[0].count(":") not in (2, 3) or not words[1].isdecimal() or len(words[2]) != 64:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Line {number} of the list of JARs {path} is not 'group:artifact:version bytes sha256': '{line}'.",
+            )
+        yield Jar(words[0], int(words[1]), words[2])
