@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
@@ -36,7 +37,10 @@ def write_list(need: SparkRequirements) -> None:
         os.environ[FOLDER] = ivy
         resolved = list(_resolved(plain, {**need.settings, "spark.jars.ivy": ivy}, Path(ivy))) if plain else []
     lines = [_line(coordinates, content) for coordinates, content in resolved]
-    need.jars.write_text("".join([*lines, *(_line(package, _content(package)) for package in rest)]))
+    package, _, name = need.jars.partition("/")
+    Path(str(files(package)), name).write_text(
+        "".join([*lines, *(_line(package, _content(package)) for package in rest)])
+    )
 
 
 def _resolved(packages: tuple[str, ...], settings: dict[str, str], ivy: Path) -> Iterator[tuple[str, bytes]]:

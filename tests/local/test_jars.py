@@ -17,6 +17,7 @@ from trinity.cli.main import app
 from trinity.engine.spark.jars import find_jars
 from trinity.memory import MemoryFormat
 from trinity.spi import Format, SparkRequirements
+from trinity.spi.jars import listed_jars
 from trinity.storage.store_kinds import KINDS
 from trinity_delta import DeltaFormat
 from trinity_iceberg import IcebergFormat
@@ -37,11 +38,19 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
 
 
 @pytest.fixture
-def need(tmp_path: Path) -> SparkRequirements:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a package ``lists_of_jars``."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lists_of_jars").mkdir()
+    return tmp_path / "lists_of_jars"
+
+
+@pytest.fixture
+def need(package: Path) -> SparkRequirements:
     """What a format needs that lists the two JARs."""
-    path = tmp_path / "acme.jars"
-    path.write_text(listing("org.acme:part:1.0", ONE) + listing("org.acme.deep:whole:2.1:shaded", TWO))
-    return SparkRequirements(packages=("org.acme:part:1.0",), jars=path)
+    lines = listing("org.acme:part:1.0", ONE) + listing("org.acme.deep:whole:2.1:shaded", TWO)
+    (package / "acme.jars").write_text(lines)
+    return SparkRequirements(packages=("org.acme:part:1.0",), jars="lists_of_jars/acme.jars")
 
 
 @pytest.fixture
@@ -159,25 +168,24 @@ def test_repositories_of_spark_are_asked_first_with_their_login(
 
 
 def test_of_two_versions_the_newer_one_is_taken(
-    mirror: Repository, need: SparkRequirements, folder: Path, tmp_path: Path
+    mirror: Repository, need: SparkRequirements, folder: Path, package: Path
 ) -> None:
     mirror.files["org/acme/part/0.10/part-0.10.jar"] = mirror.files["org/acme/part/1.0.1/part-1.0.1.jar"] = TWO
-    other = tmp_path / "other.jars"
+    other, others = package / "other.jars", SparkRequirements(jars="lists_of_jars/other.jars")
     other.write_text(listing("org.acme:part:0.10", TWO))
-    assert find_jars([need, SparkRequirements(jars=other)], {})[0] == str(folder / "part-1.0.jar")
+    assert find_jars([need, others], {})[0] == str(folder / "part-1.0.jar")
     other.write_text(listing("org.acme:part:1.0.1", TWO))
-    assert find_jars([need, SparkRequirements(jars=other)], {})[0] == str(folder / "part-1.0.1.jar")
+    assert find_jars([need, others], {})[0] == str(folder / "part-1.0.1.jar")
     other.write_text("org.acme:part\n")
     with refused("CONFIGURATION_INVALID", "Line 1", "other.jars", "org.acme:part"):
-        find_jars([SparkRequirements(jars=other)], {})
+        find_jars([others], {})
 
 
 def test_every_package_is_in_its_list() -> None:
     """A new version of a package needs a new list: ``python -m formats.jars``."""
     for need in (DeltaFormat().spark, IcebergFormat().spark, *(kind.spark for kind in KINDS)):
         assert need.jars is not None
-        listed = {line.split()[0] for line in need.jars.read_text().splitlines()}
-        assert set(need.packages) <= listed
+        assert set(need.packages) <= {jar.coordinates for jar in listed_jars([need.jars])}
 
 
 def test_an_unknown_store_is_refused() -> None:

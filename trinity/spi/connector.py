@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trinity.errors import TrinityError
@@ -46,16 +45,16 @@ class SparkRequirements:
         settings: Spark settings; comma lists (``spark.sql.extensions``) are joined across formats.
         probes: class name -> coordinate. A Spark session that the caller gives must have these classes.
         jvm: whether tables on a disk are worked on through the JVM of a local Spark, which Spark Connect does not have.
-        jars: file that lists the JARs of the packages and of what they need and Spark lacks, a line each:
-            ``group:artifact:version[:classifier] bytes sha256``. Trinity fetches these for the Spark that it starts.
-            Without a list Spark's Ivy resolves the packages.
+        jars: a file of a Python package, as ``trinity_delta/delta.jars``, which lists the JARs of the packages and of
+            what they need and Spark lacks, a line each: ``group:artifact:version[:classifier] bytes sha256``. Trinity
+            fetches these for the Spark that it starts. Without a list Spark's Ivy resolves the packages.
     """
 
     packages: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     probes: Mapping[str, str] = field(default_factory=dict)
     jvm: bool = False
-    jars: Path | None = None
+    jars: str | None = None
 
 
 @dataclass(frozen=True)

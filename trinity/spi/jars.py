@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 
 from trinity.errors import TrinityError
 
@@ -50,26 +50,30 @@ class Jar:
         return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
-def listed_jars(lists: Iterable[Path]) -> list[Jar]:
+def listed_jars(lists: Iterable[str]) -> list[Jar]:
     """Return the JARs of several lists, of each module the newest: Java loads one.
+
+    Args:
+        lists: files of packages, as ``trinity_delta/delta.jars``.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the list and the line that cannot be read.
     """
     found: dict[tuple[str, ...], Jar] = {}
-    for jar in (jar for path in lists for jar in _read(path)):
+    for jar in (jar for name in lists for jar in _read(name)):
         known = found.get(jar.module)
         if known is None or known.release < jar.release:
             found[jar.module] = jar
     return list(found.values())
 
 
-def _read(path: Path) -> Iterable[Jar]:
-    for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), 1):
+def _read(name: str) -> Iterable[Jar]:
+    package, _, file = name.partition("/")
+    for number, line in enumerate(files(package).joinpath(file).read_text(encoding="ascii").splitlines(), 1):
         words = line.split()
         if len(words) != 3 or words[0].count(":") not in (2, 3) or not words[1].isdecimal() or len(words[2]) != 64:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Line {number} of the list of JARs {path} is not 'group:artifact:version bytes sha256': '{line}'.",
+                f"Line {number} of the list of JARs {name} is not 'group:artifact:version bytes sha256': '{line}'.",
             )
         yield Jar(words[0], int(words[1]), words[2])

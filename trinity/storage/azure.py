@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -173,7 +172,7 @@ class Azure(StoreKind):
             "org.apache.httpcomponents:*,org.slf4j:slf4j-api,commons-codec:commons-codec,commons-logging:commons-logging"
         },
         probes={"org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem": _HADOOP_AZURE},
-        jars=Path(__file__).with_name("azure.jars"),
+        jars="trinity.storage/azure.jars",
     )
     pyiceberg_prefix: ClassVar[str] = "adls."
 

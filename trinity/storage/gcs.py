@@ -144,7 +144,7 @@ class Gcs(StoreKind):
     spark: ClassVar[SparkRequirements] = SparkRequirements(
         packages=(_CONNECTOR,),
         probes={"com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem": _CONNECTOR},
-        jars=Path(__file__).with_name("gcs.jars"),
+        jars="trinity.storage/gcs.jars",
     )
     deletes_others: ClassVar[bool] = False  # each deletion is its own request, and a missing object ends them
     pyiceberg_prefix: ClassVar[str] = "gcs."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -159,7 +158,7 @@ class S3(StoreKind):
             "org.apache.hadoop:hadoop-client-runtime,org.slf4j:slf4j-api,io.netty:*,commons-logging:commons-logging"
         },
         probes={"org.apache.hadoop.fs.s3a.S3AFileSystem": _HADOOP_AWS},
-        jars=Path(__file__).with_name("s3.jars"),
+        jars="trinity.storage/s3.jars",
     )
     pyiceberg_prefix: ClassVar[str] = "s3."
 

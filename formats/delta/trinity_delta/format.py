@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
@@ -87,7 +86,7 @@ class DeltaFormat(Format):
             },
             probes={"org.apache.spark.sql.delta.DeltaLog": DELTA_JAR},
             jvm=True,
-            jars=Path(__file__).with_name("delta.jars"),
+            jars="trinity_delta/delta.jars",
         )
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -266,7 +265,7 @@ class IcebergFormat(Format):
             packages=(ICEBERG_JAR, SQLITE_JAR),
             settings={"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
             probes={"org.apache.iceberg.spark.SparkCatalog": ICEBERG_JAR, "org.sqlite.JDBC": SQLITE_JAR},
-            jars=Path(__file__).with_name("iceberg.jars"),
+            jars="trinity_iceberg/iceberg.jars",
         )
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> IcebergConnector:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.remote import refuse_remote
@@ -31,7 +30,7 @@ _OF_ICEBERG: Final = {
     ),
 }
 GRANTED: Final = SparkRequirements(
-    packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars=Path(__file__).with_name("granted.jars")
+    packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars="trinity.engine.spark/granted.jars"
 )
 """The requirement of catalogs that hand out keys: with these JARs Iceberg's own reader reads tables of others."""
 
