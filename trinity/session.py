@@ -718,7 +718,8 @@ class Session:
 
         Args:
             text: the statement; it may end with ``;`` or a comment.
-            params: a value for each ``?`` of the text, or a mapping with the values of its ``:name``.
+            params: a value for each ``?`` of the text, or a mapping with the values of its ``:name``. A list alone
+                behind IN is its values, elsewhere an ARRAY.
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
             txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE; a retry with the same or a
                 lower version does nothing (L4).

@@ -140,12 +140,30 @@ def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -
             "INVALID_ARGUMENTS",
             f"The statement has {numbered.count} parameters, and {len(parameters)} values are given.",
         )
-    return numbered.filled([_in_dialect(literal(value), dialect) for value in parameters])
+    return _spelled(numbered, parameters, dialect)
 
 
 def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
     named, names = _named(sql, dialect)
-    return named.filled([_in_dialect(literal(_value(name, values)), dialect) for name in names])
+    return _spelled(named, [_value(name, values) for name in names], dialect)
+
+
+def _spelled(numbered: Numbered, values: Sequence[Any], dialect: str) -> str:
+    """Return the statement with literals. A list that stands alone behind IN is spelled as what IN takes."""
+
+    def spelled(before: str, value: Any, after: str) -> str:
+        value, place = plain(value), _BEHIND_IN.search(before)
+        if not isinstance(value, (list, tuple)) or not place:
+            return _in_dialect(literal(value), dialect)
+        listed = ", ".join(_in_dialect(literal(item), dialect) for item in value) or "SELECT NULL WHERE FALSE"
+        if not place[1]:
+            return f"({listed})"
+        return listed if after.lstrip().startswith(")") else _in_dialect(literal(value), dialect)
+
+    return numbered.filled(list(map(spelled, numbered.pieces[:-1], values, numbered.pieces[1:])))
+
+
+_BEHIND_IN: Final = re.compile(r"\bIN\s*(\(?)\s*\Z", re.IGNORECASE)
 
 
 def positional(sql: str, dialect: str) -> tuple[str, Callable[[Mapping[str, Any]], list[Any]]]:
@@ -192,19 +210,23 @@ def _in_dialect(text: str, dialect: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of numpy or pandas as Python's own; pandas' NA and NaT as None."""
+    """Return a scalar or an array of numpy or pandas as Python's own; pandas' NA and NaT as None."""
     if type(value).__module__.partition(".")[0] not in ("numpy", "pandas"):
         return value
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if type(value).__name__ == "datetime64":
         return value.astype("datetime64[us]").item()  # of nanoseconds item() makes a number
+    if getattr(value, "ndim", None) == 1:
+        return list(value)
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
 def literal(value: Any) -> str:
-    """Return a value as a literal. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
+    """Return a value as a literal, a list as an ARRAY. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
     value = plain(value)
+    if isinstance(value, (list, tuple)):
+        return f"ARRAY({', '.join(map(literal, value))})"
     if value is None:
         return "NULL"
     if isinstance(value, bool):

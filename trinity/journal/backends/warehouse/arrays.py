@@ -7,6 +7,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any, Final
 from uuid import UUID
 
@@ -67,6 +68,8 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
     if any(found.__module__.partition(".")[0] in ("numpy", "pandas") for found in types):
         values = list(map(plain, values))
         types = set(map(type, values)) - {type(None)}
+    if types and all(issubclass(found, (list, tuple)) for found in types):
+        return _lists(values, parameter, timezone)
     kind = _common({_kind(found, values) for found in types}, parameter)
     try:
         if kind == "timestamp":
@@ -77,6 +80,14 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         message = f"Parameter {parameter}: a value has no counterpart in SQL: {shown_value(error)}."
         raise TrinityError("TYPE_MISMATCH", message) from error
+
+
+def _lists(values: Sequence[Any], parameter: int, timezone: str) -> pa.Array:
+    """Return an array of lists, whose items have one type."""
+    items = array_of([item for value in values if value is not None for item in value], parameter, timezone)
+    ends = list(accumulate((0 if value is None else len(value) for value in values), initial=0))
+    none = pa.array([value is None for value in values])
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), items, mask=none)
 
 
 def _kind(found: type, values: Sequence[Any]) -> str:
