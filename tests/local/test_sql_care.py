@@ -144,3 +144,38 @@ def test_care_of_sparks_own_tables(local: Session, text: str, instead: str) -> N
     local.sql("CREATE TABLE t (k INT)")
     with refused("NOT_SUPPORTED", text.split()[0], instead):
         local.sql(text)
+
+
+def partitions(session: Session, table: str) -> list[str]:
+    return [row.partition for row in session.sql(f"SHOW PARTITIONS {table}").collect()]
+
+
+def test_partitions_are_shown(local: Session, local_fmt: str) -> None:
+    local.use(local_fmt, "default")
+    local.sql("CREATE TABLE p (id INT, day DATE, word STRING, yes BOOLEAN) PARTITIONED BY (day, word, yes)")
+    assert partitions(local, "p") == []
+    local.sql("INSERT INTO p VALUES (1, DATE'2024-01-02', 'a/b=ü', TRUE), (2, NULL, NULL, NULL), (3, NULL, NULL, NULL)")
+    local.sql("ALTER TABLE p RENAME COLUMN yes TO no")
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert partitions(local, f"{local_fmt}.default.p") == [
+        "day=2024-01-02/word=a%2Fb%3Dü/no=true",
+        f"day={null}/word={null}/no={null}",
+    ]
+    local.sql("DELETE FROM p WHERE id > 1")
+    assert partitions(local, "p") == ["day=2024-01-02/word=a%2Fb%3Dü/no=true"]
+    with refused("SYNTAX_ERROR", "PARTITION"):
+        local.sql("SHOW PARTITIONS p PARTITION (day = DATE'2024-01-02')")
+    with refused("TABLE_NOT_FOUND", "nobody"):
+        local.sql("SHOW PARTITIONS nobody")
+
+
+def test_a_table_without_partitions_has_none_to_show(local: Session, orders: Table) -> None:
+    with refused("INVALID_ARGUMENTS", "orders", "not partitioned"):
+        local.sql("SHOW PARTITIONS orders")
+
+
+def test_partitions_by_transforms_are_shown(local: Session) -> None:
+    local.sql("CREATE TABLE iceberg.default.q (id INT, at TIMESTAMP) PARTITIONED BY (days(at), bucket(8, id))")
+    local.sql("INSERT INTO iceberg.default.q VALUES (1, TIMESTAMP'2024-01-02 03:04:05')")
+    [shown] = partitions(local, "iceberg.default.q")
+    assert shown == "at_day=2024-01-02/id_bucket=4"

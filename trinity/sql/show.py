@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import Token, TokenType, exp
 
@@ -18,6 +19,7 @@ from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement
+from trinity.zones import zone_of
 
 if TYPE_CHECKING:
     from trinity.session import Session
@@ -27,10 +29,11 @@ __all__ = ["create_statement", "describe", "show", "shown_properties"]
 
 
 def show(session: Session, statement: Statement) -> Rows:
-    """Run SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, TBLPROPERTIES and CREATE TABLE; Spark runs any other SHOW.
+    """Run SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES and CREATE TABLE; Spark runs any other.
 
     Raises:
-        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND, SYNTAX_ERROR.
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND, SYNTAX_ERROR; INVALID_ARGUMENTS for the
+            partitions of a table that has none.
     """
     words = statement.words(3)[1:]
     what, arguments = (words[0] if words else ""), _Arguments(statement, 2)
@@ -42,6 +45,8 @@ def show(session: Session, statement: Statement) -> Rows:
         return _tables(session, arguments)
     if what == "COLUMNS":
         return _columns(session, arguments)
+    if what == "PARTITIONS":
+        return _partitions(session, arguments)
     if what == "TBLPROPERTIES":
         return _tblproperties(session, arguments)
     if words == ("CREATE", "TABLE"):
@@ -68,14 +73,20 @@ class _Arguments:
         found, self.at = read_name(self.tokens, self.at)
         return found
 
+    def end(self) -> None:
+        """Check that no word follows. Raises SYNTAX_ERROR."""
+        if self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            raise TrinityError("SYNTAX_ERROR", f"SHOW: '{token.text}' on line {token.line} is not understood.")
+
     def matching(self, names: Iterable[str]) -> list[str]:
         """Return the names that match the pattern at the end; all names without a pattern."""
         self.word("LIKE")
         if self.at == len(self.tokens):
             return list(names)
         token = self.tokens[self.at]
-        if token.token_type is not TokenType.STRING or self.at + 1 != len(self.tokens):
-            raise TrinityError("SYNTAX_ERROR", f"SHOW: '{token.text}' on line {token.line} is not understood.")
+        self.at += token.token_type is TokenType.STRING
+        self.end()
         pattern = _pattern(token.text, self.sql_like)
         return [n for n in names if pattern.fullmatch(n)]
 
@@ -113,6 +124,35 @@ def _columns(session: Session, arguments: _Arguments) -> Rows:
     if arguments.word("IN", "FROM"):
         name = [*arguments.name(), name[-1]]
     return _names("col_name", [c.name for c in _table(session, name).definition.visible])
+
+
+def _partitions(session: Session, arguments: _Arguments) -> Rows:
+    table = _table(session, arguments.name())
+    arguments.end()
+    if not table.definition.partition_by:
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' is not partitioned.")
+    files = [f for f in table.splits().files if f.live_rows or not f.rows_known]
+    return _names("partition", sorted({_partition_path(f.partition, session.timezone) for f in files}))
+
+
+def _partition_path(values: Mapping[str, Any], timezone: str) -> str:
+    """Return partition values as Hive's folders are named: ``day=2024-01-01/region=eu``."""
+    return "/".join(f"{_escaped(name)}={_escaped(_value_text(v, timezone))}" for name, v in values.items())
+
+
+def _value_text(value: Any, timezone: str) -> str:
+    if value is None:
+        return "__HIVE_DEFAULT_PARTITION__"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(zone_of(timezone)).replace(tzinfo=None)
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _escaped(text: str) -> str:
+    """Return a text with a % code in place of each character that Hive gives one."""
+    return "".join(f"%{ord(c):02X}" if ord(c) < 32 or c in "\"#%'*/:=?\\\x7f{[]^" else c for c in text)
 
 
 def _tblproperties(session: Session, arguments: _Arguments) -> Rows:
