@@ -15,7 +15,7 @@ from tests.first.one_call import FORMS, Outcome, outcomes
 from tests.hostile.calls import calls
 
 NAMES: Final = (*(call.name for call in calls()), *FORMS)
-SOME: Final = tuple(dict.fromkeys(["Table.to_df", "trinity.cdc.follow", *FORMS, *NAMES[::5]]))
+SOME: Final = tuple(dict.fromkeys(["Table.to_df", "trinity.cdc.follow", *FORMS, *NAMES[::15]]))
 """What the short tier calls."""
 
 

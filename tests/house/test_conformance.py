@@ -89,6 +89,9 @@ def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
+@pytest.mark.parametrize(
+    "lake", ["parquet", *(pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg"))], indirect=True
+)
 def test_what_an_adapter_declares_is_verified_in_a_bucket(lake: BucketLake, tmp_path: Path) -> None:
     """Tables of folders keep their names there, which is no finding."""
     options = lake.settings()

@@ -90,7 +90,7 @@ def statements(histories: Iterable[History]) -> list[Statement]:
 # -- DuckDB -----------------------------------------------------------------------------------------------
 
 
-@settings(GENERATED, max_examples=30)
+@settings(GENERATED, max_examples=12)
 @given(PLAIN.flatmap(programs))
 def test_the_model_agrees_with_duckdb(history: History) -> None:
     play(DuckDb(), narrowed(history, said_by_duckdb))
@@ -124,7 +124,7 @@ def test_a_difference_to_duckdb_is_found() -> None:
 # -- PostgreSQL -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("numbers", [range(30), pytest.param(range(100, 700), marks=pytest.mark.full)], ids=len)
+@pytest.mark.parametrize("numbers", [range(14), pytest.param(range(100, 700), marks=pytest.mark.full)], ids=len)
 def test_the_model_agrees_with_postgres(server: dict[str, str], numbers: range) -> None:
     """In what a MERGE must refuse too: several matches (M2), NULL for NOT NULL (M6)."""
     with Postgres(server) as subject:

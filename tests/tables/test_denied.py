@@ -16,7 +16,6 @@ import os, sys
 import pyarrow as pa, trinity
 from trinity import Column, TrinityError
 
-folder, fmt = sys.argv[1:]
 root = os.geteuid() == 0
 
 def everything(place):
@@ -46,11 +45,11 @@ def told(what, work):
         code = error.code
     return f"{what} {code}"
 
-def beside(place):
+def beside(place, fmt):
     return trinity.connect(catalogs={"new": {"connector": fmt, "warehouse": os.path.join(place, "new")}})
 
-def tried(cause, spoil):
-    place = os.path.join(folder, cause)
+def tried(fmt, cause, spoil):
+    place = os.path.join(sys.argv[1], fmt, cause)
     name, columns = f"{fmt}.default.t", [Column("k", "int"), Column("v", "string")]
     row = pa.table({"k": [2], "v": ["b"]})
     with trinity.connect(place) as session:
@@ -62,15 +61,18 @@ def tried(cause, spoil):
         yield told("create", lambda: session.create_table(f"{fmt}.default.u", columns))
         yield told("connect", lambda: trinity.connect(place).table(name).to_arrow())
         yield told("new", lambda: trinity.connect(os.path.join(place, "new/w")))
-        yield told("first", lambda: beside(place).create_table("new.default.t", columns))
+        yield told("first", lambda: beside(place, fmt).create_table("new.default.t", columns))
         yield told("drop", lambda: session.drop_table(name))
         mend(place)
         if cause != "nothing":
             yield f"rows {session.table(name).to_arrow().num_rows}"
 
-list(tried("nothing", lambda place, cause: None))  # what is imported late is not for everybody to read
-for cause in ("read-only", "closed"):
-    print(cause, *tried(cause, spoil))
+FORMATS = ("parquet", "delta", "iceberg")
+for fmt in FORMATS:
+    list(tried(fmt, "nothing", lambda place, cause: None))  # what is imported late is not for everybody to read
+for fmt in FORMATS:
+    for cause in ("read-only", "closed"):
+        print(fmt, cause, *tried(fmt, cause, spoil))
 """
 WRITES: Final = ("upsert", "vacuum", "create", "drop", "new", "first")
 CODES: Final = {
@@ -87,12 +89,12 @@ def open_folder() -> Iterator[Path]:
         yield Path(found)
 
 
-def test_codes_do_not_depend_on_the_format(open_folder: Path, fmt: str) -> None:
-    command = [sys.executable, "-c", SCRIPT, str(open_folder), fmt]
+def test_codes_do_not_depend_on_the_format(open_folder: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(open_folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for line in done.stdout.splitlines():
-        cause, *found = line.split()
+        fmt, cause, *found = line.split()
         told = dict(zip(found[::2], found[1::2], strict=True))
-        assert told == {**CODES[cause], "rows": "1"}, cause
-    assert len(done.stdout.splitlines()) == len(CODES)
+        assert told == {**CODES[cause], "rows": "1"}, (fmt, cause)
+    assert len(done.stdout.splitlines()) == 3 * len(CODES)

@@ -142,10 +142,15 @@ def check(kinds: list[str], told: list[str | None], *, was: bool, there: bool) -
 
 
 PAIRS = list(itertools.combinations_with_replacement(TABLES, 2))
+FEW = [("create", "create"), ("create", "drop"), ("create if not exists", "drop if exists"), ("drop", "drop")]
+of_some_and_all = pytest.mark.parametrize(
+    "pairs", [pytest.param(FEW, id="few"), pytest.param(PAIRS, id="all", marks=pytest.mark.full)]
+)
 
 
-def test_tables_at_once(sessions: list[Session]) -> None:
-    for number, (one, other) in enumerate(PAIRS):
+@of_some_and_all
+def test_tables_at_once(sessions: list[Session], pairs: list[tuple[str, str]]) -> None:
+    for number, (one, other) in enumerate(pairs):
         for was in (False, True):
             name = f"lake.default.t{number}{was:d}"
             if was:
@@ -244,7 +249,8 @@ def registering(folder: Path, *, if_not_exists: bool = False) -> Act:
     return lambda session, name: session.register(name, "parquet", folder, if_not_exists=if_not_exists)
 
 
-def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path) -> None:
+@of_some_and_all
+def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     folder = others_folder(tmp_path)
     acts = {
         **TABLES,
@@ -252,7 +258,7 @@ def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path) -> None:
         "create if not exists": registering(folder, if_not_exists=True),
     }
     opened = [trinity.connect(**whole) for _ in range(SESSIONS)]
-    for number, (pair, was) in enumerate(itertools.product(PAIRS, (False, True))):
+    for number, (pair, was) in enumerate(itertools.product(pairs, (False, True))):
         name = f"parquet.default.t{number}"
         if was:
             opened[0].register(name, "parquet", folder)
@@ -268,7 +274,7 @@ def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], t
     """One of all has the name, and has been told so; what lost has left nothing under the name."""
     acts = [TABLES["create"], registering(others_folder(tmp_path))] * 2
     opened = [trinity.connect(**whole) for _ in acts]
-    for number in range(12):
+    for number in range(4):
         name = f"{catalog}.default.t{number}"
         told = at_once([partial(act, session, name) for act, session in zip(acts, opened, strict=True)])
         assert Counter(told) == {None: 1, "TABLE_ALREADY_EXISTS": 3}

@@ -99,23 +99,23 @@ def _append_in_process(warehouse: str, table: TableHandle, start: int) -> None:
 
 def test_processes_all_land(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    with context.Pool(3) as pool:
-        pool.starmap(_append_in_process, [(str(tmp_path / "w"), table, n * 100) for n in range(3)])
-    assert sorted(r["id"] for r in stored(lake, table)) == [n * 100 + i for n in range(3) for i in range(5)]
-    assert [lake.metadata.recorded_txn(table, f"p{n * 100}") for n in range(3)] == [4, 4, 4]
+    with context.Pool(2) as pool:
+        pool.starmap(_append_in_process, [(str(tmp_path / "w"), table, n * 100) for n in range(2)])
+    assert sorted(r["id"] for r in stored(lake, table)) == [n * 100 + i for n in range(2) for i in range(5)]
+    assert [lake.metadata.recorded_txn(table, f"p{n * 100}") for n in range(2)] == [4, 4]
     times = [h.timestamp_ms for h in lake.metadata.history(table)]
     assert times == sorted(set(times))
 
 
 def test_many_commits_keep_few_manifests(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
-    for n in range(100):
+    for n in range(50):
         append(lake, table, (n, "x"))
     iceberg = with_pyiceberg(lake, table)
     snapshot = iceberg.current_snapshot()
     assert snapshot is not None
     assert len(snapshot.manifests(iceberg.io)) <= 32
     splits = open_catalog(tmp_path / "w").metadata.get_splits(table)
-    assert [f.commit for f in splits.files] == list(range(2, 102))
+    assert [f.commit for f in splits.files] == list(range(2, 52))
     assert len(list(Path(table.location, "metadata").glob("*.metadata.json"))) <= 21
 
 
