@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -153,3 +154,51 @@ def test_a_replay_with_every_fault_counts_them(tmp_path: Path) -> None:
 
 def test_the_budgets_have_faults() -> None:
     assert all(budget.fault_histories >= 8 for budget in BUDGETS.values())
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The adapters of tests/plugins, which are not installed."""
+    for name in ("acme", "ledger"):
+        monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tests/plugins" / name))
+
+
+def named(place: str) -> type[Format]:
+    """The class of an adapter, by module:Class."""
+    module, _, name = place.partition(":")
+    found: type[Format] = getattr(import_module(module), name)
+    return found
+
+
+@pytest.mark.usefixtures("plugins")
+def test_a_crash_is_looked_at_by_a_fresh_process(tmp_path: Path) -> None:
+    """What the adapter keeps in memory outlives a session, and not a process."""
+    forgetful = named("tests.support.forgetful:Forgetful")
+    with subject(forgetful, tmp_path / "before") as opened:
+        crashed = faulty(2, Fault("crash after", operation("call", "crash after", opened)))
+    with subject(forgetful, tmp_path) as opened, pytest.raises(NonConformance, match="in a fresh process") as caught:
+        play(opened, crashed)
+    assert caught.value.check == "faults"
+    with subject(named("acme_trinity:AcmeFormat"), tmp_path / "well") as opened:
+        play(opened, crashed, tally := Tally())
+    assert tally.coverage.counts["read by a fresh process"] == 1
+
+
+@pytest.mark.usefixtures("plugins")
+@pytest.mark.parametrize("place", ["trinity_iceberg.format:IcebergFormat", "ledger_trinity:LedgerFormat"])
+def test_the_commit_of_a_database_is_among_the_operations(place: str, tmp_path: Path) -> None:
+    for kind in ("crash before", "crash after"):
+        with subject(named(place), tmp_path / kind) as opened:
+            at = operation("commit", kind, opened)
+            play(opened, replace(HISTORY, steps=(replace(UPSERT, fault=Fault(kind, at)),)), tally := Tally())
+            seen = tally.coverage.counts
+            assert (seen["fault at the commit"], seen["read by a fresh process"]) == (1, 1), kind
+
+
+def operation(verb: str, kind: str, opened: TrinitySubject) -> int:
+    """Return the number of the first operation of an upsert with a verb, among those that this kind can happen to."""
+    opened.create(SHAPE)
+    with opened.meeting(Fault(kind, -1)) as seen:
+        opened.upsert(UPSERT)
+    could = [what for what, kinds in seen.seen if kind in kinds]
+    return next(number for number, what in enumerate(could) if what.startswith(verb))

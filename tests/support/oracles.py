@@ -58,6 +58,9 @@ class Oracle(ABC):
     def executed_by(self, executor: Executor) -> None:
         """Nothing: the engine is another one."""
 
+    def read_elsewhere(self) -> None:
+        return None
+
     def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
         """Nothing goes wrong: the engine's storage is its own."""
         return nullcontext(Meeting(fault))

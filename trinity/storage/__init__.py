@@ -122,6 +122,7 @@ from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import with_txn
 from trinity.storage.versions import VersionedMetadata
+from trinity.storage.watching import commit_point
 from trinity.syntax.quoting import quoted as quoted
 
 __all__ = [
@@ -160,6 +161,7 @@ __all__ = [
     "check_still_there",
     "commit_change",
     "commit_loop",
+    "commit_point",
     "commit_unknown",
     "commit_result",
     "definition_after",

@@ -254,7 +254,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {**{f"fault {kind}": wanted for kind, wanted in (
             ("crash before", 2), ("crash after", 2), ("torn", 2), ("twice", 2), ("error", 4), ("error after", 2),
             ("unknown", 1),
-        )}, "fault at the commit": 2},
+        )}, "fault at the commit": 2, "read by a fresh process": 3},
         {},
         faults=True,
     ),

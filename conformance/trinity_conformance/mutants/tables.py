@@ -69,6 +69,9 @@ class ModelSubject:
             raise TrinityError(effect.faults[0].codes[0], effect.faults[0].why)
         return effect.counts
 
+    def read_elsewhere(self) -> None:
+        return None
+
     def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
         return nullcontext(Meeting(fault))
 

@@ -74,6 +74,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "fault": "an operation of the storage, a call of the adapter or a task that went wrong",
     **{f"fault {kind}": f"one of these: {meaning}" for kind, meaning in FAULTS.items()},
     "fault at the commit": "an operation by which a commit may take effect, which went wrong",
+    "read by a fresh process": "a table that a process which had just begun read after the end of another one",
     "refusal": "a bad input",
     "refusal of a DataFrame": "one of Spark's",
     "merge-statement": "a MERGE",

@@ -150,6 +150,11 @@ class Faulted(Effects):
         """Compare the table with the model, in the session and in a new one."""
         what = f"{meeting.met or 'no fault'}; told: {told or 'success'}; the table {'after' if stands else 'before'} it"
         self.expect(FAULTS_CHECK, self.model.merged(), self._read(), what)
+        if told == _CRASHED:
+            elsewhere = self.guarded("read", self.subject.read_elsewhere)
+            if elsewhere is not None:
+                self.tally.coverage.saw("read by a fresh process")
+                self.expect(FAULTS_CHECK, self.model.merged(), elsewhere, f"{what}, in a fresh process")
         if told != _CRASHED and self.subject.durable:
             self.guarded("reopen", self.subject.reopen)
             self.expect(FAULTS_CHECK, self.model.merged(), self._read(), f"{what}, in a new session")

@@ -44,7 +44,9 @@ _COMMITS: Final = (
 )  # fmt: skip
 """The calls that commit."""
 _POINTS: Final = frozenset(("put", "replace", "move"))
-"""The operations by which a commit may take effect."""
+"""The operations of a store by which a commit may take effect."""
+_ELSEWHERE: Final = "commit"
+"""The operation by which one takes effect elsewhere, as in a database."""
 
 
 class Crashed(BaseException):
@@ -111,6 +113,10 @@ class Meeting:
             raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
         return done
 
+    def commit(self, what: str, act: Callable[[], T]) -> T:
+        """Do a commit that is no operation of a store; the process may end before or after it."""
+        return self.do(_ELSEWHERE, what, _STOPS, act)
+
     def repeats(self, task: str) -> bool:
         """Return whether a task of the sinks is run twice."""
         return self._turn("run", task, frozenset(("twice",))) == "twice"
@@ -134,8 +140,9 @@ class Meeting:
         with self._mutex:
             if self._dead:
                 raise Crashed("the process has ended")
-            point = self._within > 0 and verb in _POINTS
-            self.at_commit = self.at_commit or point
+            within = self._within > 0
+            self.at_commit = self.at_commit or (within and verb in _POINTS)
+            point = within and (verb in _POINTS or verb == _ELSEWHERE)
             fault = self.fault
             number = sum(fault is not None and fault.kind in could for _, could in self.seen)
             self.seen.append((f"{verb} {what}", kinds))
@@ -154,7 +161,7 @@ def meeting(connector: Connector, fault: Fault | None) -> Iterator[Meeting]:
     """Number the operations of an adapter within the block, and have one go wrong."""
     found = Meeting(fault)
     with ExitStack() as stack:
-        stack.enter_context(watched_by(lambda objects: _Objects(objects, found)))
+        stack.enter_context(watched_by(lambda objects: _Objects(objects, found), found.commit))
         for call in _COMMITS:
             stack.enter_context(_instead(connector.metadata, call, lambda method, name: _call(found, method, name)))
         for task in ("create_page_sink", "create_merge_sink", "create_delete_sink"):

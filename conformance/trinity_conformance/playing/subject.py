@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -25,6 +26,7 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.elsewhere import read_elsewhere
 from trinity_conformance.playing.faults import Meeting, meeting
 from trinity_conformance.playing.names import Names
 from trinity_conformance.playing.needs import of_alteration, of_shape
@@ -119,6 +121,9 @@ class Subject(Writer, Protocol):
     ) -> list[Row]:
         """Return the merged read."""
 
+    def read_elsewhere(self) -> list[Row] | None:
+        """Return the merged read as a process sees it that has just begun; None where none could."""
+
     def log(self) -> list[LogRow]:
         """Return all row versions, in arrival order."""
 
@@ -170,9 +175,12 @@ class TrinitySubject:
         self.durable = self._survives()
 
     def _connect(self) -> trinity.Session:
-        settings = {"connector": self._connector, "warehouse": str(self._folder), **self._options}
         engine: Any = "local" if self._spark is None else "auto"
-        return trinity.connect(spark=self._spark, catalogs={"c": settings}, catalog="c", engine=engine)
+        return trinity.connect(spark=self._spark, catalogs={"c": self._settings}, catalog="c", engine=engine)
+
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        return {"connector": self._connector, "warehouse": str(self._folder), **self._options}
 
     def executed_by(self, executor: Executor) -> None:
         self._executor = executor
@@ -219,6 +227,11 @@ class TrinitySubject:
     def executors(self) -> tuple[Executor, ...]:
         """The executors that there are."""
         return ("local",) if self._spark is None else ("spark", "local")
+
+    @property
+    def others_see(self) -> bool:
+        """Whether another process sees its tables."""
+        return self.durable and _importable(self._connector)
 
     @property
     def spark(self) -> SparkSession | None:
@@ -370,6 +383,13 @@ class TrinitySubject:
         )
         return found.rename_columns(list(asked.columns))
 
+    def read_elsewhere(self) -> list[Row] | None:
+        if not self.others_see:
+            return None
+        found = read_elsewhere(self._settings, self._name, self._names.at(self._shape.names))
+        rows: list[Row] = found.rename_columns(list(self._shape.names)).to_pylist()
+        return rows
+
     def log(self) -> list[LogRow]:
         rows = self.run(lambda: self._table.log().to_arrow()).to_pylist()
         found = [
@@ -418,6 +438,14 @@ class _Asked:
     condition: Condition | None
     columns: tuple[str, ...]
     then: Any
+
+
+def _importable(connector: str | type[Format]) -> bool:
+    """Return whether another process finds an adapter."""
+    if isinstance(connector, str):
+        return True
+    module = sys.modules.get(connector.__module__)
+    return connector.__module__ != "__main__" and getattr(module, connector.__qualname__, None) is connector
 
 
 def _check_alike(one: pa.Table, other: pa.Table | None = None) -> None:

@@ -26,7 +26,7 @@ from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from trinity.errors import TrinityError, first_line, system_code
-from trinity.storage import CommitRaced, after_commit, asking_again, commit_unknown, table_taken
+from trinity.storage import CommitRaced, after_commit, asking_again, commit_point, commit_unknown, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.trouble import (
@@ -69,7 +69,8 @@ def commit_updates(
 
     def attempt() -> TableMetadata:
         with writing(table), _errors(table.catalog.name, name):
-            return table.catalog.commit_table(table, (*own, *requirements), updates).metadata
+            done = commit_point(name, lambda: table.catalog.commit_table(table, (*own, *requirements), updates))
+            return done.metadata
 
     after = _commit_until_known(table.catalog, table.name(), attempt, stands)
     what = f"Metadata files of '{name}' that are no longer needed were left"

@@ -15,7 +15,16 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, TableDefinition
-from trinity.storage import KEEPS_ROWS, CommitRaced, FileChange, Location, ObjectStore, PositionDeletes, TableVersion
+from trinity.storage import (
+    KEEPS_ROWS,
+    CommitRaced,
+    FileChange,
+    Location,
+    ObjectStore,
+    PositionDeletes,
+    TableVersion,
+    commit_point,
+)
 
 __all__ = ["Database"]
 
@@ -139,6 +148,9 @@ class Database:
         Raises:
             CommitRaced: another version follows it already, or the table is gone.
         """
+        commit_point(f"version {made.number}", lambda: self._put(table_id, before, made))
+
+    def _put(self, table_id: str, before: TableVersion, made: TableVersion) -> None:
         store = self._store(table_id)
         added, removed = made.difference(before)
         new = [(table_id, store.relative(file.path), made.number, _content(store, file)) for file in added]

@@ -1,0 +1,91 @@
+"""Reads a table in a fresh process, which knows of it what is stored and nothing else.
+
+A server starts once, imports what a read needs, and forks for each read. It starts as a program of its own, and not by
+:mod:`multiprocessing`, which would run the main module of whoever runs the suite again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import IO, Any, cast
+
+import pyarrow as pa
+
+import trinity
+from trinity.errors import TrinityError
+
+__all__ = ["read_elsewhere"]
+
+
+def read_elsewhere(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table:
+    """Return columns of the merged read of a table, as a process sees it that has just begun.
+
+    Args:
+        settings: those of the catalog ``c``; its connector is a name, or a class that can be imported.
+        table: the table's full name.
+        columns: its columns.
+
+    Raises:
+        TrinityError: what the read raised there.
+    """
+    server = _server()
+    asked, answers = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)
+    _send(asked, (sys.path, pickle.dumps((dict(settings), table, list(columns)))))
+    found = pickle.load(answers)
+    if isinstance(found, pa.Table):
+        return found
+    raise TrinityError(*found)
+
+
+@cache
+def _server() -> subprocess.Popen[bytes]:
+    """Return the process that forks; it ends with this one, as its input ends then."""
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **path})
+    atexit.register(server.__exit__, None, None, None)
+    return server
+
+
+def _serve() -> None:
+    """Answer reads until the input ends, each in a child of its own."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    while True:
+        try:
+            path, asked = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        if child := os.fork():
+            if os.waitpid(child, 0)[1]:
+                _send(answers, ("GENERIC_INTERNAL_ERROR", "The process that was to read ended by itself."))
+            continue
+        sys.path[:] = path
+        _send(answers, _answer(*pickle.loads(asked)))
+        os._exit(0)
+
+
+def _send(answers: IO[bytes], answer: object) -> None:
+    pickle.dump(answer, answers)
+    answers.flush()
+
+
+def _answer(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table | tuple[str, str]:
+    """Return the rows, or code and message of the error."""
+    try:
+        with trinity.connect(catalogs={"c": settings}, catalog="c", engine="local") as session:
+            return session.table(table).to_arrow(list(columns))
+    except TrinityError as error:
+        return error.code, error.message
+    except Exception as error:
+        return "GENERIC_INTERNAL_ERROR", f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    _serve()
