@@ -98,8 +98,9 @@ def test_a_drawn_history_meets_faults_and_is_as_it_should(connector: str, tmp_pa
 
 
 @pytest.mark.full
-def test_smoke_meets_every_kind_of_fault(tmp_path: Path) -> None:
-    report = run_check("parquet", None, "faults", folder=tmp_path)
+@pytest.mark.parametrize("connector", connectors())
+def test_smoke_meets_every_kind_of_fault(connector: str, tmp_path: Path) -> None:
+    report = run_check(connector, None, "faults", folder=tmp_path)
     assert [(r.check.id, r.status, r.missing) for r in report.results] == [("faults", "passed", {})]
 
 

@@ -113,7 +113,7 @@ _RESPLIT: Final = 3
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 8),
+        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 10),
         Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60, fault_seconds=60),
         Budget(
             "deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120, None, True, 400, 9999
