@@ -24,10 +24,10 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
     """
     from sqlglot import exp  # only where there is a constraint: SQL's parser is a good part of a first read
 
-    from trinity.syntax.spark_tree import spark_tree
+    from trinity.syntax.parse import expression_or_none
 
     where = f"CHECK constraint '{check.name}' of table '{definition.full_name}'"
-    tree = spark_tree(check.expression)
+    tree = expression_or_none(check.expression)
     if tree is None:
         raise TrinityError("SYNTAX_ERROR", f"{where}: ({shown_value(check.expression)}) is no expression.")
     if tree.find(exp.Query):

@@ -112,9 +112,9 @@ def check_column(table: str, column: Column) -> None:
         )
     if column.default is None:
         return
-    from trinity.syntax.spark_tree import spark_tree
+    from trinity.syntax.parse import expression_or_none
 
-    if spark_tree(column.default) is None:
+    if expression_or_none(column.default) is None:
         raise TrinityError(
             "SYNTAX_ERROR",
             f"Table '{table}': DEFAULT {shown_value(column.default)} of column '{column.name}' is no expression.",

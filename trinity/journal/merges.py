@@ -13,6 +13,7 @@ from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, Written
+from trinity.syntax.comparisons import conjuncts, equal_sides
 
 __all__ = ["key_of_source", "merge"]
 
@@ -101,9 +102,8 @@ def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> l
     """Return the source's expressions that ON equates with the key; None unless it does so for the whole key."""
     name = trees.folded(alias)
     found: dict[str, exp.Expr] = {}
-    for part in on.flatten() if isinstance(on, exp.And) else [on]:
-        sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
-        for target, value in (sides, sides[::-1]) if sides else ():
+    for part in conjuncts(on):
+        for target, value in equal_sides(part):
             if isinstance(target, exp.Column) and target.args.get("table") is not None:
                 own = trees.folded(target.args["table"]) == name and trees.folded(target.this) in table.key
                 if own and not _mentions(value, name):

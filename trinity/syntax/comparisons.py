@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
-__all__ = ["Comparison", "bare"]
+__all__ = ["Comparison", "bare", "conjuncts", "equal_sides"]
 
 _FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.EQ: exp.EQ, exp.NullSafeEQ: exp.NullSafeEQ, exp.NEQ: exp.NEQ,
@@ -59,6 +60,23 @@ def _sides(part: exp.Expr) -> tuple[type[exp.Expr], exp.Expr, tuple[exp.Expr, ..
     if isinstance(part.this, exp.Column):
         return operator, part.this, (part.expression,)
     return _FLIPPED[operator], part.expression, (part.this,)
+
+
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the parts of a predicate that AND joins."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        for part in tree.flatten():
+            yield from conjuncts(part)
+    else:
+        yield tree
+
+
+def equal_sides(part: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """Yield both sides of an equality, then both the other way round; nothing for another part of a predicate."""
+    if isinstance(part, exp.EQ):
+        yield part.this, part.expression
+        yield part.expression, part.this
 
 
 def bare(tree: exp.Expr) -> exp.Expr:

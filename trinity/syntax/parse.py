@@ -7,24 +7,27 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
+from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
 from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
-from trinity.syntax.spark_tree import UNREADABLE
 
 __all__ = [
     "ESCAPED",
     "MISSING",
     "Statement",
     "TrinitySpark",
+    "expression_or_none",
+    "expression_tree",
     "only_one",
     "parse",
     "parse_tokens",
@@ -36,6 +39,12 @@ __all__ = [
 
 ESCAPED: Final = "escaped"
 """Mark in the ``meta`` of a literal with a backslash that sqlglot and Spark may read in two ways."""
+
+_UNREADABLE: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors that sqlglot raises for a text; its builders fail for a wrong number of arguments, as in ``map(1)``."""
+
+_KEPT_AS_TEXT: Final = (TokenType.SHOW, TokenType.COMMAND)
+"""First words after which sqlglot keeps the rest of a statement as one string."""
 
 _READ_ALIKE: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
 """Pattern of a literal whose backslashes escape a backslash or a quote, as parameters are written."""
@@ -166,8 +175,7 @@ def tokenize(text: str, dialect: str = "spark") -> list[Token]:
     lexer = _dialect(dialect)
     try:
         tokens = list(lexer.tokenize(text))
-        if len(tokens) > 1 and tokens[0].token_type in (TokenType.SHOW, TokenType.COMMAND):
-            # sqlglot keeps what follows such a word as one string; under another word it is read as usual
+        if len(tokens) > 1 and tokens[0].token_type in _KEPT_AS_TEXT:  # under another word the rest is read as usual
             first = tokens[0]
             masked = text[: first.start] + "x" * len(first.text) + text[first.end + 1 :]
             tokens = [first, *lexer.tokenize(masked)[1:]]
@@ -246,13 +254,42 @@ def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, diale
         (tree,) = _dialect(dialect).parser().parse_into(kind, list(tokens), text)
     except ParseError as error:
         raise _parse_error(error) from error
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
         if not tokens:
             raise TrinityError("SYNTAX_ERROR", "The text is empty, and an expression is expected.")
         raise TrinityError("SYNTAX_ERROR", f"Line {tokens[0].line}: an expression is expected at '{tokens[0].text}'.")
     return tree
+
+
+def expression_tree(text: str) -> exp.Expr:
+    """Parse an expression of Spark SQL, once for all that ask about it: the tree is shared, and nobody changes it.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt.
+    """
+    return _kept_tree(text) if len(text) <= _SHORT else _kept_tree.__wrapped__(text)
+
+
+_SHORT: Final = 2_000
+"""Characters of a text whose tree is kept; that of a longer one may take much memory."""
+
+
+@lru_cache(maxsize=256)
+@deep_recursion()
+def _kept_tree(text: str) -> exp.Expr:
+    return parse_tokens(exp.Condition, tokenize(text), text, "spark")
+
+
+def expression_or_none(text: str) -> exp.Expr | None:
+    """Parse an expression as :func:`expression_tree`; None for a text that is none."""
+    try:
+        return expression_tree(text)
+    except TrinityError as error:
+        if error.code != "SYNTAX_ERROR":
+            raise
+        return None
 
 
 def parse(text: str, dialect: str = "spark") -> Statement:
@@ -267,10 +304,11 @@ def parse(text: str, dialect: str = "spark") -> Statement:
     if dialect == "spark":
         _refuse_inner_table(tokens)
     try:
-        (tree,) = _dialect(dialect).parse(text)
+        lexer, as_text = _dialect(dialect), bool(tokens) and tokens[0].token_type in _KEPT_AS_TEXT
+        (tree,) = lexer.parse(text) if as_text else lexer.parser().parse(tokens, text)
     except ParseError as error:
         raise _parse_error(error) from error
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
         raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")

@@ -43,13 +43,10 @@ def three_valued_text(text: str, use: Use) -> str:
     Raises:
         TrinityError: as :func:`three_valued`.
     """
-    from trinity.syntax.parse import parse_tokens, tokenize
+    from trinity.syntax.parse import expression_or_none
 
-    try:
-        tree = parse_tokens(exp.Condition, tokenize(text), text, "spark")
-    except TrinityError:
-        return text
-    return three_valued(tree, text, use, exp.Condition)
+    tree = expression_or_none(text)
+    return text if tree is None else three_valued(tree, text, use, exp.Condition)
 
 
 def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.spi import TableDefinition
-from trinity.syntax.comparisons import Comparison, bare
+from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides
 from trinity.syntax.literals import literal_value
-from trinity.syntax.spark_tree import conjuncts, spark_tree
+from trinity.syntax.parse import expression_or_none
 
 __all__ = ["ConditionFacts", "Names", "condition_facts", "same_expression"]
 
@@ -86,7 +86,7 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     """Return the facts that follow from a condition; none from a Column, or from text that sqlglot cannot parse."""
     if not isinstance(condition, str):
         return ConditionFacts()
-    tree = spark_tree(condition)
+    tree = expression_or_none(condition)
     if tree is None:
         return ConditionFacts()
     found = _Collector(definition, names)
@@ -100,7 +100,7 @@ def same_expression(one: object, other: object) -> bool:
     """Return True when two texts without literals are the same expression but for case and quotes."""
     if not isinstance(one, str) or not isinstance(other, str):
         return False
-    mine, its = spark_tree(one), spark_tree(other)
+    mine, its = expression_or_none(one), expression_or_none(other)
     # a literal's case is part of its value
     if mine is None or its is None or mine.find(exp.Literal) or its.find(exp.Literal):
         return False
@@ -121,9 +121,7 @@ class _Collector:
         self.others: list[exp.Expr] = []
 
     def take(self, part: exp.Expr) -> None:
-        if isinstance(part, exp.EQ) and self._equality(part.left, part.right):
-            return
-        if isinstance(part, exp.EQ) and self._equality(part.right, part.left):
+        if any(self._equality(*sides) for sides in equal_sides(part)):
             return
         self.others.append(part)
         found = self._comparison(part)

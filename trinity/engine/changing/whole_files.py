@@ -11,7 +11,7 @@ from trinity.depth import deep_recursion
 from trinity.engine.changing.conditions import Names
 from trinity.engine.program import Expression
 from trinity.spi import Column, DataFile, TableDefinition
-from trinity.syntax.spark_tree import spark_tree
+from trinity.syntax.parse import expression_or_none
 
 __all__ = ["partition_columns"]
 
@@ -40,7 +40,7 @@ _CONSTANT: Final = (
 
 @deep_recursion()
 def _only_about(condition: str, wanted: Collection[str], definition: TableDefinition, names: Names) -> bool:
-    tree = spark_tree(condition)
+    tree = expression_or_none(condition)
     if tree is None:
         return False
     columns = list(tree.find_all(exp.Column))

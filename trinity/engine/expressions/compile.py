@@ -29,18 +29,19 @@ from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColum
 from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
-from trinity.syntax.parse import parse_tokens, tokenize
-from trinity.syntax.spark_tree import conjuncts
+from trinity.syntax.comparisons import conjuncts
+from trinity.syntax.parse import expression_tree
 
-__all__ = ["compile_expression", "compile_predicate", "expression_tree"]
+__all__ = ["compile_expression", "compile_predicate", "local_tree"]
 
 
-@deep_recursion()
-def expression_tree(text: str) -> exp.Expr | NotLocal:
-    """Parse an expression of Spark SQL, once, for all that asks about it."""
+def local_tree(text: str) -> exp.Expr | NotLocal:
+    """Return the tree of an expression of Spark SQL; why Spark has to read it, where it cannot be parsed."""
     try:
-        return parse_tokens(exp.Condition, tokenize(text), text, "spark")
+        return expression_tree(text)
     except TrinityError as error:
+        if error.code != "SYNTAX_ERROR":
+            raise
         return NotLocal(f"it cannot be parsed here: {error.message}", error)
 
 
@@ -51,14 +52,14 @@ def compile_expression(
     """Compile an expression.
 
     Args:
-        expression: the text; or what :func:`expression_tree` made of it.
+        expression: the text or its tree.
         scope: the columns that it may name.
         timezone: returns the zone of timestamps without zone; called only where it matters.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
     """
-    tree = expression_tree(expression) if isinstance(expression, str) else expression
+    tree = local_tree(expression) if isinstance(expression, str) else expression
     if isinstance(tree, NotLocal):
         return tree
     try:

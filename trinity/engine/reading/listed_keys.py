@@ -12,9 +12,8 @@ from sqlglot import exp
 
 from trinity.merge.arrow.keys import compared_alike
 from trinity.spi import TableDefinition, parse_type
-from trinity.syntax.comparisons import Comparison
+from trinity.syntax.comparisons import Comparison, conjuncts
 from trinity.syntax.literals import literal_value
-from trinity.syntax.spark_tree import conjuncts
 
 __all__ = ["listed_keys", "listing"]
 

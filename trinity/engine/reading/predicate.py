@@ -48,9 +48,9 @@ class Predicate:
         if not given:
             return None
         if isinstance(given, str):
-            from trinity.engine.expressions import expression_tree
+            from trinity.engine.expressions import local_tree
 
-            tree = expression_tree(given)
+            tree = local_tree(given)
         else:
             tree = given
         return tree if isinstance(tree, NotLocal) else cls(definition, given, tree, timezone)

@@ -24,7 +24,7 @@ from trinity.engine.spark.remote_texts import (
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.storage import Cache
-from trinity.syntax.spark_tree import spark_tree
+from trinity.syntax.parse import expression_or_none
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,7 +161,7 @@ def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
     from trinity.calls.spark import spark_errors
 
     check_stored(spark, text, what)
-    tree = spark_tree(text)
+    tree = expression_or_none(text)
     for name in {column.name for column in tree.find_all(exp.Column)} if tree is not None else ():
         if name.lower() not in _NOW:
             raise _refusal(what, text, f"names '{name}', and is of no row")

@@ -16,7 +16,7 @@ from sqlglot import exp
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.syntax.spark_tree import spark_tree
+from trinity.syntax.parse import expression_or_none
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +95,7 @@ class RemoteExpression:
 
 @deep_recursion()
 def _tree(text: str) -> exp.Expr | None:
-    return spark_tree(text)
+    return expression_or_none(text)
 
 
 def _called(text: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from trinity.engine.spark.types import spark_type
 from trinity.engine.values.local_checks import constant_of
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, arrow_type, parse_type
-from trinity.syntax.spark_tree import spark_tree
+from trinity.syntax.parse import expression_or_none
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,7 +123,7 @@ def _known_value(column: Column) -> Any:
 def _plain_value(column: Column) -> Any:
     """Return the value of a literal of the column's own type, or the current time; _OTHER for any other expression."""
     text = column.default or "NULL"
-    tree = spark_tree(text) if not any(mark in text for mark in _MARKS) else None
+    tree = expression_or_none(text) if not any(mark in text for mark in _MARKS) else None
     if tree is None:
         return _OTHER
     if isinstance(tree, exp.Null):

@@ -11,7 +11,8 @@ from sqlglot import exp
 from trinity.engine.expressions import Refused
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.changing.scope import Scope
-from trinity.syntax.spark_tree import conjuncts, spark_tree
+from trinity.syntax.comparisons import conjuncts, equal_sides
+from trinity.syntax.parse import expression_or_none
 
 __all__ = ["Around", "Correlated", "correlated"]
 
@@ -48,8 +49,7 @@ class Around:
 
     def key(self, part: exp.Expr) -> tuple[exp.Expr, str]:
         """Return (what a row of the subquery has, what that equals in the row around it). Raises Refused."""
-        sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
-        for own, other in (sides, sides[::-1]) if sides else ():
+        for own, other in equal_sides(part):
             theirs = list(other.find_all(exp.Column))
             of_one_side = len(self.outer(other)) == len(theirs) and not self.outer(own)
             if theirs and own.find(exp.Column) and of_one_side and not part.find(exp.Query):
@@ -63,14 +63,14 @@ class Around:
             if not isinstance(node, exp.Column):
                 return node
             found = self.scope.find([part.name for part in node.parts])
-            known = None if found is None or found[0] < len(node.parts) else spark_tree(found[1].text or "")
+            known = None if found is None or found[0] < len(node.parts) else expression_or_none(found[1].text or "")
             if known is None:
                 raise Refused(f"only Spark finds rows by '{node.sql(dialect='spark')}'")
-            return known
+            return known.copy()
 
         meant = tree.copy().transform(named)
         text = meant.sql(dialect="spark")
-        if spark_tree(text) != meant:
+        if expression_or_none(text) != meant:
             raise Refused(f"only Spark finds rows by '{tree.sql(dialect='spark')}'")
         return text
 

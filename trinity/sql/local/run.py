@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Reference, find_references
 from trinity.sql.queries.results import Rows
 from trinity.syntax.comparisons import bare
-from trinity.syntax.parse import Statement, parse
+from trinity.syntax.parse import Statement
 
 if TYPE_CHECKING:
     from trinity.session import Session
@@ -135,12 +135,20 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
 
 def with_names(statement: Statement) -> Statement:
     """Return a query whose columns have names, which nobody sees, where Spark would make one of an expression."""
-    named = parse(statement.text, statement.dialect)
-    for select in _selects(named.tree):
+    if not list(_unnamed(statement.tree)):
+        return statement
+    named = replace(statement, tree=statement.tree.copy())
+    for number, column in list(_unnamed(named.tree)):
+        column.replace(exp.alias_(column.copy(), f"{HIDDEN_PREFIX}c{number}"))
+    return named
+
+
+def _unnamed(query: exp.Expr) -> Iterator[tuple[int, exp.Expr]]:
+    """Yield the columns of a query whose names Spark would make, with their places."""
+    for select in _selects(query):
         for number, column in enumerate(select.expressions):
             if not isinstance(column, exp.Alias | exp.Column | exp.Star):
-                column.replace(exp.alias_(column.copy(), f"{HIDDEN_PREFIX}c{number}"))
-    return named
+                yield number, column
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Select]:

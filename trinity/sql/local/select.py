@@ -23,7 +23,7 @@ from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.relations import Relation, kept, mapped, new_field, some_pages, union_all, with_values
 from trinity.sql.local.values import one_row, value_rows
-from trinity.syntax.spark_tree import conjuncts
+from trinity.syntax.comparisons import conjuncts
 
 __all__ = ["Scan", "compile_query"]
 

@@ -12,8 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.spi import TableDefinition
-from trinity.syntax.comparisons import Comparison, bare
-from trinity.syntax.spark_tree import conjuncts
+from trinity.syntax.comparisons import Comparison, bare, conjuncts
 
 __all__ = ["key_predicate"]
 

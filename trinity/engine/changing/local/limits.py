@@ -18,7 +18,7 @@ from trinity.engine.values.defaults import is_plain
 from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.parse import merge_spec
 from trinity.spi import Operation, SplitSource, TableDefinition, parse_type
-from trinity.syntax.spark_tree import spark_tree
+from trinity.syntax.parse import expression_or_none
 
 __all__ = ["why_not_local"]
 
@@ -68,7 +68,7 @@ def _texts(program: Program) -> Iterator[str]:
 @deep_recursion()
 def _compares_char(text: str, program: Program, definition: TableDefinition) -> bool:
     """Return True for a text that names a CHAR column of the target and the source."""
-    tree, names = spark_tree(text), Names(program.target_alias, program.source_alias, program.source_columns)
+    tree, names = expression_or_none(text), Names(program.target_alias, program.source_alias, program.source_columns)
     if tree is None:
         return False
     columns = list(tree.find_all(exp.Column))

@@ -18,7 +18,7 @@ from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
-from trinity.syntax.spark_tree import spark_tree
+from trinity.syntax.parse import expression_or_none
 
 __all__ = ["LocalSource", "held_source"]
 
@@ -99,7 +99,7 @@ def _also(others: Sequence[exp.Expr], scope: Scope, timezone: Callable[[], str])
 
 
 def _equal(name: str, text: str, program: Program) -> exp.Expr:
-    tree = spark_tree(text)
+    tree = expression_or_none(text)
     assert tree is not None
     return exp.EQ(this=exp.column(name, table=program.target_alias, quoted=True), expression=exp.paren(tree))
 

@@ -1,0 +1,66 @@
+"""The text of an expression is parsed once, however many ask about it, and its tree is left as it was."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+from trinity import Column, Session, Table
+from trinity.syntax.parse import expression_tree
+
+ROWS = pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"], "n": [1, 2, 3]})
+
+
+@pytest.fixture
+def table(local: Session) -> Table:
+    columns = [Column("k", "int"), Column("v", "string"), Column("n", "int")]
+    table = local.create_table("parquet.default.t", columns, primary_key=["k"])
+    table.upsert(ROWS)
+    return table
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Texts that SQL's lexer has read, each with how often."""
+    counts, lexed = Counter[str](), Dialect.tokenize
+
+    def counted(self: Dialect, text: str, *args: Any) -> Any:
+        counts[text] += 1
+        return lexed(self, text, *args)
+
+    monkeypatch.setattr(Dialect, "tokenize", counted)
+    return counts
+
+
+def update(table: Table) -> None:
+    table.update("k = 2 AND n + 10 > 11", {"v": "concat(v, '?')"})
+
+
+def delete(table: Table) -> None:
+    table.delete("k IN (1, 3) AND n * 3 > 3")
+
+
+def merge(table: Table) -> None:
+    on = "t.k = s.k AND t.n < s.n + 70"
+    merging = table.merge(ROWS.slice(0, 1), on).when_matched_update({"n": "t.n + s.n + 80"})
+    merging.when_not_matched_insert({"k": "s.k + 90", "v": "upper(s.v)", "n": "s.n + 100"}).execute()
+
+
+@pytest.mark.parametrize("change", [update, delete, merge])
+def test_a_text_of_a_change_is_read_once(table: Table, read: Counter[str], change: Callable[[Table], None]) -> None:
+    change(table)
+    assert read
+    assert {text: count for text, count in read.items() if count > 1} == {}
+    for text in list(read):
+        tree = expression_tree(text)
+        assert tree.parent is None
+        assert shape(tree) == shape(expression_tree(f"{text} ")), text  # another text: parsed anew
+
+
+def shape(tree: exp.Expr) -> list[tuple[str, str]]:
+    """Each node, with what it stands in."""
+    return [(repr(node), repr(node.parent and type(node.parent))) for node in tree.walk()]
