@@ -37,13 +37,13 @@ from trinity.spi import (
 )
 from trinity.storage import log_commit, table_taken
 from trinity.syntax.quoting import quoted
+from trinity.table import Table
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trinity.engine.compacting.upkeep import Upkeep
-    from trinity.table import Table
 
 __all__ = ["Session", "Statements"]
 
@@ -264,14 +264,10 @@ class Session:
 
     def find_table(self, name: TableName) -> Table | None:
         """Return a table, or None."""
-        from trinity.table import Table
-
         registered = self.external.find(name)
         return Table(self, name, *registered) if registered else self._in_catalog(name)
 
     def _in_catalog(self, name: TableName) -> Table | None:
-        from trinity.table import Table
-
         connector = self.connector(name.catalog)
         handle = connector.metadata.get_table(name.schema, name.table)
         return Table(self, name, handle, connector) if handle else None
@@ -470,7 +466,6 @@ class Session:
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.values.check_types import check_types
         from trinity.making import drop, insert_first_rows, made_or_found, made_within
-        from trinity.table import Table
 
         full, rows = self.full_name(name), first_rows(columns)
         write = fill if rows is None else lambda table: append_rows(table, rows)
@@ -565,7 +560,6 @@ class Session:
         """
         from trinity.engine.values.check_constraints import check_expressions
         from trinity.making import made_or_found
-        from trinity.table import Table
 
         full, place = self.full_name(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)
@@ -623,7 +617,6 @@ class Session:
                 without a catalog of their own.
         """
         from trinity.making import check_owned, made_within
-        from trinity.table import Table
 
         old = self.full_name(name)
         full = self.table_name(new.parts if isinstance(new, TableName) else split_name(new), within=old)

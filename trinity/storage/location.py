@@ -15,7 +15,7 @@ from trinity.errors import TrinityError
 from trinity.storage.store_kind import StoreKind
 from trinity.storage.store_kinds import KINDS, by_scheme, kind_of
 
-__all__ = ["Location", "file_uri", "in_bucket", "is_absolute", "local_path", "path_sql", "spark_path"]
+__all__ = ["Location", "file_uri", "in_bucket", "is_absolute", "local_path", "path_sql"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
 """The beginning of a URI; ``pathlib`` turns two slashes into one."""
@@ -198,8 +198,3 @@ def path_sql(column: str) -> str:
 def file_uri(path: str) -> str:
     """Return the :attr:`~Location.uri` of a path."""
     return Location.of(path).uri
-
-
-def spark_path(path: str) -> str:
-    """Return the :attr:`~Location.for_sql` of a path."""
-    return Location.of(path).for_sql
