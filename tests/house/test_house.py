@@ -247,7 +247,7 @@ LOCAL_DISK: Final = {
     "trinity/storage/gcs.py": "tells of which kind a file of Google's credentials is, which Hadoop has to be told",
     "trinity/storage/local_files.py": "the seam's answers for a local disk",
     "trinity/storage/local_folders.py": "the same",
-    "trinity/storage/local_hold.py": "the same",
+    "trinity/storage/local_lock.py": "the same",
     "trinity/storage/local_sync.py": "the same",
     "trinity/storage/location.py": "the one place where paths are normalised and URIs are written",
 }

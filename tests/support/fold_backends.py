@@ -130,7 +130,7 @@ def cannot_say(backend: str, definition: TableDefinition) -> Mapping[str, str]:
     spec = merge_spec(definition)
     if backend == "arrow":
         return ArrowFold(definition, spec).not_in_arrow()
-    return SqlFold(definition, spec).unsaid(backend)
+    return SqlFold(definition, spec).not_in(backend)
 
 
 BACKENDS: Final[Mapping[str, Callable[[TableDefinition, pa.Table], pa.Table]]] = {

@@ -20,7 +20,7 @@ from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["ARRIVAL", "DELETE", "SEQUENCE", "Events", "held_events", "missing", "typed_events"]
+__all__ = ["ARRIVAL", "DELETE", "SEQUENCE", "Events", "persisted_events", "missing", "typed_events"]
 
 SEQUENCE: Final = "_trinity_sequence"
 """The sequence of an event, in the type of the target's START_AT."""
@@ -110,7 +110,7 @@ def _fields(parts: Sequence[Column], names: Sequence[str], definition: TableDefi
 
 
 @contextmanager
-def held_events(events: DataFrame, keys: Sequence[TableColumn]) -> Iterator[Events]:
+def persisted_events(events: DataFrame, keys: Sequence[TableColumn]) -> Iterator[Events]:
     """Persist the events of :func:`typed_events` within the context, and check all of them.
 
     Args:
@@ -120,14 +120,14 @@ def held_events(events: DataFrame, keys: Sequence[TableColumn]) -> Iterator[Even
     Raises:
         TrinityError: what an event is refused for; CONSTRAINT_VIOLATION for a NULL in its key or sequence.
     """
-    held = events.persist(StorageLevel.MEMORY_AND_DISK)
+    persisted = events.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         bounded = [c.name for c in keys if parse_type(c.type).name in _BOUNDED]
         wanted = [f(F.col(quoted(name))) for name in bounded for f in (F.min, F.max)]
-        seen = held.agg(F.count(F.lit(1)), F.first(REFUSAL, ignorenulls=True), *wanted).collect()[0]
+        seen = persisted.agg(F.count(F.lit(1)), F.first(REFUSAL, ignorenulls=True), *wanted).collect()[0]
         if seen[1] is not None:
             raise TrinityError.from_json(seen[1])
         bounds = {name: (seen[2 + 2 * i], seen[3 + 2 * i]) for i, name in enumerate(bounded)}
-        yield Events(held.drop(REFUSAL), int(seen[0]), bounds)
+        yield Events(persisted.drop(REFUSAL), int(seen[0]), bounds)
     finally:
-        held.unpersist()
+        persisted.unpersist()

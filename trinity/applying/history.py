@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trinity.applying.events import Events, held_events, typed_events
+from trinity.applying.events import Events, persisted_events, typed_events
 from trinity.applying.intervals import History
 from trinity.applying.words import Words
 from trinity.calls.spark import spark_errors
@@ -43,8 +43,8 @@ def apply_to_history(
     keys = [definition.column(name) for name in words.keys]
     with pinned(source.sparkSession), spark_errors():
         events = typed_events(table, source, words, definition)
-        with held_events(events, keys) as held:
-            return rerun(table, lambda: _attempt(table, held, words, txn))
+        with persisted_events(events, keys) as persisted:
+            return rerun(table, lambda: _attempt(table, persisted, words, txn))
 
 
 def _attempt(table: Target, events: Events, words: Words, txn: TransactionId | None) -> CommitResult:

@@ -278,9 +278,9 @@ def _unknown(changes: _Changes, column: Column) -> str | None:
     if changes.placeholder is None:
         return None
     text, value = text_literal(changes.placeholder), f"row.{quoted(column.name)}"
-    held = {
+    placeholder = {
         "string": text,
         "binary": f"CAST({text} AS BINARY)",
         "array<string>": f"array({text})",
     }.get(spark_type(column.type))
-    return f"{value} = {held}" if held is not None else None
+    return f"{value} = {placeholder}" if placeholder is not None else None

@@ -23,8 +23,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from trinity import __version__
 
         typer.echo(__version__)

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, Protocol, TypeGuard
 
 from trinity.errors import TrinityError
-from trinity.storage import AlreadyExists, Entry, ObjectStore, asking_again, held
+from trinity.storage import AlreadyExists, Entry, ObjectStore, asking_again, folder_lock
 
 __all__ = ["SUFFIX", "Entries", "entries_of"]
 
@@ -84,19 +84,19 @@ class _OnDisk:
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
         with suppress(OSError):  # the next step reports it
             self._store.make_folder()  # a missing one is not locked
-        with self._held(alone=True):
+        with self._lock(alone=True):
             check()
             self._store.put_if_absent(file, data)
 
     def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
-        with self._held(alone=True), suppress(FileNotFoundError):
+        with self._lock(alone=True), suppress(FileNotFoundError):
             self._store.put(file, changed(self.get(file)))
             return True
         return False
 
     def remove(self, file: str) -> bool:
         taken = f"{file.rpartition('/')[0]}/.{uuid.uuid4().hex}"
-        with self._held(alone=True), suppress(FileNotFoundError):
+        with self._lock(alone=True), suppress(FileNotFoundError):
             self._store.move(file, taken)  # where there are no locks: of concurrent moves one succeeds
             self._store.delete([taken])
             return True
@@ -109,16 +109,16 @@ class _OnDisk:
     def excluding(self, folder: str, check: Callable[[list[str]], object], name: str | None = None) -> Iterator[None]:
         if not self._store.is_folder():  # nothing is registered, and nothing can be locked
             yield
-            with self._held():
+            with self._lock():
                 check(self.names(folder))
             return
-        with self._held():
+        with self._lock():
             check(self.names(folder))
             yield
 
-    def _held(self, *, alone: bool = False) -> AbstractContextManager[None]:
+    def _lock(self, *, alone: bool = False) -> AbstractContextManager[None]:
         """Lock the warehouse: one call at a time changes files, and any number make what excludes them."""
-        return held(self._store.root, alone=alone)
+        return folder_lock(self._store.root, alone=alone)
 
 
 class _InBucket:

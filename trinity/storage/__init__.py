@@ -50,7 +50,7 @@ from trinity.storage.local_folders import bury as bury
 from trinity.storage.local_folders import check_warehouse as check_warehouse
 from trinity.storage.local_folders import remove_empty as remove_empty
 from trinity.storage.local_folders import sweep as sweep
-from trinity.storage.local_hold import held as held
+from trinity.storage.local_lock import folder_lock as folder_lock
 from trinity.storage.local_sync import make_folder as make_folder
 from trinity.storage.location import Location
 from trinity.storage.location import file_uri as file_uri

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from trinity.calls import current_work
 from trinity.errors import TrinityError
-from trinity.storage.local_hold import held
+from trinity.storage.local_lock import folder_lock
 
 __all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
 
@@ -32,16 +32,16 @@ class _FifoLock:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._waiting: deque[threading.Event] = deque()
-        self._held = False
+        self._is_taken = False
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def taken(self) -> Iterator[None]:
         turn = threading.Event()
         with self._mutex:
-            if self._held:
+            if self._is_taken:
                 self._waiting.append(turn)
             else:
-                self._held = True
+                self._is_taken = True
                 turn.set()
         turn.wait()
         try:
@@ -51,7 +51,7 @@ class _FifoLock:
                 if self._waiting:
                     self._waiting.popleft().set()
                 else:
-                    self._held = False
+                    self._is_taken = False
 
 
 _locks: defaultdict[str, _FifoLock] = defaultdict(_FifoLock)
@@ -80,11 +80,11 @@ def commit_loop(
     deadline = time.monotonic() + timeout_s
     work = current_work()
     pause = 0.005
-    with lock.held():
+    with lock.taken():
         while True:
             try:
                 work.attempts += 1
-                with held(location, alone=alone):
+                with folder_lock(location, alone=alone):
                     return attempt()
             except CommitRaced as raced:
                 if time.monotonic() > deadline:
@@ -105,7 +105,7 @@ def statement_turn(location: str) -> Iterator[None]:
     """
     with _locks_mutex:
         lock = _locks[f"{location} statement"]
-    with lock.held():
+    with lock.taken():
         yield
 
 

@@ -14,7 +14,7 @@ from trinity.storage.commits import CommitRaced, commit_loop
 from trinity.storage.folder_names import NamedFolders
 from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, check_warehouse, is_folder, make_new, move, remove_empty, sweep
-from trinity.storage.local_hold import held
+from trinity.storage.local_lock import folder_lock
 from trinity.storage.local_sync import make_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
@@ -115,7 +115,7 @@ class FolderCatalog:
         if schema == DEFAULT_SCHEMA:
             raise schema_stays(self.catalog, schema)
         folder = self.folder_of(schema)
-        with held(str(folder), alone=True):  # nobody makes a table in it meanwhile
+        with folder_lock(str(folder), alone=True):  # nobody makes a table in it meanwhile
             if tables := self.list_tables(schema):
                 raise schema_in_use(self.catalog, schema, tables)
             try:
@@ -178,7 +178,7 @@ class FolderCatalog:
         """
         made = self.new_table(schema, name)
         folder, to = self._named.place(table.schema, table.table), self._named.place(schema, name)
-        with held(str(to.parent)):  # nobody drops the schema
+        with folder_lock(str(to.parent)):  # nobody drops the schema
             try:
                 if self.get_table(table.schema, table.table) is None:
                     raise no_table(table.full_name)
@@ -261,7 +261,7 @@ class FolderMetadata(RowChanges):
             except FileNotFoundError as gone:  # a drop of the earlier table removed the folder
                 raise CommitRaced(f"'{first.location}' was taken away") from gone
 
-        with held(str(where.parent)):  # nobody drops the schema
+        with folder_lock(str(where.parent)):  # nobody drops the schema
             return self._folders.name_table(commit_loop(first.location, attempt))
 
     def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:

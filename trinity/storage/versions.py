@@ -102,14 +102,14 @@ class VersionedMetadata(RowChanges):
         """
         try:
             self.write_version(table, version)
-        except (CommitRaced, TrinityError) as said:
-            if isinstance(said, TrinityError) and said.code == "COMMIT_STATE_UNKNOWN":
+        except (CommitRaced, TrinityError) as failure:
+            if isinstance(failure, TrinityError) and failure.code == "COMMIT_STATE_UNKNOWN":
                 raise
             try:
                 stands = self.has_version(table, version)
             except TrinityError as error:
                 what = f"Version {version.number} of table '{table.full_name}'"
-                raise commit_unknown(what, f"{said} It cannot be read: {error.message}") from said
+                raise commit_unknown(what, f"{failure} It cannot be read: {error.message}") from failure
             if not stands:
                 raise
 

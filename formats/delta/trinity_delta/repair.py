@@ -14,7 +14,7 @@ from trinity_delta.schema import DEFINITION
 
 __all__ = ["damaged", "made_by_trinity", "move_damaged"]
 
-_ASIDE: Final = "_trinity/damaged"
+_DAMAGED: Final = "_trinity/damaged"
 """Folder below the table's, in which no reader looks."""
 
 
@@ -50,12 +50,12 @@ def move_damaged(location: str, readable: int, newest: int) -> None:
     This begins with the newest version, and moves each version's commit file last. So after a crash the log has no gap,
     and a second run continues.
     """
-    store, aside = ObjectStore(location), f"{_ASIDE}/{uuid.uuid4().hex}"
-    store.make_folder(aside)
+    store, damaged = ObjectStore(location), f"{_DAMAGED}/{uuid.uuid4().hex}"
+    store.make_folder(damaged)
     store.delete([LAST_CHECKPOINT])  # a hint, which may name one of those versions
     for version in range(newest, readable, -1):
         commit = commit_name(version).removeprefix(f"{LOG}/")
         found = [name for name in store.names(LOG) if name.lstrip(".").startswith(f"{version:020d}.")]
         for name in sorted(found, key=lambda name: name == commit):
-            store.move(f"{LOG}/{name}", f"{aside}/{name}")
-    store.sync_folders([LOG, aside])
+            store.move(f"{LOG}/{name}", f"{damaged}/{name}")
+    store.sync_folders([LOG, damaged])

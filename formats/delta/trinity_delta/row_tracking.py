@@ -58,8 +58,8 @@ def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Ma
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY.
     """
-    asked = settings.get(ENABLED, "").lower() == "true" or _SUPPORTED in settings
-    if asked and FEATURE not in (protocol.get("writerFeatures") or ()):
+    enabled = settings.get(ENABLED, "").lower() == "true" or _SUPPORTED in settings
+    if enabled and FEATURE not in (protocol.get("writerFeatures") or ()):
         raise TrinityError(
             "INVALID_TABLE_PROPERTY",
             f"Table '{table.full_name}': row tracking can be asked for when the table is made, not later, for its rows "

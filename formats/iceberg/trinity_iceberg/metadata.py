@@ -37,7 +37,7 @@ from trinity.storage import (
     commit_result,
     delete_around,
     delete_orphans,
-    held,
+    folder_lock,
     local_path,
     make_folder,
     on_newest,
@@ -133,7 +133,7 @@ class IcebergMetadata(RowChanges):
         if location and location.on_disk:
             make_folder(location.parent)  # a schema gets its folder by its first table; a missing one is not locked
         with (
-            held(str(location.parent)) if location else contextlib.nullcontext(),
+            folder_lock(str(location.parent)) if location else contextlib.nullcontext(),
             self._names.making(schema, location),
         ):
             made = put_table(self._iceberg, transaction, (self._catalog, schema, name))

@@ -36,8 +36,8 @@ from trinity.storage import (
     check_free,
     check_only_graves,
     escaped,
+    folder_lock,
     folder_name,
-    held,
     make_folder,
     no_schema,
     no_table,
@@ -122,7 +122,7 @@ class CatalogNames:
             raise schema_stays(self._catalog, schema)
         folder = self._disk_folder(schema)
         # nobody makes a table in it meanwhile
-        with held(str(folder), alone=True) if folder else contextlib.nullcontext():
+        with folder_lock(str(folder), alone=True) if folder else contextlib.nullcontext():
             self._drop_empty(schema, folder)
 
     def _drop_empty(self, schema: str, folder: Location | None) -> None:
@@ -244,7 +244,7 @@ class CatalogNames:
             raise table_taken(renamed.full_name)
         old, new = (identifier_of(found.schema, found.table) for found in (table, renamed))
         try:
-            with held(table.location, alone=True), catalog_errors(self._catalog):  # nobody commits meanwhile
+            with folder_lock(table.location, alone=True), catalog_errors(self._catalog):  # nobody commits meanwhile
                 check()
                 self._iceberg.rename_table(old, new)
         except NoSuchTableError as error:
@@ -291,7 +291,7 @@ class CatalogNames:
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
         objects = () if folder.on_disk or not placed else _objects_of(folder)
         # nobody makes a table in the folder before it is moved, and nobody commits to the table meanwhile
-        with held(str(folder.parent), alone=True), held(table.location, alone=True):
+        with folder_lock(str(folder.parent), alone=True), folder_lock(table.location, alone=True):
             check()
             try:
                 with catalog_errors(self._catalog):

@@ -161,17 +161,17 @@ def _commit_until_known(
         if refused and not doubtful:
             raise failure
         doubtful, under_way = True, under_way or (not refused and may_be_under_way(failure))
-        asked: Exception | None = None
+        unread: Exception | None = None
         try:
             if stands(now := load_table(catalog, name).metadata):
                 return now
         except NoSuchTableError:
             pass
         except Exception as error:
-            asked = error
-        if asked is None and (isinstance(failure, CommitRaced) or not under_way):
+            unread = error
+        if unread is None and (isinstance(failure, CommitRaced) or not under_way):
             raise failure
-    why = f" It cannot be asked: {first_line(asked)}." if asked else ""
+    why = f" It cannot be asked: {first_line(unread)}." if unread else ""
     raise commit_unknown(f"The commit to table '{'.'.join(name)}'", f"{first_line(failure)}.{why}") from failure
 
 

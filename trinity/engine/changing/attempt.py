@@ -226,11 +226,11 @@ class Attempt(ABC):
         conformer = self.conformer(data)
         if not definition.keyed:
             return conformer, None
-        held = list(row_id)
-        columns = [definition.column(f.name) for f in held]
+        fields = list(row_id)
+        columns = [definition.column(f.name) for f in fields]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
         only = replace(definition, columns=tuple(columns), primary_key=())  # stored values have their form as keys
-        return conformer, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(held))
+        return conformer, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(fields))
 
     def conformer(self, given: pa.Schema) -> PageConformer:
         """Return what brings rows with a schema into storage form."""

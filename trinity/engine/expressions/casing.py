@@ -34,6 +34,6 @@ def _changed(texts: pa.Array, of_ascii: Callable[[Any], Any], of_text: Callable[
     others = pc.invert(pc.string_is_ascii(texts))
     if not pc.any(others).as_py():
         return found
-    asked = texts.filter(others).dictionary_encode()
-    changed = pa.array([of_text(text) for text in asked.dictionary.to_pylist()], pa.string())
-    return pc.replace_with_mask(found, pc.fill_null(others, False), changed.take(asked.indices))
+    distinct = texts.filter(others).dictionary_encode()
+    changed = pa.array([of_text(text) for text in distinct.dictionary.to_pylist()], pa.string())
+    return pc.replace_with_mask(found, pc.fill_null(others, False), changed.take(distinct.indices))

@@ -37,7 +37,7 @@ def either(left: Compiled, right: Compiled) -> Compiled:
 
 
 def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, decides: bool) -> Compiled:
-    """Join two conditions; the right one, if it may raise, is asked only for rows that the left one does not decide."""
+    """Join two conditions; the right one, if it may raise, is evaluated only where the left one does not decide."""
     left, right = as_boolean(left), as_boolean(right)
 
     def run(rows: pa.RecordBatch) -> Datum:
@@ -55,8 +55,8 @@ def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Ar
     """Evaluate an expression on some rows alone; NULL for the others."""
     if not pc.any(some).as_py():
         return pa.nulls(len(rows), value.arrow_type)
-    asked = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
-    return spread(asked, some)
+    found = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
+    return spread(found, some)
 
 
 def spread(values: pa.Array, some: pa.Array) -> pa.Array:

@@ -58,8 +58,8 @@ class FileTests:
 
     def _comparison(self, found: Comparison) -> _Test:
         if found.operator is exp.Is:
-            held = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
-            return self._on(found.column, held)
+            nulls = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
+            return self._on(found.column, nulls)
         test = _TESTS.get((found.operator, found.negated))
         values = [self._literal(found.column, value) for value in found.values]
         if test is None or None in values:

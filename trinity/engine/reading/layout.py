@@ -55,5 +55,5 @@ def with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, keys
     """
     types = bucket_types(definition)
     counts = {file.bucket.count for file in files if file.bucket and file.bucket.types == types}
-    held = {count: set(buckets_of(keys, definition.primary_key, count).tolist()) for count in counts}
-    return [f for f in files if not f.bucket or f.bucket.types != types or f.bucket.index in held[f.bucket.count]]
+    buckets = {count: set(buckets_of(keys, definition.primary_key, count).tolist()) for count in counts}
+    return [f for f in files if not f.bucket or f.bucket.types != types or f.bucket.index in buckets[f.bucket.count]]

@@ -21,7 +21,7 @@ from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, in_bucke
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["GRANTED", "Reach", "reach"]
+__all__ = ["GRANTED", "FileAccess", "file_access"]
 
 _OF_ICEBERG: Final = {
     "software.amazon.awssdk.services.kms.KmsClient": f"software.amazon.awssdk:kms:{AMAZON_SDK}",
@@ -38,14 +38,14 @@ _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SECRET: Final = ("access.key", "secret.key", "session.token")
 _KEPT: Final = "trinity.granted"
 """The beginning of the names of the settings that hold keys."""
-_UNTOLD_MS: Final = 12 * 60 * 60 * 1000
+_UNKNOWN_END_MS: Final = 12 * 60 * 60 * 1000
 """How long a key without a known end is kept after its last use."""
-_until: Final[dict[int, tuple[int, str, Reach]]] = {}
+_until: Final[dict[int, tuple[int, str, FileAccess]]] = {}
 _mutex: Final = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Reach:
+class FileAccess:
     """How Spark's reader reaches some files.
 
     Attributes:
@@ -62,14 +62,14 @@ class Reach:
         return found if self.scheme is None else f"{self.scheme}:{found.partition(':')[2]}"
 
 
-def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
+def file_access(spark: SparkSession, paths: Sequence[str]) -> FileAccess:
     """Return how Spark reaches files of one table, and let it do so from now on.
 
     Raises:
         TrinityError: NOT_SUPPORTED for files with more than one key; CONFIGURATION_INVALID over Spark Connect.
     """
     if not (any_granted() and paths and in_bucket(paths[0])):
-        return Reach()
+        return FileAccess()
     found: dict[int, tuple[Granted, str]] = {}
     for path in paths:
         location = Location.of(path)
@@ -77,7 +77,7 @@ def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
         if key is not None:
             found[key.number] = key, location.bucket
     if not found:
-        return Reach()
+        return FileAccess()
     if len(found) > 1:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -85,10 +85,10 @@ def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
             "Spark reads the files of a table by one key.",
         )
     [(key, bucket)] = found.values()
-    return _spark_reach(spark, key, bucket)
+    return _access_by_key(spark, key, bucket)
 
 
-def _spark_reach(spark: SparkSession, key: Granted, bucket: str) -> Reach:
+def _access_by_key(spark: SparkSession, key: Granted, bucket: str) -> FileAccess:
     refuse_remote(spark, "Reading by keys that a catalog hands out", "give the session of the driver")
     context: Any = spark.sparkContext
     hadoop, scheme = context._jsc.hadoopConfiguration(), f"s3a{key.number}"
@@ -103,21 +103,21 @@ def _spark_reach(spark: SparkSession, key: Granted, bucket: str) -> Reach:
     patience = kind_of("s3:").hadoop_patience(f"s3://{bucket}")
     options |= {name: value for name, value in patience.items() if hadoop.get(name) is None}
     now = int(time.time() * 1000)
-    found = Reach(options, scheme)
+    found = FileAccess(options, scheme)
     with _mutex:
-        _until[key.number] = key.expires_ms or now + _UNTOLD_MS, f"{scheme}://{bucket}/", found
+        _until[key.number] = key.expires_ms or now + _UNKNOWN_END_MS, f"{scheme}://{bucket}/", found
         gone = [_until.pop(number) for number in [n for n, (until, *_) in _until.items() if until < now]]
-    for _, uri, reached in gone:
-        _let_go(context._jvm, hadoop, uri, reached)
+    for _, uri, access in gone:
+        _let_go(context._jvm, hadoop, uri, access)
     return found
 
 
-def _let_go(java: Any, hadoop: Any, uri: str, reached: Reach) -> None:
+def _let_go(java: Any, hadoop: Any, uri: str, access: FileAccess) -> None:
     """Close this process's client whose key has ended, and forget the key."""
     conf = java.org.apache.hadoop.conf.Configuration(hadoop)
-    for name, value in reached.options.items():
+    for name, value in access.options.items():
         conf.set(name, value)
     java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(uri), conf).close()
-    for value in reached.options.values():
+    for value in access.options.values():
         if value.startswith(f"${{{_KEPT}."):
             hadoop.unset(value[2:-1])

@@ -68,7 +68,7 @@ _LATE: Final = (
 )
 """Setting that Spark reads only while it makes rows -> the functions that it changes."""
 _lock: Final = threading.Lock()
-_held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
+_statements: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
 """JVM session -> the number of holders of its settings, and their values before the first."""
 _others: Final[dict[str, Any]] = {}
 """JVM session -> the names, as a Seq, of its settings outside SQL; their values are long, such as lists of JARs."""
@@ -93,20 +93,20 @@ def pinned(spark: SparkSession) -> Iterator[None]:
             _check_remote(spark)
             yield
         else:
-            with _held_settings(spark, spark._jsparkSession):
+            with _needed_settings(spark, spark._jsparkSession):
                 yield
     finally:
         _within.reset(token)
 
 
 @contextmanager
-def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
+def _needed_settings(spark: SparkSession, session: Any) -> Iterator[None]:
     with _lock:
         name = str(session.sessionUUID())
         changed = _changed(spark, session, name)
-        held, before = _held.get(name, (0, {}))
-        if held or changed:
-            _held[name] = (held + 1, {**changed, **before})
+        running, before = _statements.get(name, (0, {}))
+        if running or changed:
+            _statements[name] = (running + 1, {**changed, **before})
         for key in changed:
             if key in _WANTED:
                 spark.conf.set(key, _WANTED[key].upper())
@@ -115,7 +115,7 @@ def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        if held or changed:
+        if running or changed:
             with _lock:
                 _release(spark, name)
 
@@ -166,11 +166,11 @@ def _check_remote(spark: SparkSession) -> None:
 
 
 def _release(spark: SparkSession, name: str) -> None:
-    count, before = _held[name]
+    count, before = _statements[name]
     if count > 1:
-        _held[name] = (count - 1, before)
+        _statements[name] = (count - 1, before)
         return
-    del _held[name]
+    del _statements[name]
     for key, value in before.items():
         if value is None:
             spark.conf.unset(key)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["analyse_checks", "check_expressions", "checked_changes", "checked_input"]
 
-_HELD: Final = "_trinity_held_"
+_GIVEN: Final = "_trinity_held_"
 _SHOWN: Final = 60
 """Characters of a value in a message."""
 
@@ -89,11 +89,11 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
         as_stored(F.expr(f"try_cast({value} AS {spark_type(c.type)})"), c).alias(c.name)
         for value, c in zip(values, definition.columns, strict=True)
     ]
-    held = [F.col(quoted(name)).alias(f"{_HELD}{n}") for n, name in enumerate(names)]
+    given_columns = [F.col(quoted(name)).alias(f"{_GIVEN}{n}") for n, name in enumerate(names)]
     refused = F.col(REFUSAL) if REFUSAL in rows.columns else F.lit(None).cast("string").alias(REFUSAL)
-    filled = with_char(rows.select(*held, *stored, refused), definition.columns)
+    filled = with_char(rows.select(*given_columns, *stored, refused), definition.columns)
     found = f"coalesce({REFUSAL}, {_violation(definition, table, filled)}) AS {REFUSAL}"
-    return filled.selectExpr(*[f"{_HELD}{n} AS {quoted(name)}" for n, name in enumerate(names)], found)
+    return filled.selectExpr(*[f"{_GIVEN}{n} AS {quoted(name)}" for n, name in enumerate(names)], found)
 
 
 def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinition, table: str) -> DataFrame:

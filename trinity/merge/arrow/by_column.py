@@ -130,10 +130,10 @@ class ColumnFold:
     def _kinds(self, versions: pa.Table) -> np.ndarray:
         kinds = np.full(len(versions), FoldKind.ADD, np.int8)
         if self.spec.row_kind:
-            said = pc.utf8_rtrim(versions.column(self.spec.row_kind).combine_chunks(), " ")
+            row_kinds = pc.utf8_rtrim(versions.column(self.spec.row_kind).combine_chunks(), " ")
             deleted = FoldKind.CUT if self.spec.remove_on_delete else FoldKind.RETRACT_DELETE
-            kinds[_true(pc.equal(said, "-D"))] = deleted
-            kinds[_true(pc.equal(said, "-U"))] = FoldKind.RETRACT_UPDATE
+            kinds[_true(pc.equal(row_kinds, "-D"))] = deleted
+            kinds[_true(pc.equal(row_kinds, "-U"))] = FoldKind.RETRACT_UPDATE
         if ROW_KIND in versions.column_names:
             stored = versions.column(ROW_KIND).combine_chunks()
             kinds[_true(pc.equal(stored, pa.scalar(StoredKind.DELETED, stored.type)))] = FoldKind.CUT
@@ -278,8 +278,8 @@ class _Fold:
         wanted = [column for column in self.of._wanted if column.name not in self.spec.key]
         for group in self.spec.groups:
             if any(column.name in group.columns and column.name not in self.spec.functions for column in wanted):
-                asked = {column.name for column in wanted} - set(self.spec.functions)
-                fold = replace(self._group(group), plain=tuple(c for c in group.protected if c in asked))
+                names = {column.name for column in wanted} - set(self.spec.functions)
+                fold = replace(self._group(group), plain=tuple(c for c in group.protected if c in names))
                 found |= {name: Folded(values) for name, values in fold.columns().items()}
         return {c.name: found[c.name] if c.name in found else self._folded(c) for c in wanted}
 

@@ -122,10 +122,10 @@ class ColumnFold:
         removing = self.spec.remove_on_group and self.spec.row_kind
         return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
 
-    def unsaid(self, dialect: str) -> dict[str, str]:
+    def not_in(self, dialect: str) -> dict[str, str]:
         """Return column -> its function, of those that a merge view in a dialect cannot have."""
         folded = self._single.items()
-        return {name: function.name for name, (function, field) in folded if not function.said_in(dialect, field)}
+        return {name: function.name for name, (function, field) in folded if not function.works_in(dialect, field)}
 
     # -- units --------------------------------------------------------------------------------------------
 

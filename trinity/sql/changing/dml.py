@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trinity.spi import SplitSource, TableHandle, TransactionId
     from trinity.table import Table
 
-    Beside = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
+    ViewsOf = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
 
 __all__ = ["changed", "explain", "read", "row_change", "run", "target_table"]
 
@@ -61,7 +61,7 @@ def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Row
 def changed(
     session: Session,
     piece: Piece,
-    beside: Beside | None = None,
+    views_of: ViewsOf | None = None,
     unique: tuple[tuple[str, ...], ...] = (),
     txn: TransactionId | None = None,
 ) -> Counts:
@@ -70,7 +70,7 @@ def changed(
     Args:
         session: where names are resolved.
         piece: the statement, as :func:`row_change` returns it.
-        beside: makes a context for each attempt, which registers views that the statement names. It takes the changed
+        views_of: makes a context for each attempt, which registers views that the statement names. It takes the changed
             version of the target, and returns the tables that the views read, pinned.
         unique: further sets of columns of a keyed target that are unique among its live rows.
         txn: as of :func:`run`.
@@ -87,12 +87,12 @@ def changed(
     @contextmanager
     def prepared(splits: SplitSource) -> Iterator[Program]:
         with (
-            beside(splits) if beside is not None else nullcontext(()) as further,
+            views_of(splits) if views_of is not None else nullcontext(()) as further,
             program(session, table, change, splits) as found,
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    local = partial(local_program, session, table, change) if beside is None else lambda _: _VIEWS
+    local = partial(local_program, session, table, change) if views_of is None else lambda _: _VIEWS
     return run_program(table, prepared, txn, local)
 
 

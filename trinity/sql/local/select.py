@@ -306,11 +306,11 @@ class _Select:
         for key in self._keys(wanted, source):
             groups.key(key)
         having = self.tree.args.get("having")
-        held = None if having is None else groups.within(_of_result(having.this, wanted, source, outer=False))
+        of_groups = None if having is None else groups.within(_of_result(having.this, wanted, source, outer=False))
         shown = [(name, groups.within(tree)) for name, tree in wanted]
         ordered = [(groups.within(tree), words) for tree, words in order]
         found = groups.rows(source, condition)
-        return found, shown, ordered, None if held is None else self._predicate(held, Scope(found.columns))
+        return found, shown, ordered, None if of_groups is None else self._predicate(of_groups, Scope(found.columns))
 
 
 class _Groups:

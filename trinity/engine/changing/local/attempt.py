@@ -18,7 +18,7 @@ from trinity.engine.changing.local.limits import why_not_local
 from trinity.engine.changing.local.live_keys import check_keys
 from trinity.engine.changing.local.plan import LocalPlan
 from trinity.engine.changing.local.run_merge_sinks import Part, write_changes
-from trinity.engine.changing.local.source import LocalSource, held_source
+from trinity.engine.changing.local.source import LocalSource, local_source
 from trinity.engine.changing.local.target import keyed_rows, located_rows, target_schema
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.not_local import NotLocal
@@ -67,7 +67,7 @@ class LocalAttempt(Attempt):
         def timezone() -> str:
             return table.session.timezone
 
-        source = LocalSource() if program.source is None else held_source(begun, timezone)
+        source = LocalSource() if program.source is None else local_source(begun, timezone)
         if isinstance(source, NotLocal):
             return source
         statement = begun.plan(source.equalities)
@@ -91,11 +91,11 @@ class LocalAttempt(Attempt):
         if isinstance(parts, NotLocal):
             return parts
         if self.definition.keyed and (self.plan.inserting or self.plan.moving):
-            held = [list(part()) for part in parts]
-            why = check_keys(self.plan, self.splits, [page for pages in held for page in pages])
+            collected = [list(part()) for part in parts]
+            why = check_keys(self.plan, self.splits, [page for pages in collected for page in pages])
             if why is not None:
                 return why
-            parts = [partial(iter, pages) for pages in held]
+            parts = [partial(iter, pages) for pages in collected]
         data, row_id = self.conformers(self.plan.data_schema, self.plan.row_id_type)
         storage = self.merge.insert.target.storage
         kind = pa.struct(nullable(row_id.storage)) if row_id else self.plan.row_id_type

@@ -20,7 +20,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["LocalSource", "held_source"]
+__all__ = ["LocalSource", "local_source"]
 
 _MOST_PAIRS: Final = 500_000_000
 """Pairs of a row of the target and one of the source of which this process asks ON for each."""
@@ -49,7 +49,7 @@ class LocalSource(Source):
         return frozenset() if self.join is None else self.join.fields
 
 
-def held_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotLocal:
+def local_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotLocal:
     """Return the facts about the source of a statement; or why Spark has to join it.
 
     Args:

@@ -21,7 +21,7 @@ from trinity.engine.changing.spark.equalities import SparkEquality, compared
 from trinity.engine.changing.spark.live_keys import check_keys
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
-from trinity.engine.changing.spark.source import SparkSource, held_source
+from trinity.engine.changing.spark.source import SparkSource, persisted_source
 from trinity.engine.changing.spark.unique_keys import check_unique
 from trinity.engine.changing.spark.upsert_merge import insert_case, is_upsert
 from trinity.engine.guard import guard_program
@@ -80,7 +80,7 @@ class SparkAttempt(Attempt):
         begun = Begun.of(table, splits, program)
         program = padded_program(begun.program, splits.definition)
         equalities = compared(spark, begun.program, splits.definition, begun.facts.equalities)
-        with held_source(program, splits.definition, equalities, len(splits.files)) as source:
+        with persisted_source(program, splits.definition, equalities, len(splits.files)) as source:
             yield cls(begun, program, source, equalities)
 
     @cached_property
@@ -135,15 +135,15 @@ class SparkAttempt(Attempt):
         fills = self.definition.keyed and (self.plan.inserting or self.plan.moving)
         if not fills and not concerned(self.program):
             return self._write_changes(changes)
-        held = changes.persist(StorageLevel.MEMORY_AND_DISK)
+        persisted = changes.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if fills:
-                check_keys(self.table.session.spark, self.plan, self.splits, held)
+                check_keys(self.table.session.spark, self.plan, self.splits, persisted)
             if concerned(self.program):
-                check_unique(self.table.session.spark, self.plan, self.splits, held)
-            return self._write_changes(held)
+                check_unique(self.table.session.spark, self.plan, self.splits, persisted)
+            return self._write_changes(persisted)
         finally:
-            held.unpersist()
+            persisted.unpersist()
 
     def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
         """Return the files for whose partition values a condition on partition columns is true."""

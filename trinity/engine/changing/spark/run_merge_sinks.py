@@ -173,6 +173,6 @@ def write_upserts(
         TrinityError: the errors of conforming and the sink, and of the statement's expressions.
     """
     insert = merge.insert
-    held = [f for f in nullable(insert.target.storage) if f.name in insert.definition.primary_key]
-    task = _UpsertTask(provider, merge, case_number, conformer, pa.field(row_id, pa.struct(held)))
+    fields = [f for f in nullable(insert.target.storage) if f.name in insert.definition.primary_key]
+    task = _UpsertTask(provider, merge, case_number, conformer, pa.field(row_id, pa.struct(fields)))
     return run_on_spark(task, rows)

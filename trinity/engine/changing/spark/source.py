@@ -13,7 +13,7 @@ from trinity.engine.program import Program
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
 from trinity.spi import TableDefinition
 
-__all__ = ["SparkSource", "held_source"]
+__all__ = ["SparkSource", "persisted_source"]
 
 SMALL: Final = 2_000_000
 """Most rows of a source whose join values every task can hold: the target is then narrowed before the join."""
@@ -32,7 +32,7 @@ class SparkSource(Source):
 
 
 @contextmanager
-def held_source(
+def persisted_source(
     program: Program, definition: TableDefinition, equalities: Mapping[str, SparkEquality], files: int
 ) -> Iterator[SparkSource]:
     """Persist the source's rows for the statement: it is read once, and every use sees the same rows.
@@ -46,14 +46,14 @@ def held_source(
     if program.source is None:
         yield SparkSource()
         return
-    held = program.source.persist(StorageLevel.MEMORY_AND_DISK)
+    rows = program.source.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield _looked_at(held, program, definition, equalities, files)
+        yield _examined(rows, program, definition, equalities, files)
     finally:
-        held.unpersist()
+        rows.unpersist()
 
 
-def _looked_at(
+def _examined(
     source: DataFrame,
     program: Program,
     definition: TableDefinition,

@@ -47,7 +47,8 @@ class ColumnRewrite:
         facts = pa.schema([(SINCE, pa.int64()), (ARRIVAL, pa.int64()), (DELETED, pa.bool_()), (LEFT, pa.bool_())])
         self.schema = pa.schema([*optional, *facts])
         self.in_log = False
-        self.met = may_share_keys(fold.base, [*fold.log, *fold.splits.sidecar], fold.splits.definition) if stays else []
+        newer = [*fold.log, *fold.splits.sidecar]
+        self.touched = may_share_keys(fold.base, newer, fold.splits.definition) if stays else []
         self.replaced = [*([] if stays else fold.base), *fold.runs]
         self.lost = dict[str, list[pa.Array]]()
         """Path of a base file that stays -> places of rows that were folded."""
@@ -74,14 +75,14 @@ class ColumnRewrite:
         for file in self.fold.splits.sidecar:
             for page in keys.split(live_pages(file, placed))[0]:
                 self._add(parts, pa.Table.from_batches([page]), deleted=True)
-        for file in self.met:
+        for file in self.touched:
             rows, places = rows_of_keys(file, read, keys.keys)
             earlier.append(rows)
             self.lost |= {file.path: [as_arrow(places)]} if len(places) else {}
         for file in self.replaced:
             for page in live_pages(file, read):
-                [others], met = keys.split([page])
-                earlier += [] if self.spec.keeps_history else met  # else the sidecar has what they were folded from
+                [others], matching = keys.split([page])
+                earlier += [] if self.spec.keeps_history else matching  # or the sidecar has what they are folded from
                 self._add(parts, self._as_folded(pa.Table.from_batches([others])))
         by_column = ColumnFold(self.fold.splits.definition, self.spec)
         given = by_column.contributions(pa.concat_tables([*earlier, keys.log]))

@@ -136,7 +136,7 @@ def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | N
         return why
     rewrite = ColumnRewrite(fold, 1, stays=True)
     rows = _rewritten(rewrite, resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, fold.spec)))
-    deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in rewrite.met})
+    deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in rewrite.touched})
     return rows, deletes.write(0, rewrite.lost)
 
 

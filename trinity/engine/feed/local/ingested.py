@@ -39,13 +39,13 @@ def ingested_rows(step: Step, columns: Sequence[Column]) -> pa.Table:
 
 def _kinds(spec: MergeSpec, rows: pa.Table) -> pa.Array:
     """Return the change type of each row: what it says itself, else what it means."""
-    said = pc.utf8_rtrim(rows.column(spec.row_kind), " ") if spec.row_kind else pa.nulls(len(rows), pa.string())
+    row_kinds = pc.utf8_rtrim(rows.column(spec.row_kind), " ") if spec.row_kind else pa.nulls(len(rows), pa.string())
     kinds = np.full(len(rows), "insert", object)
     if CARRIED in rows.column_names:  # an update carries some columns alone
         kinds[_true(pc.match_substring(rows.column(CARRIED), "1"))] = "update_postimage"
     kinds[_true(is_deleted(spec, rows))] = "delete"
-    kinds[_true(pc.equal(said, "+U"))] = "update_postimage"
-    kinds[_true(pc.equal(said, "-U"))] = "update_preimage"
+    kinds[_true(pc.equal(row_kinds, "+U"))] = "update_postimage"
+    kinds[_true(pc.equal(row_kinds, "-U"))] = "update_preimage"
     return pa.array(kinds, pa.string())
 
 

@@ -49,7 +49,7 @@ def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     shown = InColumns(appends.splits, columns)
     images, after = [shown.schema.empty_table()], np.full(len(states.moments), NONE)
     by_state = replace(fold, spec=replace(fold.spec, key=(*fold.spec.key, MOMENT)))
-    for rows in states.met():
+    for rows in states.versions_of_each():
         found = by_state(by_state.contributions(rows)).combine_chunks()
         after[as_numpy(found.column(MOMENT))] = sum(map(len, images)) + np.arange(len(found))
         for page in found.select([c.name for c in wanted]).to_batches():
@@ -68,18 +68,18 @@ def _versions(appends: Appends, fold: ColumnFold) -> pa.Table:
     def came(file: DataFile) -> pa.Table:
         return pa.Table.from_batches(live_pages(file, storage), storage)
 
-    def met(file: DataFile) -> pa.Table:
+    def touched(file: DataFile) -> pa.Table:
         return mine[file.path] if file.path in mine else rows_of_keys(file, storage, keys)[0]
 
     with ThreadPoolExecutor(pa.cpu_count()) as pool:
         added = [file for file in appends.log if appends.moment(file) != FIRST]
         mine = {file.path: rows for file, rows in zip(added, pool.map(came, added), strict=True)}
         keys = Keys.of(pa.concat_tables(mine.values()), spec.key)[0]
-        log = [_from(appends.moment(file), met(file)) for file in appends.log]
-        base = [] if spec.keeps_history else list(pool.map(met, appends.base))
+        log = [_from(appends.moment(file), touched(file)) for file in appends.log]
+        base = [] if spec.keeps_history else list(pool.map(touched, appends.base))
     rows = folded_first(pa.concat_tables(log), spec)
-    aside = FoldedKeys(FoldPlan.of(splits, spec), storage, rows, keys).sidecar_rows()
-    return pa.concat_tables([*(_from(FIRST, earlier) for earlier in (*base, *aside)), rows]).combine_chunks()
+    sidecar = FoldedKeys(FoldPlan.of(splits, spec), storage, rows, keys).sidecar_rows()
+    return pa.concat_tables([*(_from(FIRST, earlier) for earlier in (*base, *sidecar)), rows]).combine_chunks()
 
 
 def _from(moment: int, rows: pa.Table) -> pa.Table:
@@ -88,12 +88,12 @@ def _from(moment: int, rows: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class _States:
-    """The moments of each key, before the first append and after each that touched it; a row version meets some.
+    """The states of each key: before the first append, and after each that touched it.
 
     Attributes:
         versions: the row versions.
         numbers: the number of each one's key.
-        firsts: the first state that each meets; it meets its key's later ones, too.
+        firsts: the first state of its key of which each is a part; it is a part of the later ones, too.
         ends: the state behind them.
         moments: the moment of each state; those of a key lie side by side, and ascend.
     """
@@ -115,8 +115,8 @@ class _States:
         firsts, ends = np.searchsorted(codes, mine), np.searchsorted(codes, (numbers + 1) * count)
         return cls(versions.drop_columns(MOMENT), numbers, firsts, ends, times[codes % count])
 
-    def met(self) -> Iterator[pa.Table]:
-        """Yield the row versions of some keys at a time, each as often as it meets a state, whose number it has."""
+    def versions_of_each(self) -> Iterator[pa.Table]:
+        """Yield the row versions of some keys at a time, each once for every state it is a part of, with its number."""
         counts = self.ends - self.firsts
         parts = np.cumsum(np.bincount(self.numbers, counts)).astype(np.int64) // _MOST_ROWS
         for part in np.unique(parts):

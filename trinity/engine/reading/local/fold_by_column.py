@@ -49,9 +49,9 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
     def split(file: DataFile, group: int | None) -> list[pa.RecordBatch]:
         if file.path not in touched:
             return list(live_pages(file, wanted, group))
-        others, met = keys.split(live_pages(file, storage, group))
+        others, matching = keys.split(live_pages(file, storage, group))
         if not fold.spec.keeps_history:  # else the sidecar has what they were folded from
-            earlier.extend(met)  # of each key there is one row in the base, so that their order is no matter
+            earlier.extend(matching)  # of each key there is one row in the base, so that their order is no matter
         return [page.select(columns) for page in others]
 
     yield from in_threads(partial(split, file, group) for file in base for group in _groups(file))
@@ -86,22 +86,22 @@ class FoldedKeys:
 
     def split(self, pages: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
         """Return (rows whose keys are not folded, those whose are)."""
-        others, met = list[pa.RecordBatch](), list[pa.Table]()
+        others, matching = list[pa.RecordBatch](), list[pa.Table]()
         for page in pages:
             places = as_arrow(self.keys.lookup(pa.Table.from_batches([page]))[0])
             if len(places):
-                met.append(pa.Table.from_batches([page.take(places)]))
+                matching.append(pa.Table.from_batches([page.take(places)]))
                 stays = np.ones(len(page), bool)
                 stays[as_numpy(places)] = False
                 page = page.filter(as_arrow(stays))
             others.append(page)
-        return others, met
+        return others, matching
 
     def sidecar_rows(self) -> list[pa.Table]:
         """Return what the sidecar has of the folded keys, in arrival order."""
         placed = self.storage.append(pa.field(ARRIVAL, pa.int64()))
-        met = [rows_of_keys(file, placed, self.keys)[0] for file in self.fold.splits.sidecar]
-        return [pa.concat_tables(met).sort_by(ARRIVAL).select(self.storage.names)] if met else []
+        matching = [rows_of_keys(file, placed, self.keys)[0] for file in self.fold.splits.sidecar]
+        return [pa.concat_tables(matching).sort_by(ARRIVAL).select(self.storage.names)] if matching else []
 
 
 def folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:

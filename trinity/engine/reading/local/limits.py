@@ -41,9 +41,9 @@ def why_not_by_position(
 
 def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> NotLocal | None:
     """Return why this process cannot fold the log of a version column by column; None when it can."""
-    unsaid = ColumnFold(splits.definition, spec).not_in_arrow()
-    if unsaid:
-        return NotLocal(", ".join(f"column '{column}' folds by {why}" for column, why in unsaid.items()))
+    missing = ColumnFold(splits.definition, spec).not_in_arrow()
+    if missing:
+        return NotLocal(", ".join(f"column '{column}' folds by {why}" for column, why in missing.items()))
     if sum(f.rows for f in log) > _MOST_LOG:
         return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
     return None

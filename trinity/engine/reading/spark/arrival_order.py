@@ -90,8 +90,8 @@ def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
     late = "".join(
         f"WHEN {STAMP} = {stamp}L THEN {moment_of_append(commit)}L " for stamp, commit in splits.order.late.items()
     )
-    unsaid = _by_file([moment_of_append(f.commit or 0) if f.origin is Origin.UNSURE else _UNKNOWN for f in files])
-    return f"CASE {known}WHEN {STAMP} IS NULL THEN {unsaid} {late}ELSE {STAMP} DIV {MOMENT_UNIT} END"
+    unstamped = _by_file([moment_of_append(f.commit or 0) if f.origin is Origin.UNSURE else _UNKNOWN for f in files])
+    return f"CASE {known}WHEN {STAMP} IS NULL THEN {unstamped} {late}ELSE {STAMP} DIV {MOMENT_UNIT} END"
 
 
 def _unsure(spec: MergeSpec) -> str:

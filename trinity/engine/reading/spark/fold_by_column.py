@@ -133,7 +133,7 @@ def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnF
 
 def unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
     """Return column -> its function, of those that a merge view in a dialect cannot have."""
-    return ColumnFold(splits.definition, spec).unsaid(dialect)
+    return ColumnFold(splits.definition, spec).not_in(dialect)
 
 
 def _may_have(splits: SplitSource, column: str) -> bool:

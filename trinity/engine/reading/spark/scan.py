@@ -17,7 +17,7 @@ from trinity.engine.reading.data_files import missing_file
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored, with_stamps
 from trinity.engine.reading.spark.by_id import file_schema, is_by_id, named, reading_session
 from trinity.engine.reading.spark.deleted_rows import without_deleted
-from trinity.engine.spark.granted import reach
+from trinity.engine.spark.granted import file_access
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER, POSITION, SINCE
@@ -84,8 +84,8 @@ def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
     if session is not None and is_by_id(storage):
         return _relation(spark, session, files, storage)
     paths = [f.path for f in files]
-    way = reach(spark, paths)
-    return analysed(read_files(spark, paths, file_schema(storage), way.options, way.name))
+    access = file_access(spark, paths)
+    return analysed(read_files(spark, paths, file_schema(storage), access.options, access.name))
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
@@ -246,15 +246,15 @@ def _relation(
     """
     jvm: Any = spark._jvm
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(file_schema(storage).json())
-    option, way = jvm.scala.Option, reach(spark, [f.path for f in files])
+    option, access = jvm.scala.Option, file_access(spark, [f.path for f in files])
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
         session,
         "parquet",
-        jvm.PythonUtils.toSeq([way.name(f.path) for f in files]),
+        jvm.PythonUtils.toSeq([access.name(f.path) for f in files]),
         option.apply(schema),
         jvm.PythonUtils.toSeq([]),
         option.apply(buckets),
-        jvm.PythonUtils.toScalaMap({**READ_OPTIONS, **way.options}),
+        jvm.PythonUtils.toScalaMap({**READ_OPTIONS, **access.options}),
         option.empty(),
     )
     ours: Any = spark._jsparkSession

@@ -16,14 +16,14 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.storage.location import Location, local_path
 
-__all__ = ["held"]
+__all__ = ["folder_lock"]
 
 _PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.002
 
 
 @contextmanager
-def held(location: str, *, alone: bool = False) -> Iterator[None]:
+def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
     """Hold a shared lock on a folder, or an exclusive one. A missing folder is not locked.
 
     The kernel releases the lock when the process dies. On a file system without locks nothing is locked.
