@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.folder_feed import Feed, values
+from tests.support.turns import without_turns
 from trinity import TrinityError
 
 
@@ -150,7 +151,7 @@ def test_writers_of_different_partitions_have_one_order(folder: Path) -> None:
 
 def test_writers_and_a_compaction_race(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in processes of their own: no lock but the claim. A compaction may lose, and then says so."""
-    monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: contextlib.nullcontext())
+    without_turns(monkeypatch)
 
     def write(writer: int) -> None:
         feed = feed_of(folder)

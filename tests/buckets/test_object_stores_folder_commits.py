@@ -17,6 +17,7 @@ from tests.support.bucket_lake import BucketLake, bucket_lake, objects, refusal
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.folder_feed import Feed, values
 from tests.support.object_store import READER, ObjectServer
+from tests.support.turns import without_turns
 from trinity import TrinityError
 from trinity.storage import ObjectStore
 
@@ -290,7 +291,7 @@ def test_a_compaction_of_what_is_gone_is_refused(theirs: Theirs) -> None:
 @pytest.mark.full
 def test_writers_and_a_compaction_race(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in processes of their own: no lock but the claim. A compaction may lose, and then says so."""
-    monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: contextlib.nullcontext())
+    without_turns(monkeypatch)
 
     def write(writer: int) -> None:
         feed = theirs.feed()

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from tests.support.bucket_lake import BucketLake, bucket_lake, objects, refusal
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
+from tests.support.turns import without_turns
 from trinity import Session
 from trinity.spi import SinkId
 from trinity.storage import Location, ObjectStore
@@ -170,7 +171,7 @@ def test_sessions_that_write_at_once_lose_nothing(
     theirs: Table, lake: BucketLake, object_server: ObjectServer, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in processes of their own: no lock but the claim."""
-    monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: contextlib.nullcontext())
+    without_turns(monkeypatch)
 
     def append(number: int) -> int:
         rows = pa.table({"k": [number, number + 100], "ts": [1, 1], "v": ["x", "x"], "p": ["x y", "z%"]})

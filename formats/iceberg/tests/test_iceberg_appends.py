@@ -15,6 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 from tests.support.adapter import append, code_of, compact, stored, write
 from tests.support.alter import set_properties
 from tests.support.iceberg_lake import open_catalog, with_pyiceberg
+from tests.support.turns import without_turns
 from trinity.spi import DataFile, SinkId, TableHandle, Tier
 from trinity_iceberg import IcebergConnector
 
@@ -134,7 +135,7 @@ def test_a_lost_race_leaves_no_files(
     insert = lake.metadata.begin_insert(table)
     fragments = write(lake, insert.target, [{"id": 1}], SinkId())
     monkeypatch.setattr(lake._iceberg, "commit_table", lose_once)
-    monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: _unlocked())
+    without_turns(monkeypatch)
     assert lake.metadata.finish_insert(insert, fragments).version == raced[0].version + 1
     assert len(list(Path(table.location, "metadata").glob("snap-*.avro"))) == 3  # create, the other's, ours
     assert [r["id"] for r in stored(lake, table)] == [7, 1]
@@ -161,9 +162,3 @@ def test_commits_are_retried_for_as_long_as_the_table_says(
             assert (code, "for 0 s" in message) == ("TRANSACTION_CONFLICT", True)
     assert stored(lake, table) == before
     assert lake.metadata.finish_insert(insert, fragments).rows == 1
-
-
-class _unlocked:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...

@@ -78,7 +78,7 @@ class AggregateFunction(ABC):
     translates: ClassVar[bool] = False
     options: ClassVar[Mapping[str, str]] = {}
 
-    def works_in(self, dialect: str, field: Field) -> bool:
+    def said_in(self, dialect: str, field: Field) -> bool:
         """Return True when a merge view in a dialect can have a column's fold: its text needs nothing but the engine.
 
         Args:

@@ -189,7 +189,7 @@ class Product(ListFunction):
     name = "product"
     retractable = True
 
-    def works_in(self, dialect: str, field: Field) -> bool:
+    def said_in(self, dialect: str, field: Field) -> bool:
         # the quotient of decimals takes digits that no exact type of another engine has
         return dialect == "spark" or field.type.name != "decimal" or not field.retracts
 

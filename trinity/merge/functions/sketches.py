@@ -91,7 +91,7 @@ class ThetaSketch(_Sketch):
 
 
 class _Bitmap(_Serialized):
-    def works_in(self, dialect: str, field: Field) -> bool:
+    def said_in(self, dialect: str, field: Field) -> bool:
         return False  # the union is Trinity's own, and known to its sessions alone
 
     def aggregate(self, field: Field) -> str:

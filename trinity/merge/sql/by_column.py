@@ -125,7 +125,7 @@ class ColumnFold:
     def not_in(self, dialect: str) -> dict[str, str]:
         """Return column -> its function, of those that a merge view in a dialect cannot have."""
         folded = self._single.items()
-        return {name: function.name for name, (function, field) in folded if not function.works_in(dialect, field)}
+        return {name: function.name for name, (function, field) in folded if not function.said_in(dialect, field)}
 
     # -- units --------------------------------------------------------------------------------------------
 

@@ -1,0 +1,12 @@
+"""Commits of one process that do not wait for each other, as those of several processes do not."""
+
+from contextlib import nullcontext
+
+import pytest
+
+__all__ = ["without_turns"]
+
+
+def without_turns(patch: pytest.MonkeyPatch) -> None:
+    """Let this process's writers to a table commit at once, not in turns."""
+    patch.setattr("trinity.storage.commits._FifoLock.taken", lambda self: nullcontext())
