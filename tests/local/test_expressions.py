@@ -15,6 +15,7 @@ import pytest
 from tests.support.expressions import (
     COLUMNS,
     NESTED,
+    TEXTS_OF_TIMES,
     Generator,
     NestedGenerator,
     Outcome,
@@ -250,6 +251,30 @@ def test_expressions_are_evaluated_as_spark_does(session: Session, zone: str) ->
     assert Beside(session, zone, sample(60, 1)).differing(conditions) == []
     expressions = [generator.expression() for _ in range(150)]
     assert Beside(session, zone, sample(60, 1, mild=True)).differing(expressions) == []
+
+
+def test_texts_are_times_as_in_spark(session: Session, zone: str) -> None:
+    rows = pa.table({"t": [text[1:-1] for text in TEXTS_OF_TIMES]})
+    for kind in ("timestamp", "timestamp_ntz"):
+        theirs = frame(session, rows).selectExpr("t", f"try_cast(t AS {kind}) AS at").toArrow()
+        read = compile_expression(f"CAST(t AS {kind})", scope(t="string"), lambda: zone)
+        assert isinstance(read, Compiled)
+        for text, at in zip(theirs["t"].to_pylist(), theirs["at"].cast(pa.int64()).to_pylist(), strict=True):
+            try:
+                mine = read.evaluate(pa.RecordBatch.from_pydict({"t": [text]})).cast(pa.int64())[0].as_py()
+            except TrinityError as error:
+                mine = None if error.code == "TYPE_MISMATCH" else error.code
+            assert (text, mine) == (text, at), kind
+
+
+def test_a_time_alone_is_of_today() -> None:
+    today = dt.datetime.now(dt.UTC).date()
+    rows, types = {"t": pa.array(["10:20", "T7", "7:8:9.5"])}, scope(t="string")
+    read = values("CAST(t AS TIMESTAMP)", rows, types)
+    assert all(dt.timedelta() <= at.date() - today <= dt.timedelta(days=1) for at in read)  # or midnight has come
+    assert [str(at.time()) for at in read] == ["10:20:00", "07:00:00", "07:08:09.500000"]
+    with pytest.raises(TrinityError):
+        values("CAST(t AS TIMESTAMP_NTZ)", rows, types)
 
 
 @pytest.mark.full

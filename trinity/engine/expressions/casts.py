@@ -15,6 +15,7 @@ from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, TEXTS, 
 from trinity.engine.expressions.node import Compiled, Refused
 from trinity.engine.expressions.rounding import saturated, units_of_floats
 from trinity.engine.expressions.rows import of_rows
+from trinity.engine.expressions.text_times import times_of_texts
 from trinity.engine.expressions.text_values import READERS
 from trinity.engine.expressions.value_texts import clocks_as_texts, dates_as_texts, decimals_as_texts
 from trinity.engine.writing.clocks import clocks_of
@@ -49,6 +50,9 @@ def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
 
 
 def _kernel(source: DataType, kind: DataType, timezone: _Timezone) -> _Kernel | None:
+    if source.name in TEXTS and kind.name in TIMES and kind != _DATE:
+        zone = normal_zone(timezone())
+        return lambda found: times_of_texts(found.cast(pa.string()), kind, zone)
     if source.name in TEXTS:
         read = READERS.get(kind.name)
         return None if read is None else lambda found: read(found.cast(pa.string()), kind)

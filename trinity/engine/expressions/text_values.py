@@ -11,20 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.days import first_days, month_ends
+from trinity.engine.expressions.days import Numbers, first_days, month_ends
 from trinity.engine.expressions.decimals import MOST_DIGITS, decimals_of
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spi import DataType
 
-__all__ = ["READERS"]
+__all__ = ["DATE_PARTS", "READERS", "days_of", "number_of", "refuse_where", "trimmed"]
 
 _BLANK: Final = r"[\x00-\x20\x7f]*"
 """White space and control characters, which are passed over at both ends."""
-_DATE: Final = (
-    rf"(?s)^{_BLANK}(?P<sign>[+-]?)(?P<year>[0-9]{{4,7}})"
-    rf"(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+DATE_PARTS: Final = (
+    "(?P<sign>[+-]?)(?P<year>[0-9]{most})(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}}){behind})?)?"
 )
+"""The parts of a date: ``most`` and least digits of its year, and what may stand ``behind`` the day."""
+_DATE: Final = rf"(?s)^{_BLANK}{DATE_PARTS.format(most='{4,7}', behind='(?:[ T].*)?')}{_BLANK}$"
 _DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _HEXADECIMAL: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
 _NAMED: Final = {
@@ -38,7 +39,7 @@ _TRUE: Final = ("t", "true", "y", "yes", "1")
 _FALSE: Final = ("f", "false", "n", "no", "0")
 
 
-def _refuse_where(wrong: pa.Array, texts: pa.Array, kind: DataType) -> None:
+def refuse_where(wrong: pa.Array, texts: pa.Array, kind: DataType) -> None:
     """Raise TYPE_MISMATCH for the first text that is no value."""
     if pc.any(wrong).as_py():
         raise _wrong(texts.filter(wrong)[0].as_py(), kind)
@@ -58,30 +59,41 @@ def _whole(texts: pa.Array, kind: DataType) -> pa.Array:
         raise TrinityError("TYPE_MISMATCH", f"A text is no number of type {kind}: {error}.") from error
 
 
+def trimmed(texts: pa.Array) -> pa.Array:
+    """Return texts without what is passed over at both ends."""
+    return pc.replace_substring_regex(texts, rf"(?s)^{_BLANK}(.*?){_BLANK}$", r"\1")
+
+
 def _booleans(texts: pa.Array, kind: DataType) -> pa.Array:
     """Read true and false, by their words and by 1 and 0."""
-    words = pc.ascii_lower(pc.replace_substring_regex(texts, rf"^{_BLANK}(.*?){_BLANK}$", r"\1"))
+    words = pc.ascii_lower(trimmed(texts))
     true = pc.is_in(words, value_set=pa.array(_TRUE))
-    _refuse_where(pc.invert(pc.or_(true, pc.is_in(words, value_set=pa.array(_FALSE)))), texts, kind)
+    refuse_where(pc.invert(pc.or_(true, pc.is_in(words, value_set=pa.array(_FALSE)))), texts, kind)
     return true
 
 
 def _dates(texts: pa.Array, kind: DataType) -> pa.Array:
     """Read dates of year, year and month, or year, month and day; a time behind them is passed over."""
     found = pc.extract_regex(texts, _DATE)
-    _refuse_where(pc.is_null(found), texts, kind)
-    negative = pc.equal(found.field("sign"), "-").to_numpy(zero_copy_only=False)
-    year, month, day = (_number(found.field(part)) for part in ("year", "month", "day"))
-    first = first_days((np.where(negative, -year, year) - 1970) * 12 + np.clip(month, 1, 12) - 1)
-    days = first + day - 1
-    wrong = (month < 1) | (month > 12) | (day < 1) | (days > month_ends(first)) | (np.abs(days) >= 2**31)
-    _refuse_where(pa.array(wrong), texts, kind)
+    refuse_where(pc.is_null(found), texts, kind)
+    days, wrong = days_of(found)
+    refuse_where(pa.array(wrong | (np.abs(days) >= 2**31)), texts, kind)
     return pa.array(days.astype(np.int32)).cast(pa.date32())
 
 
-def _number(digits: pa.Array) -> np.ndarray:
-    """Return digits as numbers; 1 where there are none."""
-    found: np.ndarray = pc.replace_with_mask(digits, pc.equal(digits, ""), "1").cast(pa.int64()).to_numpy()
+def days_of(found: pa.StructArray) -> tuple[Numbers, np.ndarray]:
+    """Return the days since 1970 of dates in the parts of :data:`DATE_PARTS`, and True for those that there are not."""
+    negative = pc.equal(found.field("sign"), "-").to_numpy(zero_copy_only=False)
+    year, month, day = (number_of(found.field(part), 1) for part in ("year", "month", "day"))
+    first = first_days((np.where(negative, -year, year) - 1970) * 12 + np.clip(month, 1, 12) - 1)
+    days = first + day - 1
+    return days, (month < 1) | (month > 12) | (day < 1) | (days > month_ends(first))
+
+
+def number_of(digits: pa.Array, otherwise: int) -> Numbers:
+    """Return digits as numbers; another one where there are none."""
+    known = pc.replace_with_mask(digits, pc.equal(digits, ""), str(otherwise))
+    found: Numbers = known.cast(pa.int64()).to_numpy()
     return found
 
 
