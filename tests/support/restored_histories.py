@@ -319,14 +319,20 @@ class Restored:
         found.manage_snapshots().set_current_snapshot(snapshot.snapshot_id).commit()
 
     def put_back(self, one: int, other: int) -> bool | None:
-        """Put the whole warehouse back from a backup; later versions are gone, and their numbers come again."""
+        """Put the whole warehouse back from a backup; later versions are gone, and their numbers come again.
+
+        Sessions are closed before, or go on.
+        """
         version = self._chosen(one)
-        for opened in (self.session, self.second):
-            opened.close()
+        goes_on = other % 2 == 0
+        if not goes_on:
+            self.session.close()
+            self.second.close()
         shutil.rmtree(self.home)
         shutil.copytree(self.backups / str(version), self.home)
-        self.session = self._connect(self.home)
-        self.second = self._connect(self.home)
+        if not goes_on:
+            self.session = self._connect(self.home)
+            self.second = self._connect(self.home)
         self._went_back(version)
         self.required = self.were_required[version]
         self.states = {v: s for v, s in self.states.items() if v <= version}
