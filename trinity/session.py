@@ -461,7 +461,6 @@ class Session:
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR; for rows also those of
                 :meth:`Table.upsert`; as ``fill``.
         """
-        from trinity.definition.define import define_table  # with SQL's parser, which a read may do without
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.values.check_types import check_types
@@ -471,9 +470,11 @@ class Session:
         write = fill if rows is None else lambda table: append_rows(table, rows)
 
         def make() -> Table:
-            connector, prefixes = self.connector(full.catalog), self._catalogs.property_prefixes(full.catalog)
-            given, options = columns_of(columns) if rows is None else columns_of_rows(rows), properties or {}
-            definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
+            connector = self.connector(full.catalog)
+            given = columns_of(columns) if rows is None else columns_of_rows(rows)
+            definition = self.checked_definition(
+                full, given, primary_key=primary_key, partition_by=partition_by, properties=properties, checks=checks
+            )
             check_types(definition, self)
 
             def create() -> Table:
@@ -692,6 +693,22 @@ class Session:
         place = self._place(schema) if schema is not None else None
         done = [keep_up(t, vacuum) for t in map(self.find_table, self._catalogs.tables(place)) if t is not None]
         return [*done, *swept(self._catalogs, place, vacuum)]
+
+    def checked_definition(
+        self,
+        name: TableName,
+        columns: Sequence[Column],
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        properties: Properties | None = None,
+        checks: Mapping[str, str] | None = None,
+    ) -> TableDefinition:
+        """Return the definition of a table that :meth:`create_table` would make. Arguments and errors are its own."""
+        from trinity.definition.define import define_table  # with SQL's parser, which a read may do without
+
+        prefixes = self._catalogs.property_prefixes(name.catalog)
+        return define_table(name, columns, primary_key, partition_by, properties or {}, prefixes, checks or {})
 
     def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]:
         """Return properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 from sqlglot import Token, TokenType, exp
@@ -16,6 +16,7 @@ from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
 from trinity.sql.defining.external import register
+from trinity.sql.defining.replace import replace_rows
 from trinity.sql.local.insert import as_named
 from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
@@ -38,7 +39,9 @@ __all__ = ["cache", "create_table", "create_view"]
 
 
 def create_table(session: Session, statement: Statement) -> Rows:
-    """Run CREATE TABLE [IF NOT EXISTS], with or without AS SELECT or LIKE, in Spark's, Trino's and Flink's spelling.
+    """Run CREATE [OR REPLACE] TABLE [IF NOT EXISTS], with or without AS SELECT or LIKE.
+
+    The spelling is Spark's, Trino's or Flink's.
 
     Returns:
         no rows; for AS SELECT the counts of inserted rows.
@@ -63,26 +66,44 @@ def create_table(session: Session, statement: Statement) -> Rows:
         register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
         return no_rows()
     _check_format(session, name, options)
+    replaced = _replaced(session, create, name)
     if create.expression is None:
         if given.names:
             raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
-        checks = given.named_checks(name.table, columns, statement.dialect)
-        session.create_table(
-            name,
-            columns,
-            primary_key=key,
-            partition_by=options.partition_by,
-            properties=options.properties,
-            if_not_exists=exists,
-            checks=checks,
-        )
+        defined: _Defined = {
+            "primary_key": key,
+            "partition_by": options.partition_by,
+            "properties": options.properties,
+            "checks": given.named_checks(name.table, columns, statement.dialect),
+        }
+        if replaced is not None:
+            return replace_rows(session, replaced, session.checked_definition(name, columns, **defined), None)
+        session.create_table(name, columns, **defined, if_not_exists=exists)
         return no_rows()
     if columns:
         raise TrinityError(
             "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
         )
     _refuse_checks(name, given, "takes its columns from the query; add them with ALTER TABLE ... ADD CONSTRAINT")
-    return _create_as(session, statement, name, given.names, key, options, exists)
+    return _create_as(session, statement, name, given.names, key, options, exists, replaced)
+
+
+class _Defined(TypedDict):
+    """What a statement says of a table but for its columns."""
+
+    primary_key: list[str]
+    partition_by: list[str]
+    properties: dict[str, str]
+    checks: dict[str, str]
+
+
+def _replaced(session: Session, create: exp.Create, name: TableName) -> Table | None:
+    """Return the table whose rows CREATE OR REPLACE replaces; None for another statement, and without the table."""
+    if not create.args.get("replace"):
+        return None
+    if create.args.get("exists"):
+        raise TrinityError("SYNTAX_ERROR", "CREATE TABLE takes OR REPLACE or IF NOT EXISTS, not both.")
+    return session.find_table(name)
 
 
 def _create_like(session: Session, create: exp.Create, name: TableName, like: exp.LikeProperty) -> Rows:
@@ -107,8 +128,11 @@ def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:
 
 
 def _refuse_other_tables(create: exp.Create) -> None:
-    if create.args.get("replace"):
-        raise TrinityError("NOT_SUPPORTED", "CREATE OR REPLACE TABLE is not supported; DROP TABLE IF EXISTS it first.")
+    other = (exp.LikeProperty, exp.LocationProperty, exp.ExternalProperty)
+    if create.args.get("replace") and any(create.find(kind) for kind in other):
+        raise TrinityError(
+            "NOT_SUPPORTED", "CREATE OR REPLACE TABLE takes no LIKE and no LOCATION; leave OR REPLACE out."
+        )
     for node in _properties(create):
         if isinstance(node, exp.TemporaryProperty):
             raise TrinityError("NOT_SUPPORTED", "Temporary tables are not supported; use CREATE TEMPORARY VIEW.")
@@ -174,6 +198,7 @@ def _create_as(
     key: list[str],
     options: Options,
     exists: bool,
+    replaced: Table | None,
 ) -> Rows:
     if exists and session.find_table(name) is not None:
         return counts()
@@ -185,21 +210,23 @@ def _create_as(
 
     found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
     rows = _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
+    columns = columns_of_rows(rows)
+    defined: _Defined = {
+        "primary_key": key,
+        "partition_by": options.partition_by,
+        "properties": options.properties,
+        "checks": {},
+    }
+    if replaced is not None:
+        wanted = session.checked_definition(name, columns, **defined)
+        return replace_rows(session, replaced, wanted, query.to_spark().text if options.with_data else None)
     written: list[int] = []
 
     def fill(made: Table) -> None:
         if options.with_data:
             written.append(_write(made, rows))
 
-    session.create_table(
-        name,
-        columns_of_rows(rows),
-        primary_key=key,
-        partition_by=options.partition_by,
-        properties=options.properties,
-        if_not_exists=exists,
-        fill=fill,
-    )
+    session.create_table(name, columns, **defined, if_not_exists=exists, fill=fill)
     return counts(inserted=sum(written))
 
 
