@@ -58,7 +58,7 @@ class CheckItem(pytest.Item):
             self.config.stash[_RESULTS] = _results(self.config, chosen)
         outcome = next(o for o in self.config.stash[_RESULTS].checks if o.id == self.name)
         if outcome.status in ("failed", "blocked"):
-            pytest.fail(_told(outcome), pytrace=False)
+            pytest.fail(_findings_text(outcome), pytrace=False)
         if outcome.status != "passed":
             pytest.skip(f"{outcome.status}: {outcome.note}")
 
@@ -85,7 +85,7 @@ def _results(config: pytest.Config, chosen: Iterable[str]) -> Results:
     return Results.of(report, spark=not alone)
 
 
-def _told(outcome: Outcome) -> str:
+def _findings_text(outcome: Outcome) -> str:
     from trinity_conformance.report.text import finding_text
 
     return "\n\n".join(finding_text(outcome, finding) for finding in outcome.findings) or outcome.status

@@ -10,7 +10,7 @@ __all__ = ["STOPPED", "is_stopped", "stopped_error"]
 
 STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
 """The end of a message about such a DataFrame or session."""
-_SAID: Final = ("stopped SparkContext", "SparkContext was shut down", 'SparkPlan.session()" is null')
+_TEXTS: Final = ("stopped SparkContext", "SparkContext was shut down", 'SparkPlan.session()" is null')
 
 
 def is_stopped(of: Any) -> bool:
@@ -24,6 +24,6 @@ def is_stopped(of: Any) -> bool:
 
 def stopped_error(text: str) -> TrinityError | None:
     """Return CONFIGURATION_INVALID for a message that Spark was stopped; None for any other message."""
-    if not any(phrase in text for phrase in _SAID):
+    if not any(phrase in text for phrase in _TEXTS):
         return None
     return TrinityError("CONFIGURATION_INVALID", "Spark was stopped while it was in use. Run it again: session.spark.")

@@ -26,7 +26,7 @@ __all__ = ["Registration", "Registry"]
 
 FOLDER: Final = "_trinity/external"
 _ASIDE: Final = "_trinity/aside"
-_BESIDE: Final = ("name", "id")
+_NOT_OF_REGISTRATION: Final = ("name", "id")
 """Keys of a file that are not the registration's."""
 _MOST: Final = 200
 """Most characters of a file's or folder's name, so that file systems allow it with its suffixes."""
@@ -96,7 +96,7 @@ class Registry:
 
     def _decoded(self, name: TableName, data: bytes) -> Registration:
         try:
-            entry = {key: value for key, value in json.loads(data).items() if key not in _BESIDE}
+            entry = {key: value for key, value in json.loads(data).items() if key not in _NOT_OF_REGISTRATION}
             return Registration(**{**entry, "primary_key": tuple(entry["primary_key"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrinityError(

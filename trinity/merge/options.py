@@ -115,12 +115,12 @@ Properties = Mapping[str, PropertyValue]
 _COLUMN_OPTION: Final = re.compile(r"(?i)^fields\.(.+)\.([a-z_-]+)$")
 
 
-def canonical_properties(given: Properties, passed_through: tuple[str, ...] = ()) -> dict[str, str]:
+def canonical_properties(given: Properties, kept_prefixes: tuple[str, ...] = ()) -> dict[str, str]:
     """Return properties under their canonical keys: lower case, with hyphens; column names in keys stay as they are.
 
     Args:
         given: properties as a user wrote them, any case, hyphens or underscores.
-        passed_through: prefixes of the format's own properties, whose keys stay as they are.
+        kept_prefixes: prefixes of the format's own properties, whose keys stay as they are.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for an unknown key (with the nearest known one), for two
@@ -128,7 +128,7 @@ def canonical_properties(given: Properties, passed_through: tuple[str, ...] = ()
     """
     found: dict[str, str] = {}
     for key, value in given.items():
-        canonical = key if key.startswith(passed_through or ("\0",)) else _canonical_key(key)
+        canonical = key if key.startswith(kept_prefixes or ("\0",)) else _canonical_key(key)
         if canonical in found:
             raise TrinityError(
                 "INVALID_TABLE_PROPERTY", f"Table property '{canonical}' is given more than once; keep one of them."

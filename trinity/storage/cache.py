@@ -25,15 +25,15 @@ class Cache(Generic[_K, _V]):
         self._size = size
         self._weigh = weigh
         self._weight = 0
-        self._held: OrderedDict[_K, _V] = OrderedDict()
+        self._kept: OrderedDict[_K, _V] = OrderedDict()
         self._mutex = threading.Lock()
 
     def get(self, key: _K, make: Callable[[], _V]) -> _V:
         """Return the value of a key; if it is not kept, make it. An error of ``make`` passes through."""
         with self._mutex:
-            if key in self._held:
-                self._held.move_to_end(key)
-                return self._held[key]
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
         value = make()
         self.put(key, value)
         return value
@@ -42,22 +42,22 @@ class Cache(Generic[_K, _V]):
         """Keep a value for a key, as the most recently used one."""
         with self._mutex:
             self._forget(key)
-            self._held[key] = value
+            self._kept[key] = value
             self._weight += self._weigh(value)
             while self._weight > self._size:
-                self._forget(next(iter(self._held)))
+                self._forget(next(iter(self._kept)))
 
     def peek(self, key: _K) -> _V | None:
         """Return the value of a key, or None; this does not count as a use."""
         with self._mutex:
-            return self._held.get(key)
+            return self._kept.get(key)
 
     def drop(self, stale: Callable[[_K], bool]) -> None:
         """Forget the values of the keys for which ``stale`` is true."""
         with self._mutex:
-            for key in [key for key in self._held if stale(key)]:
+            for key in [key for key in self._kept if stale(key)]:
                 self._forget(key)
 
     def _forget(self, key: _K) -> None:
-        if key in self._held:
-            self._weight -= self._weigh(self._held.pop(key))
+        if key in self._kept:
+            self._weight -= self._weigh(self._kept.pop(key))

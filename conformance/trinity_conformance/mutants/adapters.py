@@ -488,42 +488,42 @@ class OrphansCounted(_Inserted):
         return super().inserted(insert, fragments, txn)
 
 
-class _Told(MemoryMetadata):
-    """Metadata that tell another result of a commit."""
+class _ChangedResult(MemoryMetadata):
+    """Metadata whose commits return another result."""
 
     def commit(self, change: Any) -> CommitResult:
-        return self.told(super().commit(change))
+        return self.result(super().commit(change))
 
-    def told(self, done: CommitResult) -> CommitResult:
-        """Return the result that is told."""
+    def result(self, done: CommitResult) -> CommitResult:
+        """Return the result that callers are given."""
         return done
 
 
-class RowsAreFiles(_Told):
+class RowsAreFiles(_ChangedResult):
     """The result counts files for rows (against L4)."""
 
-    def told(self, done: CommitResult) -> CommitResult:
+    def result(self, done: CommitResult) -> CommitResult:
         return replace(done, rows=done.files)
 
 
-class BytesUntold(_Told):
+class BytesUntold(_ChangedResult):
     """The result tells no bytes (against L4)."""
 
-    def told(self, done: CommitResult) -> CommitResult:
+    def result(self, done: CommitResult) -> CommitResult:
         return replace(done, bytes=0)
 
 
-class VersionBefore(_Told):
+class VersionBefore(_ChangedResult):
     """The result tells the version before the commit (against L10)."""
 
-    def told(self, done: CommitResult) -> CommitResult:
+    def result(self, done: CommitResult) -> CommitResult:
         return replace(done, version=max(0, done.version - 1))
 
 
-class SkippedUntold(_Told):
+class SkippedUntold(_ChangedResult):
     """A retry is not told to be skipped (against L4)."""
 
-    def told(self, done: CommitResult) -> CommitResult:
+    def result(self, done: CommitResult) -> CommitResult:
         return replace(done, skipped=False)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:

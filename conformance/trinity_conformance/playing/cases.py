@@ -125,8 +125,8 @@ class Recorded:
             return found
 
         def noted(*arguments: Any, **options: Any) -> Any:
-            told = [*map(in_words, arguments), *(f"{option}={value!r}" for option, value in options.items())]
-            self._record.did(str(self._table.name), " ".join([name, *told]))
+            given = [*map(in_words, arguments), *(f"{option}={value!r}" for option, value in options.items())]
+            self._record.did(str(self._table.name), " ".join([name, *given]))
             return found(*arguments, **options)
 
         return noted

@@ -64,8 +64,8 @@ class _Bench:
         """Make a table of k INT, w INT and v of a type."""
         columns = [Column("k", "int"), Column("w", "int"), Column("v", kind)]
         name = f"c.default.commits{next(_NUMBERS)}"
-        told = ", ".join(f"{option}={value!r}" for option, value in {"primary_key": tuple(key), **options}.items())
-        self.record.made(name, f"create_table t (k int, w int, v {kind}), {told}")
+        given = ", ".join(f"{option}={value!r}" for option, value in {"primary_key": tuple(key), **options}.items())
+        self.record.made(name, f"create_table t (k int, w int, v {kind}), {given}")
         return Recorded(self.session.create_table(name, columns, primary_key=key, **options), self.record)
 
     def keyed(self) -> Any:
@@ -80,9 +80,11 @@ class _Bench:
             tasks: the rows of each task.
             failed: number of a task -> the rows of an earlier run of it, which has left its file.
         """
-        told = " | ".join(map(in_words, tasks))
+        in_order = " | ".join(map(in_words, tasks))
         first = "".join(f", task {number} ran before with {in_words(rows)}" for number, rows in (failed or {}).items())
-        self.record.did(str(table.name), f"commit {len(tasks)} tasks, of which the last finished first{first}: {told}")
+        self.record.did(
+            str(table.name), f"commit {len(tasks)} tasks, of which the last finished first{first}: {in_order}"
+        )
         metadata = table.connector.metadata
         insert = metadata.begin_insert(table.handle)
         for number, rows in (failed or {}).items():

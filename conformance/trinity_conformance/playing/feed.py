@@ -68,8 +68,8 @@ def check_feed(played: Played, ask: Callable[[Any], list[Changed]]) -> list[str]
     else:
         _check_changes(model, known, feed)
     over = any(commits >= start for commits, _ in played.cuts)
-    met = ["changes", *(["changes-over-compaction"] if over else [])]
-    return met if producer == "none" else [*met, f"changes of {producer}"]
+    situations = ["changes", *(["changes-over-compaction"] if over else [])]
+    return situations if producer == "none" else [*situations, f"changes of {producer}"]
 
 
 def _check_changes(model: Model, known: Known, feed: Sequence[Changed]) -> None:

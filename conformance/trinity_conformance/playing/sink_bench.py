@@ -114,8 +114,8 @@ class SinkTable:
 
     def run(self, merge: MergeTableHandle, *pages: Sequence[Change], order: int = 0) -> list[bytes]:
         """Return the fragments of one sink that takes these pages."""
-        told = " | ".join(", ".join(change.in_words for change in page) or "nothing" for page in pages) or "no page"
-        self._did(f"merge sink {order} takes {told}")
+        in_order = " | ".join(", ".join(change.in_words for change in page) or "nothing" for page in pages) or "no page"
+        self._did(f"merge sink {order} takes {in_order}")
         sink = self.sink(merge, order)
         for changes in pages:
             sink.store_merged_rows(self.page(merge, changes))

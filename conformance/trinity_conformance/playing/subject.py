@@ -356,32 +356,37 @@ class TrinitySubject:
         if timestamp is not None:
             then = max(v for v, at in self.history() if at <= timestamp)
         newest = then is None or then == self._table.splits().version  # others rename columns without a new version
-        asked = _Asked(version, timestamp, condition, tuple(columns or self._shape.names), None if newest else then)
+        request = _ReadRequest(
+            version, timestamp, condition, tuple(columns or self._shape.names), None if newest else then
+        )
         ways = [self._by_arrow] if self._spark is None else [self._by_frame, self._by_arrow]
-        found = [way(asked) for way in (ways if self._executor == "spark" else reversed(ways))]
+        found = [way(request) for way in (ways if self._executor == "spark" else reversed(ways))]
         _check_alike(*found)
         rows: list[Row] = found[0].to_pylist()
         return rows
 
-    def _by_frame(self, asked: _Asked) -> pa.Table:
+    def _by_frame(self, request: _ReadRequest) -> pa.Table:
         """Return what Spark reads."""
-        where = None if asked.condition is None else self._names.sql(asked.condition)
-        on_key = asked.condition is not None and asked.condition.column in self._shape.key
-        frame = self._table.to_df(version=asked.version, timestamp=asked.timestamp, where=where if on_key else None)
+        where = None if request.condition is None else self._names.sql(request.condition)
+        on_key = request.condition is not None and request.condition.column in self._shape.key
+        frame = self._table.to_df(version=request.version, timestamp=request.timestamp, where=where if on_key else None)
         if where is not None and not on_key:
             frame = frame.where(where)
         with spark_errors():
-            return frame.select(*self._names.shown(asked.columns, asked.then)).toArrow()
+            return frame.select(*self._names.shown(request.columns, request.then)).toArrow()
 
-    def _by_arrow(self, asked: _Asked) -> pa.Table:
+    def _by_arrow(self, request: _ReadRequest) -> pa.Table:
         """Return what this process reads, or leaves to Spark."""
-        where = None if asked.condition is None else self._names.sql(asked.condition)
+        where = None if request.condition is None else self._names.sql(request.condition)
         found = self.run(
             lambda: self._table.to_arrow(
-                self._names.at(asked.columns, asked.then), where, version=asked.version, timestamp=asked.timestamp
+                self._names.at(request.columns, request.then),
+                where,
+                version=request.version,
+                timestamp=request.timestamp,
             )
         )
-        return found.rename_columns(list(asked.columns))
+        return found.rename_columns(list(request.columns))
 
     def read_elsewhere(self) -> list[Row] | None:
         if not self.others_see:
@@ -423,7 +428,7 @@ class TrinitySubject:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ReadRequest:
     """A read: the rows of a version that satisfy a condition, and some of their columns.
 
     Attributes:

@@ -58,8 +58,8 @@ def story(trace: Trace, *, whole: bool = False) -> str:
 
 def in_words(step: Step, shape: Shape, *, whole: bool = False) -> str:
     """Return one line for a step; arguments as of :func:`story`."""
-    told = _WORDS[type(step)](step, shape, whole)
-    return told if step.fault is None else f"{told}; {_fault(step.fault)}"
+    text = _WORDS[type(step)](step, shape, whole)
+    return text if step.fault is None else f"{text}; {_fault(step.fault)}"
 
 
 def _fault(fault: Fault) -> str:

@@ -23,11 +23,11 @@ def markdown(results: Results) -> str:
 
 def _finding(outcome: Outcome, finding: Finding) -> str:
     again = f"\n\nreplay: {finding.again}" if finding.again else ""
-    told = "\n\n".join(part for part in (finding.message, finding.steps) if part)
-    fence = "`" * (max((len(run) for run in _runs(told)), default=0) + 1)
+    text = "\n\n".join(part for part in (finding.message, finding.steps) if part)
+    fence = "`" * (max((len(run) for run in _runs(text)), default=0) + 1)
     fence = fence if len(fence) > 3 else "```"
     title = f"{outcome.id} {finding.history}".strip()
-    return f"<details><summary>{title}</summary>\n\n{fence}text\n{told}{again}\n{fence}\n\n</details>"
+    return f"<details><summary>{title}</summary>\n\n{fence}text\n{text}{again}\n{fence}\n\n</details>"
 
 
 def _runs(text: str) -> list[str]:

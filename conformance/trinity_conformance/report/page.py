@@ -67,5 +67,5 @@ def _row(outcome: Outcome) -> str:
 def _finding(outcome: Outcome, finding: Finding) -> str:
     title = escape(f"{outcome.id} {finding.history}".strip())
     again = f"replay: {finding.again}" if finding.again else ""
-    told = escape("\n\n".join(part for part in (finding.message, finding.steps, again) if part))
-    return f"<details open><summary>{title}</summary><pre>{told}</pre></details>"
+    text = escape("\n\n".join(part for part in (finding.message, finding.steps, again) if part))
+    return f"<details open><summary>{title}</summary><pre>{text}</pre></details>"

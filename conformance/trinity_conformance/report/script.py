@@ -167,11 +167,11 @@ class _Body:
     def lines(self) -> Iterator[str]:
         yield f"session.sql({self.shape.ddl('t')!r})"
         for number, step in enumerate(self.history.steps):
-            told = in_words(step, self.shape).replace("\n", " ")
-            yield f"# {number}: {told}"
+            words = in_words(step, self.shape).replace("\n", " ")
+            yield f"# {number}: {words}"
             if self.turns:
                 yield f"session.engine = {('local' if step.executor == 'local' else 'auto')!r}"
-            yield from _LINES.get(type(step), _unsaid)(self, step)
+            yield from _LINES.get(type(step), _no_lines)(self, step)
             if not isinstance(step, (Query, ReadPast)):
                 yield from self.expect(f"after step {number}", self.model.merged(), "", self.columns())
         if not self.history.steps:
@@ -275,7 +275,7 @@ class _Body:
         yield from self.expect(f"version {place}", self.model.merged(commits), how, self.shape.names, at)
 
 
-def _unsaid(body: _Body, step: Step) -> Iterator[str]:
+def _no_lines(body: _Body, step: Step) -> Iterator[str]:
     """Yield nothing: the read behind each step says what this one does."""
     return iter(())
 

@@ -41,7 +41,7 @@ from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["merge_view_sql"]
 
-_MOST_SAID: Final = 1_000_000
+_MOST_ROWS: Final = 1_000_000
 """So many deleted rows a view names by itself, where the format has them in files that no dialect reads."""
 _PATTERN: Final = re.compile(r"([\[*?])")
 """Characters that DuckDB expands in a path, and reads as themselves within brackets."""
@@ -83,11 +83,11 @@ def _refuse_unreadable(splits: SplitSource) -> None:
             "format's own reader honours. After compact() there may be one; or read it with Trinity.",
         )
     count = sum(f.deletes.rows for f in splits.files if f.deletes and not isinstance(f.deletes, PositionDeletes))
-    if count > _MOST_SAID:
+    if count > _MOST_ROWS:
         raise TrinityError(
             "NOT_SUPPORTED",
             f"There is no merge view of '{splits.definition.full_name}': it would have to name {count:,} deleted rows, "
-            f"and names {_MOST_SAID:,} at most. After compact(full=True) there is one; or use the format's own reader.",
+            f"and names {_MOST_ROWS:,} at most. After compact(full=True) there is one; or use the format's own reader.",
         )
 
 

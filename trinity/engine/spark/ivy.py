@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trinity.engine.spark.maven import jars_folder
-from trinity.engine.spark.quiet import told_apart
+from trinity.engine.spark.quiet import captured_output
 from trinity.errors import TrinityError
 
 __all__ = ["resolve"]
@@ -45,7 +45,7 @@ def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[st
     wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
     for attempt in (1, 2, 3):
-        with told_apart() as said:
+        with captured_output() as output:
             try:
                 gateway = launch(conf)
                 break
@@ -53,7 +53,7 @@ def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[st
                 if attempt == 3:
                     raise TrinityError(
                         "CONFIGURATION_INVALID",
-                        f"Spark did not start with the JARs {', '.join(packages)}: {said() or error}. They come from "
+                        f"Spark did not start with the JARs {', '.join(packages)}: {output() or error}. They come from "
                         "Maven Central once and are kept in Ivy's cache; check the network, or put the JARs there.",
                     ) from error
     try:

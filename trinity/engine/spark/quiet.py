@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-__all__ = ["LOGGING", "told_apart", "without_start_lines"]
+__all__ = ["LOGGING", "captured_output", "without_start_lines"]
 
 LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 """Java option for a log of errors alone, from the first line on."""
@@ -41,7 +41,7 @@ def without_start_lines() -> Iterator[None]:
 
 
 @contextmanager
-def told_apart() -> Iterator[Callable[[], str]]:
+def captured_output() -> Iterator[Callable[[], str]]:
     """Keep all lines back that a process that is started within writes on standard error; yields what tells the last.
 
     That is for a process that ends by itself: its lines are lost, but for an error's message.
@@ -62,8 +62,8 @@ def told_apart() -> Iterator[Callable[[], str]]:
 
 def _last_of(lines: IO[bytes]) -> str:
     lines.seek(0)
-    said = lines.read().decode(errors="replace").splitlines()
-    return " ".join(" ".join(line for line in said if not line.startswith("\tat ")).split())[-_MOST:]
+    output = lines.read().decode(errors="replace").splitlines()
+    return " ".join(" ".join(line for line in output if not line.startswith("\tat ")).split())[-_MOST:]
 
 
 def _pass_on(reading: int, screen: int) -> None:

@@ -73,7 +73,7 @@ def local_program(session: Session, table: Table, change: RowChange, splits: Spl
     local = LocalQueries(session, (table, splits), change.tables)
     try:
         found = _Builder(Reads(session, (table, splits)), table, change, local).program()
-        return replace(found, reads=tuple(local.reads), queries=local.held, unguarded=True)
+        return replace(found, reads=tuple(local.reads), queries=local.rows_of, unguarded=True)
     except Refused as refused:
         return NotLocal(str(refused))
 

@@ -45,7 +45,7 @@ class LocalQueries:
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource], common: Sequence[CommonTable]) -> None:
-        self.held: dict[str, pa.Table] = {}
+        self.rows_of: dict[str, pa.Table] = {}
         self._session = session
         self._common = common
         self._pinned = Pinned()
@@ -127,8 +127,8 @@ class LocalQueries:
 
     def _hold(self, statement: Statement) -> str:
         """Read the rows of a query, and return their name."""
-        name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
-        self.held[name] = _read(self._rows(statement))
+        name = f"{HIDDEN_PREFIX}rows{len(self.rows_of)}"
+        self.rows_of[name] = _read(self._rows(statement))
         return name
 
     def _correlated(self, statement: Statement, scope: Scope, word: str) -> Correlated | None:

@@ -65,7 +65,7 @@ def padded_text(text: str, definition: TableDefinition, names: Names, source: Da
     if tree is None:
         return text
     holder = exp.Alias(this=tree)
-    found = list(_beside_char(holder, definition, names, lengths))
+    found = list(_compared_with_char(holder, definition, names, lengths))
     if not found:
         return text
     kinds = types_of(source.alias(names.source or "s"), [F.expr(written(other)) for other, _ in found])
@@ -83,7 +83,7 @@ def _lengths(definition: TableDefinition) -> dict[str, int]:
     return {name: kind.arguments[0] for name, kind in kinds.items() if kind.name == "char"}
 
 
-def _beside_char(
+def _compared_with_char(
     holder: exp.Expr, definition: TableDefinition, names: Names, lengths: dict[str, int]
 ) -> Iterator[tuple[exp.Expr, int]]:
     """Yield the expressions over the source that are compared with a CHAR column of the target, and its length."""

@@ -28,7 +28,7 @@ __all__ = ["SparkEquality", "compared", "in_type"]
 
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Integer type -> the decimal digits that hold all its values."""
-_HELD: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
+_FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
 """Floating-point type -> the types all of whose values it holds."""
 
 
@@ -118,7 +118,7 @@ def _tells(own: str, given: str, common: str) -> bool:
         return True
     if own in _DIGITS and common in _DIGITS:  # the common type is the wider
         return True
-    return own in _HELD.get(common, ()) or _holds(common, own)
+    return own in _FITTING.get(common, ()) or _holds(common, own)
 
 
 def _holds(common: str, own: str) -> bool:
