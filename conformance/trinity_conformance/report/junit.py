@@ -23,8 +23,8 @@ def junit(results: Results) -> str:
     suite = ElementTree.SubElement(suites, "testsuite", {"name": f"trinity-conformance.{results.connector}", **words})
     suite.set("timestamp", f"{results.date}T00:00:00")
     properties = ElementTree.SubElement(suite, "properties")
-    properties = {"budget": results.budget, "seed": str(results.seed), "spark": str(results.spark), **results.versions}
-    for name, value in properties.items():
+    known = {"budget": results.budget, "seed": str(results.seed), "spark": str(results.spark), **results.versions}
+    for name, value in known.items():
         ElementTree.SubElement(properties, "property", {"name": name, "value": value})
     for outcome in results.checks:
         _case(suite, results, outcome)
