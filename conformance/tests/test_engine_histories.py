@@ -30,7 +30,7 @@ from trinity_conformance.playing.traces import Change, History, Upsert
 from trinity_conformance.shrink.programs import is_settled
 
 GENERATED = settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],

@@ -31,7 +31,7 @@ def longer(*values: str) -> list[Any]:
 
 
 KINDS = {"s3": "object_server", "gcs": "google_server", "azure": "azure_server"}
-LAKES = ["s3-parquet", "s3-delta", *longer("gcs-parquet", "gcs-delta", "azure-parquet", "azure-delta")]
+LAKES = ["s3-parquet", *longer("s3-delta", "gcs-parquet", "gcs-delta", "azure-parquet", "azure-delta")]
 
 
 @pytest.fixture(params=LAKES)

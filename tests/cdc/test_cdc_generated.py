@@ -101,7 +101,7 @@ def check(session: Session, tool: str, texts: list[str], singly: int) -> None:
         check_one(session, tool, text)
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", [TOOLS[0], *(pytest.param(tool, marks=pytest.mark.full) for tool in TOOLS[1:])])
 def test_generated_messages(session: Session, tool: str) -> None:
     draw = random.Random(f"{tool} 0")
     check(session, tool, [message(draw, tool) for _ in range(50)], 1)

@@ -171,21 +171,6 @@ def test_import_trinity_is_light() -> None:
     assert found.strip() == "[]"
 
 
-def test_arrow_data_needs_no_jvm(tmp_path: Path) -> None:
-    """A small commit of Arrow data is over before Spark would have started."""
-    code = f"""
-import sys, pyarrow as pa, trinity
-from trinity import Column
-session = trinity.connect({str(tmp_path)!r})
-for catalog in ("parquet", "delta", "iceberg"):
-    table = session.create_table(catalog + ".default.t", [Column("k", "int")], primary_key=["k"])
-    table.upsert(pa.table({{"k": [1, 2]}}), txn=("a", 1))
-print("pyspark" in sys.modules)
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == "False"
-
-
 @pytest.mark.parametrize(
     "page",
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("formats/*/*.md"), ROOT / "conformance/README.md"],

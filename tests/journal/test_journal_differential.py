@@ -175,13 +175,13 @@ def check(pair: Pair, extra: st.SearchStrategy[str], examples: int) -> None:
     agree()
 
 
-@pytest.mark.parametrize("examples", [15, pytest.param(1000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("examples", [8, pytest.param(1000, marks=pytest.mark.full)])
 @pytest.mark.parametrize("deferred", [True])
 def test_histories_whose_keys_move(pair: Pair, examples: int) -> None:
     check(pair, MOVES, examples)
 
 
-@pytest.mark.parametrize("examples", [15, pytest.param(1000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("examples", [8, pytest.param(1000, marks=pytest.mark.full)])
 @pytest.mark.parametrize("deferred", [False])
 def test_histories_with_on_conflict(pair: Pair, examples: int) -> None:
     check(pair, upserts(), examples)

@@ -43,7 +43,7 @@ _OPERANDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(_OPERANDS, st.sampled_from(_OPERATORS)), min_size=1, max_size=8))
 @pytest.mark.parametrize("dialect", ["postgres", "spark"])
 def test_blanks_change_nothing(dialect: str, parts: list[tuple[str, str]]) -> None:

@@ -131,7 +131,7 @@ def versions(draw: st.DrawFn) -> Drawn:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(versions(), st.sampled_from(["local[2]", "spark://there:7077"]))
 def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None:
     check_hidden_rows(drawn, master)

@@ -56,7 +56,7 @@ def hashed(table: TableDefinition, keys: list[tuple[Any, ...]]) -> set[int]:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_literals_of_each_type_are_hashed_as_keys_are(kind: str, data: st.DataObject) -> None:
     values, literal = TYPES[kind]

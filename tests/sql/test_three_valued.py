@@ -76,7 +76,7 @@ def duck() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.full)])
 def test_what_is_spelled_out_means_the_same(count: int) -> None:
     """Without Spark: DuckDB knows both spellings."""
     connection, draw = duck(), Draw(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.support.paths import ROOT
@@ -20,13 +20,16 @@ PACKAGES = {
 }
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
+@cache
+def imports(path: Path) -> tuple[tuple[str, str], ...]:
     """(module, full name) of each import of a module, anywhere in it; both are one for a module as a whole."""
+    found: list[tuple[str, str]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, alias.name) for alias in node.names)
+            found += ((alias.name, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((node.module, f"{node.module}.{alias.name}") for alias in node.names)
+            found += ((node.module, f"{node.module}.{alias.name}") for alias in node.names)
+    return tuple(found)
 
 
 def modules_imported(package: str) -> dict[str, set[str]]:

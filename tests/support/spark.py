@@ -20,8 +20,10 @@ _SETTINGS: Final = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
     # a statement's generated code runs over ten rows: a thorough compiler doubles what the JVM costs
-    # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more)
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m",
+    # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more);
+    # a collector in parallel takes the core that other tests run on
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC",
+    "spark.sql.ui.explainMode": "simple",  # each query's plan is written for a page that nobody looks at
 }
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Expressions are evaluated as they are: to generate and compile Java for ten rows is a fifth to a third of a test.

@@ -136,10 +136,10 @@ FOLDED = {
 
 
 @pytest.mark.parametrize("options", FOLDED)
-def test_base_sidecar_and_log_are_folded_by_column(session: Session, fmt: str, options: str) -> None:
+def test_base_sidecar_and_log_are_folded_by_column(session: Session, tiered_fmt: str, options: str) -> None:
     kinds = {"id": "bigint", "kind": "string", "v": "int", "n": "bigint", "text": "string"}
     table = session.create_table(
-        f"{fmt}.default.t", columns(kinds), primary_key=["id"], properties=FOLDED[options] | {"bucket": "2"}
+        f"{tiered_fmt}.default.t", columns(kinds), primary_key=["id"], properties=FOLDED[options] | {"bucket": "2"}
     )
 
     def put(ids: range, kind: str, v: int, n: int) -> None:
