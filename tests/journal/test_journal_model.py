@@ -147,6 +147,8 @@ def test_models_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(TrinityError) as caught:
         load_model(tmp_path / "nowhere.json")
     assert caught.value.code == "FILESYSTEM_ERROR"
+    with pytest.raises(TrinityError, match="warehouse="):
+        load_model(tmp_path)
     two = model()
     two["schemas"].append(
         {**two["schemas"][0], "name": "x", "operand": {**two["schemas"][0]["operand"], "jdbcUser": "u"}}

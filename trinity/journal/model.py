@@ -171,8 +171,10 @@ def _read(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
+        tables = isinstance(error, IsADirectoryError)
+        hint = "a folder of tables is given as warehouse=, not as model=" if tables else "check the path"
         raise TrinityError(
-            "FILESYSTEM_ERROR", f"The {what} '{path}' cannot be read: {error.strerror}. Check the path."
+            "FILESYSTEM_ERROR", f"The {what} '{path}' cannot be read: {error.strerror}; {hint}."
         ) from error
 
 
