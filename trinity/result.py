@@ -77,6 +77,11 @@ class Result:
         """Return the rows as Arrow data."""
         return self._rows if isinstance(self._rows, pa.Table) else self.to_reader().read_all()
 
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts, in the types that Arrow's ``to_pylist`` gives."""
+        found: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return found
+
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame, in the types that Arrow's ``to_pandas`` gives."""
         return as_pandas(self.to_reader())

@@ -34,6 +34,7 @@ def test_history_is_a_result_without_spark(local_orders: Table) -> None:
     assert found.columns == ["version", "timestamp", "operation", "details"]
     assert [row.version for row in found] == sorted((row["version"] for row in found.collect()), reverse=True)
     assert found.fetchall()[0][0] == local_orders.splits().version
+    assert [row["operation"] for row in found.to_pylist()] == ["append", "create"]
 
 
 @pytest.fixture
