@@ -163,6 +163,7 @@ def test_what_is_left_to_spark_is_named() -> None:
         "k IN ('', NULL)",  # which Spark pads or not, by what is around
         "-n > 0",  # which Spark rounds to 34 digits
         "CAST(1 AS SMALLINT) + 1.5",  # a tree as of 1S + 1.5, whose type is another one
+        "n - ABS(CAST('-2147483648' AS INT))",  # which fails only where n is not NULL
         "ROUND(5) + 1.5",  # of which Spark takes the digits of an INT, not those of 5
     ],
 )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, VOID, WHOLE, fits
-from trinity.engine.expressions.node import ONE_ROW, Compiled, Refused
+from trinity.engine.expressions.node import Compiled, Refused
 from trinity.errors import TrinityError
 from trinity.spi import DataType, parse_type
 from trinity.syntax.literals import literal_value
@@ -49,11 +49,8 @@ def literal(tree: exp.Expr) -> Compiled:
 
 
 def certain(value: Compiled) -> Compiled:
-    """Return a constant. Raises Refused for one that has no value: of it Spark says what is wrong, rows or none."""
-    try:
-        found = value.evaluate(ONE_ROW)[0]
-    except TrinityError as error:
-        raise Refused(f"only Spark says what is wrong with a constant: {error.message}") from error
+    """Return a constant by its value. Raises Refused for one that has none."""
+    found = value.only_value()
     return Compiled(value.type, lambda _: found)
 
 

@@ -50,15 +50,22 @@ class Compiled:
         """True when it has the same value for all rows."""
         return not self.fields
 
+    def only_value(self) -> pa.Scalar:
+        """Return the value of a constant. Raises Refused for one without: what is wrong with it, Spark says."""
+        try:
+            return self.evaluate(ONE_ROW)[0]
+        except TrinityError as error:
+            raise Refused(f"only Spark says what is wrong with a constant: {error.message}") from error
+
     @property
     def value(self) -> Any:
-        """The one value of a constant."""
-        return self.evaluate(ONE_ROW)[0].as_py()
+        """The value of a constant. Raises as :meth:`only_value`."""
+        return self.only_value().as_py()
 
     @property
     def is_null(self) -> bool:
-        """True of a constant that is NULL, and has a type."""
-        return self.type != VOID and self.evaluate(ONE_ROW).null_count > 0
+        """True of a constant that is NULL, and has a type. Raises as :meth:`only_value`."""
+        return self.type != VOID and not self.only_value().is_valid
 
     @property
     def arrow_type(self) -> pa.DataType:
