@@ -7,14 +7,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.traceback_utils import SCCallSiteSync
 
 import trinity
 from trinity import Column, TrinityError, cdc
+from trinity.calls import as_trinity
 from trinity.table import Table
 
 GIVEN: Final = "The Spark session that was given to connect() was stopped"
@@ -154,3 +157,18 @@ def test_a_spark_that_was_given_is_not_started_again(tmp_path: Path) -> None:
     assert GIVEN in said["follow"]
     assert GIVEN in said["again"]
     assert said["idle"]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda context: cast("Any", SCCallSiteSync)(context).__enter__(), lambda context: context.defaultParallelism],
+)
+def test_a_spark_that_another_thread_stops_meanwhile_is_told_as_such(use: Callable[[Any], Any]) -> None:
+    """As where a session with further formats has Trinity's own Spark started again."""
+    context = object.__new__(SparkContext)
+    context._jsc = None
+    with pytest.raises(AttributeError) as caught:
+        use(context)
+    found = as_trinity(caught.value)
+    assert (found.code, "stopped while it was in use" in found.message) == ("CONFIGURATION_INVALID", True)
+    assert as_trinity(AttributeError("mine")).code == "GENERIC_INTERNAL_ERROR"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+from trinity.calls.stopped import stopped_meanwhile
 from trinity.depth import too_deep
 from trinity.errors import ErrorCode, TrinityError, first_line, system_code
 
@@ -130,6 +131,7 @@ _BY_PACKAGE: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
 """Package of an exception's class -> its translation."""
 
 _BY_NAME: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
+    "AttributeError": stopped_meanwhile,
     "OSError": _from_system,
     "OverflowError": _beyond,
     "RecursionError": lambda _: too_deep(),

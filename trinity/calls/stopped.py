@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["STOPPED", "is_stopped", "stopped_error"]
+__all__ = ["STOPPED", "is_stopped", "stopped_error", "stopped_meanwhile"]
 
 STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
 """The end of a message about such a DataFrame or session."""
@@ -24,6 +24,19 @@ def is_stopped(of: Any) -> bool:
 
 def stopped_error(text: str) -> TrinityError | None:
     """Return CONFIGURATION_INVALID for a message that Spark was stopped; None for any other message."""
-    if not any(phrase in text for phrase in _TEXTS):
-        return None
+    return _stopped() if any(phrase in text for phrase in _TEXTS) else None
+
+
+def stopped_meanwhile(error: AttributeError) -> TrinityError | None:
+    """Return CONFIGURATION_INVALID where pyspark met a context that another thread stopped; None for other errors."""
+    raised = error.__traceback__
+    while raised is not None and raised.tb_next is not None:
+        raised = raised.tb_next
+    of = raised.tb_frame.f_locals.get("self") if raised is not None else None
+    context = vars(of).get("_context", of) if hasattr(of, "__dict__") else None
+    stopped = type(context).__name__ == "SparkContext" and getattr(context, "_jsc", context) is None
+    return _stopped() if stopped else None
+
+
+def _stopped() -> TrinityError:
     return TrinityError("CONFIGURATION_INVALID", "Spark was stopped while it was in use. Run it again: session.spark.")
