@@ -52,7 +52,7 @@ def change_first(server: ObjectServer, place: str, kind: str, **fields: Any) -> 
 
 
 def test_rows_are_upserted_and_appended(
-    spark: SparkSession, theirs: Table, s3: Session, lake: BucketLake, caplog: pytest.LogCaptureFixture
+    theirs: Table, s3: Session, lake: BucketLake, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert theirs.upsert(SECOND, txn=("load", 1)).version == 1

@@ -71,7 +71,7 @@ def test_predicates(session: Session, chars: Table) -> None:
         assert sorted(chars.to_arrow(where=predicate)["n"].to_pylist()) == found, predicate
 
 
-@pytest.mark.parametrize("kind", ["plain", "keyed"])
+@pytest.mark.parametrize("kind", ["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def test_every_format(session: Session, fmt: str, kind: str) -> None:
     table = made(session, fmt, kind)
     assert numbers(session, "SELECT n FROM t WHERE c = 'ab'") == [1]
