@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,8 +79,77 @@ def _shown(terminal: int, until: str | None = None) -> str:
     """What a program shows on a terminal, until a text or its end."""
     found = b""
     while until is None or until.encode() not in found:
+        assert select.select([terminal], [], [], 60)[0], found.decode()
         try:
             found += os.read(terminal, 4096)
         except OSError:  # the program has ended
             break
     return found.decode()
+
+
+class Terminal:
+    """A shell over a warehouse on a terminal of ten lines."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "TERM": "xterm", "NO_COLOR": "1", **environment}
+        self._here, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 80, 0, 0))
+        command = [sys.executable, "-c", "from trinity.cli.main import app; app()", "shell", "-w", str(folder / "w")]
+        self._shell = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(theirs)
+
+    def until(self, text: str) -> str:
+        """What it shows until a text has come."""
+        return _shown(self._here, text)
+
+    def type(self, text: str) -> None:
+        """Type, also Ctrl-C as ``\\x03``."""
+        os.write(self._here, text.encode())
+
+    def end(self) -> str:
+        """Type Ctrl-D, and return the rest of what it shows."""
+        self.type("\x04")
+        shown = _shown(self._here)
+        self._shell.wait(timeout=60)
+        os.close(self._here)
+        return shown
+
+
+def test_a_long_result_goes_through_the_pager(run: Callable[..., str], tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text('#!/bin/sh\nsed "s/^/paged /"\n')
+    pager.chmod(0o755)
+    shell = Terminal(tmp_path, PAGER=str(pager))
+    shell.until("trinity> ")
+    shell.type("select id from delta.default.orders order by id;\n")
+    assert "paged" not in shell.until("2 rows selected")
+    shell.type(" union all ".join(["select id from delta.default.orders"] * 4) + ";\n")
+    shown = shell.until("8 rows selected")
+    assert shown.count("paged | ") == 9
+    shell.end()
+
+
+@pytest.mark.full
+def test_ctrl_c_ends_the_statement_and_not_the_shell(run: Callable[..., str], tmp_path: Path) -> None:
+    """Also a statement of which only the first line is typed: it is forgotten."""
+    rows = ", ".join(f"({number}, 'new')" for number in range(10, 3000))
+    run(f"INSERT INTO delta.default.orders VALUES {rows};")
+    shell = Terminal(tmp_path)
+    shell.until("trinity> ")
+    shell.type("select nothing,\n")
+    shell.until(". .> ")
+    shell.type("\x03")
+    shell.until("trinity> ")
+    shell.type("select a.id from delta.default.orders a join delta.default.orders b on a.id = b.id and a.id = 1;\n")
+    shell.until("1 row selected")  # all that a join loads is there: an interrupted import would be something else
+    joins = "".join(f" join delta.default.orders {name} on a.state = {name}.state" for name in "bcde")
+    shell.type(f"select count(*) from delta.default.orders a{joins};\n")
+    shell.until("running")
+    shell.type("\x03")
+    shell.until("interrupted")
+    shell.type("select 40 + 2 as answer;\n")
+    assert "| 42 " in shell.until("1 row selected")
+    assert "Traceback" not in shell.end()

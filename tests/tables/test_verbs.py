@@ -138,7 +138,7 @@ def test_a_table_is_emptied_once(orders: Table) -> None:
 def test_a_retention_is_a_text_or_a_timedelta(orders: Table) -> None:
     put(orders, 1)
     assert orders.vacuum(dt.timedelta(hours=1)).files == 0
-    with refused("INVALID_ARGUMENTS", "retain", "text", "timedelta"):
+    with refused("INVALID_ARGUMENTS", "retain", "text", "'7 days' or timedelta(days=7)"):
         orders.vacuum(168)  # type: ignore[arg-type]
     with refused("INVALID_ARGUMENTS", "-1 day", "'7 days'"):
         orders.vacuum(dt.timedelta(days=-1))

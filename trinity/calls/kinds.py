@@ -59,6 +59,7 @@ _RUNNING: Final = (_SPARK["DataFrame"], _SPARK["SparkSession"])
 _WORDS: Final = {
     "Path": "a path",
     "datetime": "a datetime",
+    "timedelta": "a timedelta, as '7 days' or timedelta(days=7)",
     "DataFrame": "a Spark DataFrame",
     "Schema": "an Arrow schema",
 }

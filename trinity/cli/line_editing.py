@@ -35,18 +35,19 @@ def completions(text: str, names: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def edited_lines(
-    prompt: Callable[[], str], complete: Callable[[str], Sequence[str]]
+    prompt: Callable[[], str], complete: Callable[[str], Sequence[str]], forget: Callable[[], None]
 ) -> Iterator[tuple[Iterator[str], Callable[[str], None]]]:
     """Yield the typed lines, until the end of input, and a function that remembers a statement.
 
     Args:
         prompt: returns the prompt before a line.
         complete: returns the words that complete one.
+        forget: called when Ctrl-C takes back what was typed.
     """
     try:
         import readline
     except ImportError:
-        yield _typed(prompt), lambda _: None
+        yield _typed(prompt, forget), lambda _: None
         return
     _set_up(readline, complete)
     file = _history_file()
@@ -57,7 +58,7 @@ def edited_lines(
         readline.add_history(" ".join(statement.split()))
 
     try:
-        yield _typed(prompt), remember
+        yield _typed(prompt, forget), remember
     finally:
         with contextlib.suppress(OSError):  # a home that cannot be written to
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +66,7 @@ def edited_lines(
             readline.write_history_file(file)
 
 
-def _typed(prompt: Callable[[], str]) -> Iterator[str]:
+def _typed(prompt: Callable[[], str], forget: Callable[[], None]) -> Iterator[str]:
     while True:
         try:
             yield input(prompt()) + "\n"
@@ -73,6 +74,7 @@ def _typed(prompt: Callable[[], str]) -> Iterator[str]:
             print()
             return
         except KeyboardInterrupt:
+            forget()
             print()
 
 

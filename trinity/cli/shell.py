@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -14,6 +17,7 @@ from trinity import dbapi
 from trinity.calls import as_trinity
 from trinity.cli.line_editing import completions, edited_lines
 from trinity.cli.output import FORMATS, Format, write_arrow, write_rows
+from trinity.cli.pager import page
 from trinity.cli.progress import working
 from trinity.errors import TrinityError, nearest
 from trinity.journal import load_model
@@ -23,6 +27,9 @@ __all__ = ["Shell", "interact"]
 
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
 """Pattern of sqlline's prompt before a line, so that a session can be pasted."""
+
+_CANCELLED: Final = "cancelled as part of cancellation of all jobs"
+"""What Spark says of a job that Ctrl-C has cancelled."""
 
 _HELP: Final = """\
 !connect MODEL | WAREHOUSE | jdbc:calcite:model=MODEL   open another connection
@@ -50,6 +57,7 @@ class Shell:
     Attributes:
         failed: True once a statement or command has failed.
         on_statement: called with each statement and command before it runs.
+        page: shows a text that may be long; None writes it as it is.
     """
 
     def __init__(self, out: TextIO, kind: Format, console: Console) -> None:
@@ -63,6 +71,7 @@ class Shell:
         self._ran: list[str] = []
         self.failed = False
         self.on_statement: Callable[[str], None] = lambda _: None
+        self.page: Callable[[str], None] | None = None
         self._commands: dict[str, Callable[[str], None]] = {
             "connect": self._connect_to,
             "tables": lambda _: self._show(["schema", "table", "kind"], self._open.backend.tables()),
@@ -148,6 +157,10 @@ class Shell:
         if self._pending.strip():
             yield self._pending.strip()
 
+    def forget(self) -> None:
+        """Forget the lines of a statement that has no end yet."""
+        self._pending = ""
+
     @property
     def _dialect(self) -> str:
         return self._connection.backend.dialect if self._connection is not None else "postgres"
@@ -177,12 +190,14 @@ class Shell:
         except BrokenPipeError:  # the reader of the output has ended
             raise
         except Exception as error:
-            self.failed = True
             known = as_trinity(error)
-            self._console.print(f"{known.code}: {known.message}", style="red", markup=False, highlight=False)
+            self._fail("interrupted" if _CANCELLED in known.message else f"{known.code}: {known.message}")
         except KeyboardInterrupt:
-            self.failed = True
-            self._console.print("interrupted", style="red")
+            self._fail("interrupted")
+
+    def _fail(self, why: str) -> None:
+        self.failed = True
+        self._console.print(why, style="red", markup=False, highlight=False)
 
     def _command(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
@@ -213,7 +228,12 @@ class Shell:
             self._say(f"No rows affected{took}")
 
     def _show(self, columns: list[str], rows: Any) -> None:
-        write_rows(self._out, self._kind, columns, list(rows))
+        if self.page is None or self._kind == "arrow":
+            write_rows(self._out, self._kind, columns, list(rows))
+        else:
+            text = StringIO()
+            write_rows(text, self._kind, columns, list(rows))
+            self.page(text.getvalue())
 
     def _say(self, text: str) -> None:
         """Write a remark: after a table to the output, after other formats to the console."""
@@ -251,10 +271,20 @@ class Shell:
 
 
 def interact(shell: Shell) -> None:
-    """Run what is typed: with line editing, completion and history of statements where Python has readline."""
-    with edited_lines(lambda: shell.prompt, shell.complete) as (lines, remember):
+    """Run what is typed: with line editing, completion and history of statements where Python has readline.
+
+    Ctrl-C ends what runs, or forgets what was typed, and the next prompt comes.
+    """
+    logging.getLogger().addFilter(_is_no_interrupt)
+    with edited_lines(lambda: shell.prompt, shell.complete, shell.forget) as (lines, remember):
         shell.on_statement = remember
+        shell.page = page if sys.stdout.isatty() else None
         shell.run(lines, stop=False)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Return False for what py4j logs when Ctrl-C interrupts a call of Spark's."""
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def _rows(count: int) -> str:

@@ -17,6 +17,8 @@ LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.
 """Java option for a log of errors alone, from the first line on."""
 _START: Final = re.compile(rb"WARNING: Using incubator modules: jdk\.incubator\.vector\s*")
 """The lines of every start, which no option of Java's keeps back."""
+_BEGINS: Final = b"WARNING: "
+_PIECE: Final = 65536
 
 _MOST: Final = 500
 """Characters of a failed process's lines that an error shows."""
@@ -67,9 +69,17 @@ def _last_of(lines: IO[bytes]) -> str:
 
 
 def _pass_on(reading: int, screen: int) -> None:
-    """Copy lines from one file to another, until the last process that writes them ends."""
-    with os.fdopen(reading, "rb") as lines:
-        for line in lines:
-            if not _START.fullmatch(line):
-                os.write(screen, line)
+    """Copy what is written from one file to another as it comes, until the last process that writes ends.
+
+    Only a line that begins as those of the start do waits for its end.
+    """
+    begun = b""
+    while piece := os.read(reading, _PIECE):
+        *lines, begun = (begun + piece).split(b"\n")
+        shown = b"".join(line + b"\n" for line in lines if not _START.fullmatch(line))
+        if not begun.startswith(_BEGINS) and not _BEGINS.startswith(begun):
+            shown, begun = shown + begun, b""
+        os.write(screen, shown)
+    os.write(screen, begun)
+    os.close(reading)
     os.close(screen)
