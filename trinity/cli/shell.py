@@ -275,7 +275,7 @@ def interact(shell: Shell) -> None:
 
     Ctrl-C ends what runs, or forgets what was typed, and the next prompt comes.
     """
-    logging.getLogger().addFilter(_is_no_interrupt)
+    logging.root.addFilter(_is_no_interrupt)
     with edited_lines(lambda: shell.prompt, shell.complete, shell.forget) as (lines, remember):
         shell.on_statement = remember
         shell.page = page if sys.stdout.isatty() else None
