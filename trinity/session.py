@@ -36,7 +36,6 @@ from trinity.spi import (
     TransactionId,
 )
 from trinity.storage import log_commit, table_taken
-from trinity.syntax.quoting import quoted
 from trinity.table import Table
 from trinity.zones import normal_zone
 
@@ -100,7 +99,6 @@ class Session:
         self._spark = spark
         self._spark_is_given = spark is not None
         self._settings = spark_settings
-        self._published: dict[str, TableName] = {}
         keep(spark_settings)
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark, spark_runs), storage_options)
         from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
@@ -189,18 +187,24 @@ class Session:
         return None if found is None or is_stopped(found) else found
 
     def has_temp_view(self, name: str) -> bool:
-        """Return True where a one-part name is a temporary view of Spark's, and none of :meth:`publish`.
+        """Return True for a temporary view of Spark's, by its one-part name, that :meth:`publish` has not made of a table here.
 
         A Spark that does not run has none.
         """
-        if name.lower() in self._published:
-            return False
         spark = self.spark if self.engine == "spark" else self.running_spark or running_session()
         if spark is None or self.engine == "local":
             return False
+        from trinity.engine.spark.published import published_table
         from trinity.engine.spark.remote import is_temp_view
 
-        return is_temp_view(spark, name)
+        if not is_temp_view(spark, name):
+            return False
+        published = published_table(spark, name)
+        return published is None or not self._is_at(*published)
+
+    def _is_at(self, name: TableName, location: str) -> bool:
+        found = self.find_table(name) if name.catalog in self.catalogs else None
+        return found is not None and found.handle.location == location
 
     @property
     def timezone(self) -> str:
@@ -312,23 +316,27 @@ class Session:
                 schema's table, and the errors of reading a table: nothing is published then; CATALOG_NOT_FOUND,
                 SCHEMA_NOT_FOUND.
         """
+        from trinity.engine.spark.published import drop_view, publish_view, published_table, published_tables
+        from trinity.engine.spark.remote import is_temp_view
+
         place, spark = self._place(schema), self.spark
-        names = {name: replace(place, table=name) for name in self.list_tables(place.catalog, place.schema)}
-        for name, full in names.items():
-            if self._published.get(name, full) != full or self.has_temp_view(name):
+        tables = [self.table(replace(place, table=name)) for name in self.list_tables(place.catalog, place.schema)]
+        for table in tables:
+            view = table.name.table
+            if is_temp_view(spark, view) and published_table(spark, view) != (table.name, table.handle.location):
                 raise TrinityError(
                     "INVALID_ARGUMENTS",
-                    f"Spark has a temporary view '{name}' already, which is not of table '{full}'; drop or rename it.",
+                    f"Spark has a temporary view '{view}' already, which is not of table '{table.name}'; "
+                    "drop or rename it.",
                 )
-        rows = {name: self.table(full).to_df() for name, full in names.items()}
-        for name, frame in rows.items():
-            frame.createOrReplaceTempView(quoted(name))
-            self._published[name] = names[name]
-        for name in [n for n, full in self._published.items() if full not in names.values()]:
-            if replace(self._published[name], table="_") == place:
-                spark.catalog.dropTempView(name)
-                del self._published[name]
-        return list(names)
+        rows = [table.to_df() for table in tables]
+        for table, frame in zip(tables, rows, strict=True):
+            publish_view(spark, frame, table.name, table.handle.location)
+        views = [table.name.table for table in tables]
+        for view, name in published_tables(spark):
+            if replace(name, table="_") == place and name.table not in views:
+                drop_view(spark, view)
+        return views
 
     def create_schema(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a schema.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import trinity
 from tests.support.refusals import refused
 from trinity import Session
 
@@ -44,6 +46,24 @@ def test_published_tables(lake: Session) -> None:
     assert lake.publish() == ["t"]
     assert by_spark(lake) == [(2, 5), (3, 1)]
     assert not lake.spark.catalog.tableExists("u")
+
+
+def test_views_that_an_earlier_session_has_published(lake: Session, tiered_fmt: str, warehouse: Path) -> None:
+    lake.publish()
+    with trinity.connect(warehouse, spark=lake.spark) as again:
+        again.use(tiered_fmt, "default")
+        again.sql("DELETE FROM t WHERE id = 1")
+        assert again.publish() == ["t"]
+        assert by_spark(again) == [(2, 5)]
+
+
+def test_views_of_another_warehouse(lake: Session, tmp_path: Path) -> None:
+    lake.publish()
+    with trinity.connect(tmp_path, spark=lake.spark) as other:
+        other.sql("CREATE TABLE t (id INT)")
+        assert other.sql("SELECT count(*) FROM t").first()[0] == 2  # a temporary view wins over a table
+        with refused("INVALID_ARGUMENTS", "'t'", "drop or rename"):
+            other.publish()
 
 
 def test_no_view_of_others_is_replaced(lake: Session) -> None:
