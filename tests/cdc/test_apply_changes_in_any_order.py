@@ -47,11 +47,11 @@ GENERATED = settings(
 
 
 @st.composite
-def deliveries(draw: st.DrawFn) -> list[tuple[list[Event], str]]:
+def deliveries(draw: st.DrawFn, cuts_at_most: int) -> list[tuple[list[Event], str]]:
     """Batches of events, some delivered again, each with what is done to the table after it."""
     came = draw(st.lists(EVENTS, min_size=20, max_size=60))
     came += draw(st.lists(st.sampled_from(came), max_size=10))
-    cuts = sorted(draw(st.sets(st.integers(1, len(came) - 1), min_size=1, max_size=3)))
+    cuts = sorted(draw(st.sets(st.integers(1, len(came) - 1), min_size=1, max_size=cuts_at_most)))
     parts = [came[a:b] for a, b in pairwise([0, *cuts, len(came)])]
     return [(part, draw(st.sampled_from(["", "compact", "full"]))) for part in parts]
 
@@ -96,7 +96,7 @@ def test_the_order_of_arrival_does_not_matter(session: Session, kind: str) -> No
 
     @settings(GENERATED, max_examples=1)
     @seed(23)
-    @given(deliveries())
+    @given(deliveries(1))
     def one(batches: list[tuple[list[Event], str]]) -> None:
         check(session, "parquet", kind, batches)
 
@@ -107,7 +107,7 @@ def test_the_order_of_arrival_does_not_matter(session: Session, kind: str) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_arrival_does_not_matter_at_length(session: Session, fmt: str, kind: str) -> None:
     @settings(GENERATED, max_examples=8)
-    @given(deliveries())
+    @given(deliveries(3))
     def many(batches: list[tuple[list[Event], str]]) -> None:
         check(session, fmt, kind, batches)
 

@@ -158,6 +158,7 @@ def test_of_first_row_the_first_stays(session: Session, tiered_fmt: str) -> None
     assert sorted((r.k, r.v) for r in table.to_df().collect()) == [(k, "a" if k < 100 else "b") for k in range(150)]
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
 def test_columns_that_do_not_shrink_are_stored_as_they_are(session: Session, fmt: str) -> None:
     """What a reader need not unpack is read a quarter faster; a log is as small as may be."""

@@ -44,7 +44,7 @@ def test_compacted_table_is_a_plain_scan(numbers: Table) -> None:
     assert sorted(f.bucket.index for f in files if f.bucket) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("exchange", [1, 2, 4])
+@pytest.mark.parametrize("exchange", [1, pytest.param(2, marks=pytest.mark.full), 4])
 def test_a_base_file_has_the_rows_of_its_bucket(session: Session, tiered_fmt: str, exchange: int) -> None:
     """Spark puts small tasks of an exchange of its own together, which has as many as there are buckets."""
     session.sql(
