@@ -187,7 +187,7 @@ class Session:
         return None if found is None or is_stopped(found) else found
 
     def has_temp_view(self, name: str) -> bool:
-        """Return True for a temporary view of Spark's, by its one-part name, that :meth:`publish` has not made of a table here.
+        """Return True for a temporary view of Spark's, by its one-part name, that :meth:`publish` has not made here.
 
         A Spark that does not run has none.
         """
