@@ -2,7 +2,8 @@
 
 The runs keep what was played, and when.
 ``trinity-conformance run ADAPTER --no-spark --report docs/runs/ADAPTER.json`` makes that of an adapter, and
-``python -m tests.world`` that of other systems, ``systems.json``.
+``python -m tests.world`` that of other systems, ``systems.json``;
+``trinity-conformance self-test --whole --report docs/runs/faults.json`` says which check finds which planted fault.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ Spark. *Kept* means that each check of the rule passed. *Partly* means that all 
 needs Spark; a run with Spark plays it. Rules that the suite has no check for are not listed; Trinity's own tests prove
 them.
 """
+_OF_FAULTS: Final = """
+## Faults that the suite finds
+
+A suite proves nothing unless it finds faults. So the suite has {count} adapters with one planted fault each, and plays
+on each of them what `smoke` plays without Spark. The table shows which checks found the fault, and in how many steps: a
+history was made small first. `trinity-conformance self-test --whole` plays this again.
+"""
 _OF_SYSTEMS: Final = """
 ## Other systems
 
@@ -58,10 +66,13 @@ def page() -> str:
     """Return the page."""
     runs = [load(RUNS / f"{name}.json") for name in _ADAPTERS]
     systems = json.loads((RUNS / "systems.json").read_text(encoding="utf-8"))
+    faults = json.loads((RUNS / "faults.json").read_text(encoding="utf-8"))
     parts = [
         _HEAD,
         _OF_ADAPTERS,
         *_adapters(runs),
+        _OF_FAULTS.format(count=len(faults["faults"])),
+        *_faults(faults),
         _OF_SYSTEMS.format(histories=systems["histories"]),
         *_systems(systems),
     ]
@@ -93,6 +104,26 @@ def _summary(words: Mapping[str, Sequence[str]]) -> str:
     for word in sorted({word for of in others.values() for word in of} - {"kept"}):
         told += f" *{word.capitalize()}*: {', '.join(_link(rule) for rule, of in others.items() if word in of)}."
     return told
+
+
+def _faults(found: Mapping[str, Any]) -> Iterator[str]:
+    """Return the table of faults and checks, and a line that sums it up."""
+    faults: Sequence[Mapping[str, Any]] = found["faults"]
+    checks = [check.id for check in CHECKS if any(check.id in fault["found"] for fault in faults)]
+    unfound = [fault["fault"] for fault in faults if not fault["found"]]
+    fewest = [min(one["steps"] for one in fault["found"].values()) for fault in faults if fault["found"]]
+    missing = f"Not found: {', '.join(unfound)}." if unfound else "Each fault is found."
+    yield f"{missing} The shortest history or case of each has {max(fewest)} steps at most.\n"
+    yield f"<details markdown>\n<summary>All {len(faults)} faults</summary>\n"
+    rows = ([fault["what"].rstrip("."), *(_steps(fault, check) for check in checks)] for fault in faults)
+    yield _table(("what is wrong", *checks), rows)
+    yield "</details>\n"
+    yield f"Played on {found['date']}."
+
+
+def _steps(fault: Mapping[str, Any], check: str) -> str:
+    one = fault["found"].get(check)
+    return "" if one is None else str(one["steps"])
 
 
 def _not_seen(run: Results, rules: Collection[str]) -> Iterator[str]:
