@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
 from tests.support.spark import drop_temp_views, spark
 from tests.support.zones import ZONES
 from trinity import Column, Session
+from trinity.engine.spark.running import spark_runs
 from trinity.table import Table
 
 if TYPE_CHECKING:
@@ -192,6 +193,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("tiered") and item.callspec.params["fmt"] != FORMATS[0]:  # type: ignore[attr-defined]
             item.add_marker(pytest.mark.full)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that leaves a Spark running and is not marked ``spark``: those that follow would find it."""
+    ran_before = spark_runs()
+    result = yield
+    if spark_runs() and not ran_before and not item.get_closest_marker("spark"):
+        pytest.fail("starts Spark in this process: it is to ask for the fixture 'spark'")
+    return result
 
 
 @pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in FORMATS[1:]]])

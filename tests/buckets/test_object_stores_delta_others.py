@@ -51,6 +51,7 @@ def change_first(server: ObjectServer, place: str, kind: str, **fields: Any) -> 
         stream.write("\n".join(map(json.dumps, actions)).encode())
 
 
+@pytest.mark.usefixtures("spark")  # reads the table of others
 def test_rows_are_upserted_and_appended(
     theirs: Table, s3: Session, lake: BucketLake, caplog: pytest.LogCaptureFixture
 ) -> None:
