@@ -108,7 +108,7 @@ def shell(
 ) -> None:
     """Run statements in the manner of sqlline: type them, or give them with -e, -f or through a pipe.
 
-    Exits with 1 when a statement failed (-e and -f stop there), with 2 when there is no connection.
+    Exits with 1 when a statement of -e, -f or a pipe failed (-e and -f stop there), with 2 when there is no connection.
     """
     from trinity.cli.output import FORMATS
     from trinity.cli.shell import Shell, interact
@@ -126,6 +126,7 @@ def shell(
             runner.run([line for text in given for line in [*text.splitlines(keepends=True), ";\n"]], stop=True)
         elif sys.stdin.isatty():
             interact(runner)
+            return  # who types has seen what failed
         else:
             runner.run(sys.stdin, stop=False)
     finally:
