@@ -111,7 +111,7 @@ class Terminal:
         os.write(self._here, text.encode())
 
     def end(self) -> str:
-        """Leave by a line, which also counts where it is typed before the next prompt; return the rest that is shown."""
+        """Leave by a line, which counts before the next prompt, too, and return the rest of what it shows."""
         self.type("!quit\n")
         shown = _shown(self._here)
         self._shell.wait(timeout=60)
