@@ -65,15 +65,15 @@ def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: P
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as shell:
         os.close(theirs)
         shown = _shown(terminal, "trinity> ")  # only then it takes single keys
-        os.write(terminal, b"sel\t id\nfrom delta.default.ord\t;\n!his\t\n!hsitory\n\x04")
+        os.write(terminal, b"sel\t id\nfrom delta.default.ord\t;\n!his\t\n!nothing\n\x04")
         shown = shown + _shown(terminal)
         assert shell.wait(timeout=60) == 0, shown  # what failed at a prompt was seen there
     os.close(terminal)
-    assert "There is no command !hsitory." in shown
+    assert "There is no command !nothing." in shown
     assert "| 1  |" in shown
     assert "   1  select id from delta.default.orders" in shown
     kept = (tmp_path / "state/trinity/shell_history").read_text().splitlines()
-    assert kept == ["select id from delta.default.orders;", "!history", "!hsitory"]
+    assert kept == ["select id from delta.default.orders;", "!history", "!nothing"]
 
 
 def _shown(terminal: int, until: str | None = None) -> str:
