@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
+from trinity_conformance.playing.content import Content, read_content
+
 __all__ = ["Case", "Record", "Recorded", "in_words", "rows_in_words"]
 
-_FORMAT: Final = 1
 _WRITES: Final = frozenset(("append", "upsert", "delete", "compact", "vacuum", "truncate", "restore"))
 _MANY: Final = 6
 """Rows that are shown."""
@@ -23,7 +22,7 @@ _LONG: Final = 40
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(Content):
     """A case of a check, as it was played.
 
     Attributes:
@@ -40,15 +39,9 @@ class Case:
     table: str = ""
     steps: tuple[str, ...] = ()
 
-    @property
-    def id(self) -> str:
-        """Twelve hexadecimal digits of the content."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
-
-    def to_json(self) -> str:
-        """Return canonical JSON: sorted keys, no spaces."""
-        data = {"format": _FORMAT, "case": asdict(self)}
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    def fields(self) -> Mapping[str, Any]:
+        """Return what the JSON holds beside the format."""
+        return {"case": asdict(self)}
 
     @classmethod
     def from_json(cls, text: str) -> Case:
@@ -57,13 +50,7 @@ class Case:
         Raises:
             ValueError: not a case, or one of another format.
         """
-        try:
-            data = json.loads(text)
-            if data["format"] != _FORMAT:
-                raise ValueError(f"trace format {data['format']!r}; this program reads {_FORMAT}")
-            return cls(**{**data["case"], "steps": tuple(data["case"]["steps"])})
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a conformance trace: {error!r}") from error
+        return read_content(text, lambda data: cls(**{**data["case"], "steps": tuple(data["case"]["steps"])}))
 
     @property
     def story(self) -> str:

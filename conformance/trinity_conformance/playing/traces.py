@@ -5,8 +5,6 @@ A trace does not depend on Hypothesis or on how it was found: attach it to a bug
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import Json
 from trinity_conformance.playing.cases import Case
+from trinity_conformance.playing.content import Content, read_content
 
 __all__ = [
     "TRACES",
@@ -43,7 +42,6 @@ __all__ = [
     "save",
 ]
 
-_FORMAT: Final = 1
 TRACES: Final = Path(".trinity-conformance")
 """The folder in which failing histories are kept, unless another one is named."""
 
@@ -251,7 +249,7 @@ _STEPS: Final[dict[str, type[Step]]] = {
 
 
 @dataclass(frozen=True)
-class History:
+class History(Content):
     """The history of a table.
 
     Attributes:
@@ -272,16 +270,9 @@ class History:
         """True when something goes wrong at a step: this process has to play it, without Spark."""
         return any(step.fault is not None for step in self.steps)
 
-    @property
-    def id(self) -> str:
-        """Twelve hexadecimal digits of the content."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
-
-    def to_json(self) -> str:
-        """Return canonical JSON: sorted keys, no spaces."""
-        steps = [s.to_json() for s in self.steps]
-        data = {"format": _FORMAT, "shape": self.shape.to_json(), "steps": steps}
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    def fields(self) -> Mapping[str, Any]:
+        """Return what the JSON holds beside the format."""
+        return {"shape": self.shape.to_json(), "steps": [step.to_json() for step in self.steps]}
 
     @classmethod
     def from_json(cls, text: str) -> History:
@@ -290,13 +281,7 @@ class History:
         Raises:
             ValueError: not a trace, or one of another format.
         """
-        try:
-            data = json.loads(text)
-            if data["format"] != _FORMAT:
-                raise ValueError(f"trace format {data['format']!r}; this program reads {_FORMAT}")
-            return cls(Shape.from_json(data["shape"]), tuple(map(_step, data["steps"])))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a conformance trace: {error!r}") from error
+        return read_content(text, lambda data: cls(Shape.from_json(data["shape"]), tuple(map(_step, data["steps"]))))
 
 
 def _step(data: Mapping[str, Any]) -> Step:
