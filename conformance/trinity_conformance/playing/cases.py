@@ -39,7 +39,7 @@ class Case(Content):
     table: str = ""
     steps: tuple[str, ...] = ()
 
-    def fields(self) -> Mapping[str, Any]:
+    def _fields(self) -> Mapping[str, Any]:
         """Return what the JSON holds beside the format."""
         return {"case": asdict(self)}
 

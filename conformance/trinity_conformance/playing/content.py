@@ -24,11 +24,11 @@ class Content(ABC):
 
     def to_json(self) -> str:
         """Return canonical JSON: sorted keys, no spaces."""
-        data = {"format": _FORMAT, **self.fields()}
+        data = {"format": _FORMAT, **self._fields()}
         return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     @abstractmethod
-    def fields(self) -> Mapping[str, Any]:
+    def _fields(self) -> Mapping[str, Any]:
         """Return what the JSON holds beside the format."""
 
 
@@ -37,7 +37,7 @@ def read_content(text: str, make: Callable[[Mapping[str, Any]], _C]) -> _C:
 
     Args:
         text: the JSON.
-        make: makes the content of :meth:`Content.fields`.
+        make: makes the content from the parsed JSON.
 
     Raises:
         ValueError: no trace, or one of another format.

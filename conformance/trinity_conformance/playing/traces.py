@@ -270,7 +270,7 @@ class History(Content):
         """True when something goes wrong at a step: this process has to play it, without Spark."""
         return any(step.fault is not None for step in self.steps)
 
-    def fields(self) -> Mapping[str, Any]:
+    def _fields(self) -> Mapping[str, Any]:
         """Return what the JSON holds beside the format."""
         return {"shape": self.shape.to_json(), "steps": [step.to_json() for step in self.steps]}
 
