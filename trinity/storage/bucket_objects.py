@@ -7,15 +7,16 @@ answers show the newest state. Each is one request, except listings of many obje
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from functools import wraps
+from typing import TYPE_CHECKING, BinaryIO, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.storage.bucket_puts import put_settled
 from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists
-from trinity.storage.grants import options_at
+from trinity.storage.grants import is_granted, options_at
 from trinity.storage.location import Location
 from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store_errors import object_trouble, plain_text, reporting_store_errors, without_conditional_put
@@ -28,8 +29,23 @@ if TYPE_CHECKING:
 
 __all__ = ["BucketObjects"]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 _proven: set[tuple[str, str]] = set()
 _proving = threading.Lock()
+
+
+def _renewing(
+    request: Callable[Concatenate[BucketObjects, _P], _R],
+) -> Callable[Concatenate[BucketObjects, _P], _R]:
+    """Return a request that is retried once with newer keys of the catalog when its keys are refused."""
+
+    @wraps(request)
+    def renewed(objects: BucketObjects, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return with_renewed_keys(objects.root, lambda: request(objects, *args, **kwargs))
+
+    return renewed
 
 
 class BucketObjects:
@@ -40,39 +56,41 @@ class BucketObjects:
     """
 
     def __init__(self, root: Location) -> None:
-        self._root = root
+        self.root = root
 
     @property
     def _client(self) -> ObjectStore:
         return self._reached(once=False)
 
     def _reached(self, *, once: bool) -> ObjectStore:
-        with reporting_store_errors(str(self._root)):
-            return self._root.kind.client(self._root.store, self._options, once=once)
+        with reporting_store_errors(str(self.root)):
+            return self.root.kind.client(self.root.store, self._options, once=once)
 
     @property
     def filesystem(self) -> FileSystem:
-        found = self._root.kind.filesystem(self._options)
+        found = self.root.kind.filesystem(self._options)
         if found is None:
             from trinity.storage.bucket_files import bucket_files
 
-            found = bucket_files(self._root.store, self._client)
+            found = bucket_files(self.root.store, self._client)
         return found
 
     @property
     def _options(self) -> StoreOptions:
-        return options_at(self._root).resolved()
+        return options_at(self.root).resolved()
 
     # -- reading ----------------------------------------------------------------------------------------
 
     def exists(self, path: str) -> bool:
         return self.stat(path) is not None
 
+    @_renewing
     def is_folder(self, path: str) -> bool:
         with reporting_store_errors(path):
             pages = self._client.list(f"{_key(path)}/".lstrip("/") or None, chunk_size=1)
             return any(len(page) for page in pages)
 
+    @_renewing
     def stat(self, path: str) -> Stat | None:
         import obstore
 
@@ -81,6 +99,7 @@ class BucketObjects:
             return Stat(found["size"], int(found["last_modified"].timestamp()) * 10**9, found["e_tag"] or "")
         return None
 
+    @_renewing
     def read(self, path: str) -> bytes:
         return self._read(path, once=False)
 
@@ -94,7 +113,12 @@ class BucketObjects:
         for name, meta in self._listed(root, prefix, after):
             yield Entry(name, meta["size"], _ms(meta), meta["e_tag"] or "")
 
-    def _listed(self, root: str, prefix: str, after: str | None) -> Iterator[tuple[str, ObjectMeta]]:
+    def _listed(self, root: str, prefix: str, after: str | None) -> Iterable[tuple[str, ObjectMeta]]:
+        if not is_granted(self.root):
+            return self._pages(root, prefix, after)
+        return with_renewed_keys(self.root, lambda: [*self._pages(root, prefix, after)])
+
+    def _pages(self, root: str, prefix: str, after: str | None) -> Iterator[tuple[str, ObjectMeta]]:
         below = _key(f"{root}/{prefix}" if prefix else root)
         top = f"{_key(root)}/".lstrip("/")
         with reporting_store_errors(root):
@@ -105,6 +129,7 @@ class BucketObjects:
                         continue
                     yield name, meta
 
+    @_renewing
     def names_in(self, folder: str) -> Sequence[str]:
         with reporting_store_errors(folder):
             found = self._client.list_with_delimiter(_key(folder) or None)
@@ -119,13 +144,13 @@ class BucketObjects:
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
-        with_renewed_keys(self._root, self._prove)
+        with_renewed_keys(self.root, self._prove)
 
         def put() -> None:
-            with_renewed_keys(self._root, lambda: self._put_new(path, data, once=True))
+            with_renewed_keys(self.root, lambda: self._put_new(path, data, once=True))
 
         def look() -> bytes:
-            return with_renewed_keys(self._root, lambda: self._read(path, once=True))
+            return with_renewed_keys(self.root, lambda: self._read(path, once=True))
 
         if not put_settled(data, put, look):
             raise AlreadyExists(path.rpartition("/")[2])
@@ -150,11 +175,11 @@ class BucketObjects:
 
         The object of the check stays: the next process finds it, and a killed process leaves nothing else.
         """
-        known = self._root.store, self._options.place
+        known = self.root.store, self._options.place
         with _proving:
             if known in _proven:
                 return
-            probe = str(self._root.join("_trinity", "probe"))
+            probe = str(self.root.join("_trinity", "probe"))
             try:
                 with suppress(AlreadyExists):
                     self._put_new(probe, b"1")
@@ -165,6 +190,7 @@ class BucketObjects:
                 raise _lacking(error, probe) from error
             _proven.add(known)
 
+    @_renewing
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
         import obstore
 
@@ -175,16 +201,17 @@ class BucketObjects:
             raise object_trouble(error, path) from error
 
     def remove(self, paths: Iterable[str]) -> None:
-        left, at_once = list(paths), self._root.kind.at_once
+        left, at_once = list(paths), self.root.kind.at_once
         for start in range(0, len(left), at_once):
             some = left[start : start + at_once]
             try:
                 self._delete(some)
             except FileNotFoundError:  # one was missing, which some stores report
-                for path in () if self._root.kind.deletes_others else some:
+                for path in () if self.root.kind.deletes_others else some:
                     with suppress(FileNotFoundError):
                         self._delete([path])
 
+    @_renewing
     def _delete(self, paths: Sequence[str]) -> None:
         import obstore
 
@@ -206,13 +233,10 @@ class BucketObjects:
 
         It may be repeated after an interruption, and run several times at once, with the same result.
         """
-        import obstore
-
         there = self.stat(path)
         if there is None:
             raise FileNotFoundError(path)
-        with reporting_store_errors(path):
-            obstore.copy(self._client, _key(path), _key(new))
+        self._copy(path, new)
         copied = self.stat(new)
         if copied is None or copied.size != there.size:  # Azure may answer before the copy is complete
             size = copied.size if copied else 0
@@ -222,6 +246,13 @@ class BucketObjects:
                 "where it is. Try again later.",
             )
         self.remove([path])
+
+    @_renewing
+    def _copy(self, path: str, new: str) -> None:
+        import obstore
+
+        with reporting_store_errors(path):
+            obstore.copy(self._client, _key(path), _key(new))
 
     def set_modified(self, path: str, modified_ns: int) -> None:
         raise _unsupported(path, "another time for an object")

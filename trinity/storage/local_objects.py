@@ -1,14 +1,21 @@
-"""The objects of a local disk: files, by their absolute paths."""
+"""The objects of a local disk: files, by their absolute paths, put whole or not at all by links and renames."""
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from trinity.storage import local_files as local
+from trinity.errors import TrinityError
 from trinity.storage.entries import Entry, Stat
-from trinity.storage.errors import after_commit, storage_errors
+from trinity.storage.errors import AlreadyExists, OutcomeUnknown, after_commit, storage_errors
 from trinity.storage.local_folders import is_folder, walk
 from trinity.storage.local_sync import SyncedWriter, make_folder, sync_file, sync_folders
 
@@ -16,6 +23,14 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 __all__ = ["LocalObjects"]
+
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+"""Error numbers of file systems without hard links."""
+_UNCLEAR: Final = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR)
+"""Error numbers after which the link may exist."""
+_PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
+"""Pauses between attempts to ask a disk that does not answer."""
+_ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
 class LocalObjects:
@@ -30,29 +45,36 @@ class LocalObjects:
     # -- reading ----------------------------------------------------------------------------------------
 
     def exists(self, path: str) -> bool:
-        return local.exists(path)
+        return os.path.exists(path)
 
     def is_folder(self, path: str) -> bool:
         return is_folder(path)
 
     def stat(self, path: str) -> Stat | None:
-        found = local.stat(path)
-        return Stat(*found) if found else None
+        try:
+            found = os.stat(path)
+        except _ABSENT:
+            return None
+        return Stat(found.st_size, found.st_mtime_ns, str(found.st_ino))
 
     def read(self, path: str) -> bytes:
-        return local.read(path)
+        with open(path, "rb") as file:
+            return file.read()
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterable[Entry]:
         from obstore.store import LocalStore
 
-        if not local.exists(f"{root}/{prefix}" if prefix else root):
+        if not self.exists(f"{root}/{prefix}" if prefix else root):
             return
         for page in LocalStore(root, mkdir=True).list(prefix or None, offset=after):
             for meta in page:
                 yield Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
 
     def names_in(self, folder: str) -> Sequence[str]:
-        return local.names_in(folder)
+        try:
+            return os.listdir(folder)
+        except _ABSENT:
+            return []
 
     def walk(self, root: str, hidden: str, endings: tuple[str, ...]) -> Iterator[tuple[str, Stat]]:
         for path in walk(root, hidden, endings):
@@ -62,21 +84,32 @@ class LocalObjects:
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
-        local.link_new(path, data)
+        """Put a new file, through a synced temporary file and a hard link.
+
+        The name appears with its bytes, also after a crash; ``O_EXCL`` could leave a torn file.
+        """
+        make_folder(_folder(path))
+        with _temporary(path, data) as temporary:
+            _link(temporary, path)
         _sync_around(path)
 
+    def link(self, path: str, new: str) -> None:
+        _link(path, new)
+        _sync_around(new)
+
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
-        local.replace(path, data, sync=sync)
+        with _temporary(path, data, sync=sync) as temporary:
+            os.replace(temporary, path)
         if sync:
             _sync_around(path)
 
     def remove(self, paths: Iterable[str]) -> None:
         for path in paths:
             with storage_errors(path):
-                local.remove(path)
+                Path(path).unlink(missing_ok=True)
 
     def remove_below(self, folder: str) -> None:
-        local.remove_below(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def make_folder(self, path: str, *, sync: bool) -> None:
         make_folder(path, sync=sync)
@@ -85,21 +118,74 @@ class LocalObjects:
         make_folder(_folder(path))
         return SyncedWriter(path, new=new, listed=listed)
 
-    def link(self, path: str, new: str) -> None:
-        local.link(path, new)
-        _sync_around(new)
-
     def move(self, path: str, new: str) -> None:
-        local.move(path, new)
+        os.rename(path, new)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
-        local.set_modified(path, modified_ns)
+        os.utime(path, ns=(modified_ns, modified_ns))
 
     def sync(self, path: str) -> None:
         sync_file(path)
 
     def sync_folders(self, folders: Iterable[str]) -> None:
         sync_folders(folders)
+
+
+@contextmanager
+def _temporary(path: str, data: bytes, *, sync: bool = True) -> Iterator[str]:
+    """Write a temporary file beside a path, and remove it at the end."""
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
+    try:
+        with open(temporary, "xb") as out:
+            out.write(data)
+            out.flush()
+            if sync:
+                os.fsync(out.fileno())
+        yield temporary
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def _link(path: str, new: str) -> None:
+    """Give a file a second path. After an unclear answer it has that path if it is a link to the file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        AlreadyExists: another writer was first.
+        OutcomeUnknown: the disk does not say who was first.
+        TrinityError: NOT_SUPPORTED on a file system without hard links.
+    """
+    try:
+        os.link(path, new)
+    except OSError as error:
+        same = _same(path, new)
+        if same:  # NFS repeats a request whose answer was lost, and then says EEXIST
+            return
+        if same is None and (isinstance(error, FileExistsError) or error.errno in _UNCLEAR):
+            raise OutcomeUnknown(f"the disk says of it {error.strerror!r}, and cannot be asked") from error
+        if isinstance(error, FileExistsError):
+            raise AlreadyExists(new.rpartition("/")[2]) from error
+        if error.errno in _NO_LINKS:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"'{_folder(new)}' is on a file system without hard links ({error.strerror}), on which of two writers "
+                "both could win; put the table on a local disk or on NFS.",
+            ) from error
+        raise
+
+
+def _same(path: str, other: str) -> bool | None:
+    """Return whether both names are links to one file; None when the disk does not say."""
+    for pause in _PAUSES_S:
+        try:
+            return os.path.samefile(path, other)
+        except _ABSENT:
+            return False
+        except OSError:
+            time.sleep(pause)
+    return None
 
 
 def _sync_around(path: str) -> None:

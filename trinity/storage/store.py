@@ -52,9 +52,8 @@ class ObjectStore:
         if self.location.on_disk:
             return _DISK
         from trinity.storage.bucket_objects import BucketObjects
-        from trinity.storage.renewing import RenewingObjects
 
-        return RenewingObjects(BucketObjects(self.location), self.location)
+        return BucketObjects(self.location)
 
     @property
     def on_disk(self) -> bool:
