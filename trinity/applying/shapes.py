@@ -42,12 +42,7 @@ class Shape:
 
 
 def shape_of(words: Words, source: Sequence[Column]) -> Shape:
-    """Return the shape that the arguments need. Columns outside the key are nullable, as deleting events have NULLs.
-
-    Args:
-        words: the arguments.
-        source: the source's columns.
-    """
+    """Return the shape that the arguments need. Columns outside the key are nullable, as deleting events have NULLs."""
     known = {column.name: column for column in source}
     identity = () if not words.history else (START_AT,) if words.by_start else words.sequence
     key = (*words.keys, *identity)
@@ -75,12 +70,6 @@ def _sequence_type(words: Words, known: Mapping[str, Column]) -> str:
 
 def check_target(table: str, definition: TableDefinition, words: Words, wanted: Shape) -> MergeSpec:
     """Return the options of a target, and check that it has the shape that the arguments need.
-
-    Args:
-        table: its full name.
-        definition: the target.
-        words: the arguments.
-        wanted: the shape that they need.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS saying what is wrong, with the CREATE TABLE of a right target;

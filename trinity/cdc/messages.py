@@ -55,9 +55,6 @@ class Reading:
         ``m`` is NULL for a text that is not one JSON object, or has a wrong type in one of the tool's own fields.
         ``key`` is the message's key in Kafka, STRING; NULL where there is none.
 
-        Args:
-            fields: the fields, as in a STRUCT's type.
-
         Raises:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
         """

@@ -29,11 +29,6 @@ def columns_of(found: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
 def shown_columns(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
     """Return the table's columns for a DataFrame's schema.
 
-    Args:
-        table: the table's name, for messages.
-        columns: its columns.
-        schema: the DataFrame's schema.
-
     Raises:
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH for a caller's schema that does not fit.
     """

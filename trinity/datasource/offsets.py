@@ -90,12 +90,6 @@ class Batch:
 def batch(name: str, history: Sequence[HistoryEntry], start: Offset, end: Offset) -> Batch:
     """Return the content of a batch, which is always the same as long as it can be read.
 
-    Args:
-        name: the table's, for messages.
-        history: the readable commits, oldest first.
-        start: the end of the batch before.
-        end: the end of this batch.
-
     Raises:
         TrinityError: INVALID_ARGUMENTS for versions that were vacuumed, naming the oldest readable one; that the
             table has never had; or that it lost when it was restored to an earlier one.

@@ -289,10 +289,6 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
 
     Columns that came since are dropped ones: no new column gets their names in data files.
 
-    Args:
-        now: the newest definition.
-        then: that of the version.
-
     Raises:
         TrinityError: NOT_SUPPORTED for a column that was given another type since.
     """

@@ -21,11 +21,6 @@ _NOT_WITH: Final = ("joins", "laterals", "group", "having", "distinct", "limit",
 def with_row_locks(tree: exp.Query, scopes: Scopes, replace: Callable[[], None]) -> Written | None:
     """Rewrite a query with FOR UPDATE; None when it has none.
 
-    Args:
-        tree: the query.
-        scopes: resolves its tables.
-        replace: replaces its tables.
-
     Raises:
         TrinityError: NOT_SUPPORTED for NOWAIT, SKIP LOCKED, and more than one table.
     """

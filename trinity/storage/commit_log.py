@@ -48,14 +48,7 @@ class CommitLine:
 
 
 def log_commit(table: TableHandle, operation: str, done: CommitResult, txn: TransactionId | None = None) -> None:
-    """Tell of a commit that has taken effect. A failure to do so is logged, and the commit stands.
-
-    Args:
-        table: the table.
-        operation: what the commit did.
-        done: its result.
-        txn: the application's transaction.
-    """
+    """Tell of a commit that has taken effect. A failure to do so is logged, and the commit stands."""
     work = current_work()
     line = CommitLine(
         table.full_name,

@@ -43,10 +43,6 @@ def check_free(folder: os.PathLike[str], table: str) -> None:
 
     Files that writers to an earlier table of that name left are allowed.
 
-    Args:
-        folder: folder of the new table.
-        table: its full name, for the message.
-
     Raises:
         TrinityError: FILESYSTEM_ERROR naming a file.
     """

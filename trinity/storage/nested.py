@@ -48,11 +48,6 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
 def conformed(array: pa.Array, file: pa.Field, wanted: pa.Field) -> pa.Array:
     """Return a file's column in the wanted type: fields within it by id, NULL for a field that the file lacks.
 
-    Args:
-        array: the column, or some rows of it.
-        file: the column's field in the file.
-        wanted: the wanted field.
-
     Raises:
         pyarrow.ArrowInvalid: for a value that does not fit.
     """

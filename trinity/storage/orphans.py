@@ -66,11 +66,6 @@ def delete_orphans(
 def check_present(table: TableHandle, files: Iterable[DataFile], further: Iterable[str] = ()) -> None:
     """Check in each attempt at a commit that no drop or vacuum has removed the new files.
 
-    Args:
-        table: the table.
-        files: data files.
-        further: paths of other files.
-
     Raises:
         TrinityError: TRANSACTION_CONFLICT naming the file.
     """

@@ -92,13 +92,7 @@ def stored_row_groups(
 
 
 def stored_rows(path: str, storage: pa.Schema, places: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """Yield some rows of a data file, of few pages by these alone. Raises as :func:`stored_pages`.
-
-    Args:
-        path: the file.
-        storage: the wanted columns.
-        places: places of the rows, ascending.
-    """
+    """Yield some rows of a data file, of few pages by these alone. Raises as :func:`stored_pages`."""
 
     def groups(footer: pq.FileMetaData) -> list[int]:
         ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])

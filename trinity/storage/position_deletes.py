@@ -130,12 +130,7 @@ class DeletesFragment:
 
 
 def unreadable_deletes(path: str, error: Exception) -> TrinityError:
-    """Return the error for deleted rows that cannot be read: BAD_DATA, unless the system had trouble.
-
-    Args:
-        path: the file that records them.
-        error: what reading it raised.
-    """
+    """Return the error for deleted rows that cannot be read: BAD_DATA, unless the system had trouble."""
     if (trouble := system_trouble(error, path)) is not None:
         return trouble
     what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"

@@ -42,10 +42,6 @@ def _field(field: pa.Field) -> pa.Field:
 def as_in_file(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows of a storage schema in the form of files.
 
-    Args:
-        rows: the rows.
-        schema: the schema of :func:`file_schema`.
-
     Raises:
         TrinityError: CONSTRAINT_VIOLATION for NULL in rows that are older than a NOT NULL of another engine.
     """

@@ -89,11 +89,7 @@ class StoreKind(ABC):
         """
 
     def filesystem(self, options: StoreOptions) -> FileSystem | None:
-        """Return Arrow's own client, which opens objects as ``bucket/key``; None where it cannot take the options.
-
-        Args:
-            options: resolved options.
-        """
+        """Return Arrow's own client, which opens objects as ``bucket/key``; None where it cannot take the options."""
         return None
 
     @abstractmethod
@@ -105,20 +101,13 @@ class StoreKind(ABC):
         """
 
     def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
-        """Return further settings that hold for all stores, and so must be set when Spark starts.
-
-        Args:
-            options: resolved options.
-        """
+        """Return further settings that hold for all stores, and so must be set when Spark starts."""
         return {}
 
     def hadoop_patience(self, store: str) -> Mapping[str, str]:
         """Return settings by which Hadoop's file system gives up within half a minute; its defaults take longer.
 
         Settings with which Spark was started take precedence.
-
-        Args:
-            store: the bucket.
         """
         return {}
 

@@ -79,13 +79,7 @@ def _gap(where: str, entry: dict[str, Any]) -> Gap:
 
 
 def stale(gaps: Iterable[Gap], passed: Sequence[str], today: date) -> list[NonConformance]:
-    """Return a failure for each gap that says what is not so any more.
-
-    Args:
-        gaps: the known gaps.
-        passed: ids of the checks that passed.
-        today: the day of the run.
-    """
+    """Return a failure for each gap that says what is not so any more."""
     found = [
         NonConformance(gap.check, f"passes, although it is a known gap ({gap.issue}); take it out of the file")
         for gap in gaps

@@ -246,10 +246,6 @@ def resplit(history: History, number: int) -> History:
     """Return a history with the same rows in other commits (L2): neighbouring upserts are joined, others are cut.
 
     Steps about versions and single commits (Vacuum, ReadPast, Log) are left out.
-
-    Args:
-        history: any history.
-        number: chooses where commits are cut.
     """
     chance, steps = Random(number), list[Step]()
     for step in history.steps:

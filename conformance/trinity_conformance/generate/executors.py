@@ -11,12 +11,7 @@ __all__ = ["by_turns", "without_spark"]
 
 
 def by_turns(history: History, number: int) -> History:
-    """Return a history with an executor drawn for each step.
-
-    Args:
-        history: the history.
-        number: the seed of the draw.
-    """
+    """Return a history with an executor drawn for each step."""
     chance = Random(number)
     steps = (replace(step, executor=chance.choice(("spark", "local"))) for step in history.steps)
     return replace(history, steps=tuple(steps))

@@ -132,12 +132,6 @@ def cheap() -> list[tuple[str, str]]:
 def interleave(session: trinity.Session, name: str, names: Sequence[str], *, keyed: bool) -> None:
     """Run the first action, and the others in sequence within it, right before it commits.
 
-    Args:
-        session: an open session.
-        name: full name of a table to make.
-        names: names of the actions.
-        keyed: whether it is a keyed table.
-
     Raises:
         NonConformance: for rows that no serial order explains, and for errors other than those of a lost race.
     """

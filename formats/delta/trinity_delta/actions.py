@@ -82,11 +82,7 @@ def by_kind(actions: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def commit_id(found: Mapping[str, Sequence[Any]]) -> str:
-    """Return the hash of a commit's ``commitInfo``, or without that of all its actions: it identifies the commit.
-
-    Args:
-        found: the commit's actions by their kind.
-    """
+    """Return the hash of a commit's ``commitInfo``, or without that of all its actions: it identifies the commit."""
     info = found.get("commitInfo") or found
     return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
@@ -167,23 +163,13 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
 
 
 def remove_added(added: Mapping[str, Any], *, changes: bool = True) -> Action:
-    """Return the action that removes a file with its deletion vector, by its add action.
-
-    Args:
-        added: the action.
-        changes: as for :func:`remove`.
-    """
+    """Return the action that removes a file with its deletion vector, by its add action."""
     known = {key: added[key] for key in _KNOWN if added.get(key) is not None}
     return {"remove": {**known, "deletionTimestamp": _now_ms(), "dataChange": changes, "extendedFileMetadata": True}}
 
 
 def with_vector(added: Mapping[str, Any], vector: DeletionVector) -> list[Action]:
-    """Return the actions that replace a file's deletion vector and nothing else; no row changes (R1).
-
-    Args:
-        added: its add action.
-        vector: the new deletion vector.
-    """
+    """Return the actions that replace a file's deletion vector and nothing else; no row changes (R1)."""
     kept = {key: value for key, value in added.items() if value is not None}
     marked = {"dataChange": False, "stats": loosened(added["stats"]), "deletionVector": vector.to_action()}
     return [remove_added(added, changes=False), {"add": {**kept, **marked}}]
@@ -225,12 +211,7 @@ def domain(name: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
 
 
 def with_memory(actions: Iterable[Mapping[str, Any]], memory: Iterable[Action]) -> list[Action]:
-    """Return a commit's actions and the domain metadata that it has to repeat, where it writes none of that name.
-
-    Args:
-        actions: the commit's actions.
-        memory: the domain metadata to repeat.
-    """
+    """Return a commit's actions and the domain metadata that it has to repeat, where it writes none of that name."""
     found = [dict(action) for action in actions]
     domains = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
     return [*found, *(action for action in memory if action["domainMetadata"]["domain"] not in domains)]

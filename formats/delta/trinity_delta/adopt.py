@@ -93,11 +93,6 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
     A column is identified by its name in data files. A NOT NULL and a DEFAULT of Trinity stay until Trinity drops them,
     unless Delta has a DEFAULT of its own.
 
-    Args:
-        table: the table.
-        known: the definition as Trinity left it.
-        metadata: the ``metaData`` action.
-
     Raises:
         TrinityError: NOT_SUPPORTED naming what cannot be adopted.
     """

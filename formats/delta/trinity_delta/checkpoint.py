@@ -134,12 +134,6 @@ def _key(file: Mapping[str, Any]) -> _File:
 def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str]) -> Replayed:
     """Return the sum of the log up to a version: the newest checkpoint up to it, and the commits since.
 
-    Args:
-        store: the table's folder.
-        table: its name, for messages.
-        version: the version.
-        names: the names of the log's objects.
-
     Raises:
         TrinityError: BAD_DATA naming the commit file that is damaged.
     """

@@ -56,11 +56,7 @@ def checkpoint_name(version: int) -> str:
 
 
 def checkpoints_of(names: Iterable[str]) -> dict[int, list[list[str]]]:
-    """Return the complete checkpoints of a log: version -> the file names of each, the classic one first.
-
-    Args:
-        names: the names of the log's objects.
-    """
+    """Return the complete checkpoints of a log: version -> the file names of each, the classic one first."""
     found: dict[int, dict[tuple[str, str], list[str]]] = {}
     for name in sorted(names):
         if (match := _NAME.fullmatch(name)) and (match["ending"] == "parquet" or match["id"]):
@@ -77,10 +73,6 @@ def read_checkpoint(store: ObjectStore, names: Iterable[str]) -> Checkpoint | No
     """Return a checkpoint; None where it is missing, damaged or empty: commits are read instead.
 
     Most actions are of removed files; these are left out.
-
-    Args:
-        store: the table's folder.
-        names: the names of its files in the log.
     """
     paths = [f"{LOG}/{name}" for name in names]
     try:

@@ -157,12 +157,7 @@ class DeltaAttempt(Attempt[State]):
         self.catch_up()
 
     def restore(self, then: State, definition: TableDefinition) -> int | None:
-        """Commit what makes an earlier version the newest one again, and return its number; None for no change.
-
-        Args:
-            then: the version.
-            definition: the definition that the table gets.
-        """
+        """Commit what makes an earlier version the newest one again, and return its number; None for no change."""
         actions = restoring(self.table, self.newest, then)
         change = restored_metadata(self.table, self.newest, then, definition)
         if not (actions or change):

@@ -91,10 +91,6 @@ class DeletionVector(Deletes):
 def deletion_vector(store: ObjectStore, vector: Mapping[str, Any]) -> DeletionVector:
     """Return the deletion vector that an action of Delta's log names.
 
-    Args:
-        store: the table's folder.
-        vector: the action's ``deletionVector``.
-
     Raises:
         TrinityError: BAD_DATA for a kind that Delta's protocol does not have.
     """

@@ -29,14 +29,7 @@ def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
 
 
 def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: TableDefinition, version: int) -> RowOrder:
-    """Return the order of rows that is remembered after a commit.
-
-    Args:
-        order: the order remembered before.
-        found: the commit's actions by kind.
-        definition: the table's definition after it.
-        version: its number.
-    """
+    """Return the order of rows that is remembered after a commit."""
     for entry in found.get("domainMetadata", ()):
         if entry["domain"] == ORDER_DOMAIN and not entry.get("removed"):
             return RowOrder.from_json(entry["configuration"])

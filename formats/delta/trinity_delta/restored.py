@@ -66,12 +66,6 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
 
     None if that of the version before stays in force, with the commit's own changes.
 
-    Args:
-        store: the table's folder.
-        table: its name, for messages.
-        number: the commit's number.
-        actions: its actions.
-
     Raises:
         TrinityError: BAD_DATA where the log does not show which version a RESTORE has brought back.
     """

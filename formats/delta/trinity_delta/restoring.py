@@ -24,13 +24,7 @@ __all__ = ["restored_metadata", "restoring"]
 
 
 def restoring(table: TableHandle, now: State, then: State) -> list[Action]:
-    """Return the actions of files and of domain metadata. There are none where neither differs.
-
-    Args:
-        table: the table.
-        now: the newest version.
-        then: the version that is restored.
-    """
+    """Return the actions of files and of domain metadata. There are none where neither differs."""
     gone = [(path, file) for path, file in now.files.items() if not _same(file, then.files.get(path))]
     back = {path: file for path, file in then.files.items() if not _same(file, now.files.get(path))}
     if not (gone or back) and (now.sidecar, now.order) == (then.sidecar, then.order):

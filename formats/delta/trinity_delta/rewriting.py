@@ -24,12 +24,6 @@ def folded_external(
 
     Where none disappears, the same rows are in other files, which is no change to a feed or a stream of the table.
 
-    Args:
-        rewrite: the compaction.
-        pinned: the table as the compaction read it.
-        state: the table as it is now.
-        files: new files.
-
     Raises:
         TrinityError: TRANSACTION_CONFLICT when rows of the files were deleted meanwhile; NOT_SUPPORTED for a table with
             a change data feed, which would show every row as deleted, and those that stay as inserted.

@@ -50,11 +50,6 @@ def with_row_columns(settings: Mapping[str, str]) -> dict[str, str]:
 def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Mapping[str, str]) -> None:
     """Refuse to enable row tracking in a table that may have rows without numbers.
 
-    Args:
-        table: the table.
-        protocol: its ``protocol`` action.
-        settings: the wanted configuration.
-
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY.
     """

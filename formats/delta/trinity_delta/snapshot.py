@@ -207,13 +207,7 @@ class Snapshots:
             self._known.pop(ObjectStore(table.location).root, None)
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
-        """Remember a version that this process has committed, so that it is not read back.
-
-        Args:
-            table: the table.
-            made: the version.
-            size: bytes of its commit file.
-        """
+        """Remember a version that this process has committed, so that it is not read back."""
         with self._mutex:
             if (known := self._known.get(ObjectStore(table.location).root)) is not None:
                 known.states.put(made.version, made)

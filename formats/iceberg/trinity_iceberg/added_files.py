@@ -26,11 +26,6 @@ def brings_files(table: Table) -> bool:
 def check_partition_values(table: Table, schema: Schema, files: Iterable[DataFile]) -> None:
     """Refuse files that lack a partition column: the files of a Trinity table are read as they are.
 
-    Args:
-        table: a table that Trinity made.
-        schema: the version's schema.
-        files: the version's files.
-
     Raises:
         TrinityError: NOT_SUPPORTED naming file, column and remedy; BAD_DATA for a file that cannot be read.
     """

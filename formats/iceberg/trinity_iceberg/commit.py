@@ -85,12 +85,7 @@ class IcebergAttempt(Attempt[State]):
         )
 
     def restore(self, then: State, definition: TableDefinition) -> int | None:
-        """Put a snapshot that makes an earlier one the newest again, and return its version; None for no change.
-
-        Args:
-            then: that version.
-            definition: the definition that the table gets.
-        """
+        """Put a snapshot that makes an earlier one the newest again, and return its version; None for no change."""
         state, store = self.newest, ObjectStore(self.table.location)
         metadata, now = state.metadata, carried(state.metadata)
         assert then.snapshot is not None

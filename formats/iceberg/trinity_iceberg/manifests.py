@@ -93,13 +93,7 @@ class NewManifests:
         return opened.to_manifest_file()
 
     def manifest_list(self, manifests: list[ManifestFile], parent: Snapshot | None, sequence: int) -> str:
-        """Write the list of a snapshot's manifests, and return its location. Raises as :meth:`manifest`.
-
-        Args:
-            manifests: the manifests.
-            parent: the snapshot before it.
-            sequence: the snapshot's sequence number.
-        """
+        """Write the list of a snapshot's manifests, and return its location. Raises as :meth:`manifest`."""
         path = self._new_path(f"snap-{self._snapshot_id}")
         output, version = self._table.io.new_output(path), self._table.metadata.format_version
         parent_id = parent.snapshot_id if parent else None

@@ -82,11 +82,7 @@ class IcebergOptions(CatalogOptions):
         return hands_out_keys({"type": self.type, **(self.model_extra or {})})
 
     def check(self, catalog: str) -> None:
-        """Refuse settings that are incomplete, or replaced by another option. Raises CONFIGURATION_INVALID.
-
-        Args:
-            catalog: the catalog's name, for the message.
-        """
+        """Refuse settings that are incomplete, or replaced by another option. Raises CONFIGURATION_INVALID."""
         if (self._in_database or self.type == "glue") and not self.warehouse:
             raise TrinityError(
                 "CONFIGURATION_INVALID",

@@ -100,11 +100,6 @@ def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest:
 def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple[str, str, str]) -> TableMetadata:
     """Make a table in one commit, and return its metadata.
 
-    Args:
-        catalog: the PyIceberg catalog.
-        transaction: the transaction from :func:`staged`.
-        name: the full name.
-
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, FILESYSTEM_ERROR, PERMISSION_DENIED, COMMIT_STATE_UNKNOWN.
     """

@@ -90,12 +90,7 @@ _DENIED_TEXTS: Final = (
 
 
 def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
-    """Return the error of a failed call to a catalog.
-
-    Args:
-        catalog: the catalog's name.
-        error: one of :data:`TROUBLE`.
-    """
+    """Return the error of a failed call to a catalog."""
     reason = first_line(error)
     if is_denied(error):
         return TrinityError(

@@ -39,12 +39,7 @@ Written = tuple[list[bytes], dict[str, int]]
 
 
 def change_schema(storage: Iterable[pa.Field], row_id: pa.Field) -> pa.Schema:
-    """Return the schema of changes between the two tasks.
-
-    Args:
-        storage: the data columns.
-        row_id: the row id.
-    """
+    """Return the schema of changes between the two tasks."""
     return pa.schema(
         [
             *storage,

@@ -97,10 +97,6 @@ def field_column(place: Place) -> Column:
 def assigned_values(assignments: Iterable[tuple[Place, Expression]], what: str) -> dict[str, Value]:
     """Return the new value of each column; those of fields are put together.
 
-    Args:
-        assignments: what is set, and its new value.
-        what: the clause, for messages.
-
     Raises:
         TrinityError: DUPLICATE_COLUMN_NAME for what is set twice, or as a whole and in part.
     """

@@ -72,12 +72,6 @@ class Interval:
 def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bound | None) -> Interval:
     """Return the commits between two bounds; up to the newest without an end.
 
-    Args:
-        target: the table.
-        history: its readable commits in their order.
-        start: the lower bound.
-        end: the upper bound.
-
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the oldest and the newest one; for a
             start after the end.

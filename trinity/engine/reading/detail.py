@@ -20,13 +20,7 @@ _COLUMNS = {
 
 
 def detail(table: Target, provider: str, properties: Mapping[str, str]) -> pa.Table:
-    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, which a read has yet to merge.
-
-    Args:
-        table: the table.
-        provider: its format.
-        properties: the properties to show.
-    """
+    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, which a read has yet to merge."""
     splits = table.splits()
     definition, files = splits.definition, (*splits.files, *splits.sidecar)
     row = (

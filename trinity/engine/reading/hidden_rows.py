@@ -25,10 +25,6 @@ __all__ = ["forget", "hidden_rows"]
 def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[str, np.ndarray] | None:
     """Return path of a file -> the bits of its hidden rows; find those that are not known yet, and remember them.
 
-    Args:
-        state: the version.
-        executor: runs the search.
-
     Returns:
         None where a search fails.
     """

@@ -62,11 +62,6 @@ class Parsed(Protocol):
 def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
     """Return the text as Spark parses it.
 
-    Args:
-        spark: the session.
-        text: the expression.
-        what: what it is, for messages.
-
     Raises:
         TrinityError: SYNTAX_ERROR for anything else than one expression: none, several, one with an alias.
     """

@@ -74,10 +74,6 @@ def open_remote(url: str) -> SparkSession:
 def prepare_remote(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
     """Check that a session of Spark Connect can serve catalogs, and give it the settings that Trinity needs.
 
-    Args:
-        spark: the session.
-        catalogs: all catalogs of the session.
-
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the catalog, the package, or the folder.
     """

@@ -91,13 +91,7 @@ def check_assignable(kind: SparkType, column: TableColumn, table: str, where: st
 
 
 def placed_rows(rows: DataFrame, columns: Sequence[TableColumn], where: str) -> DataFrame:
-    """Return rows whose structs have the columns' names of fields where they have none of their own.
-
-    Args:
-        rows: a column for each of ``columns``.
-        columns: the columns.
-        where: the statement, for messages.
-    """
+    """Return rows whose structs have the columns' names of fields where they have none of their own."""
     values = []
     for field, column in zip(rows.schema.fields, columns, strict=True):
         value = F.col(quoted(field.name))

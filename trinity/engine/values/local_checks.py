@@ -46,11 +46,6 @@ class LocalChecks:
     def of(cls, definition: TableDefinition, table: str, timezone: Callable[[], str]) -> LocalChecks | NotLocal:
         """Compile the constraints of a table.
 
-        Args:
-            definition: the table.
-            table: its full name.
-            timezone: returns the session's time zone.
-
         Raises:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH for what is no condition; NOT_SUPPORTED where rows fold by
                 column.

@@ -11,12 +11,7 @@ __all__ = ["part_of", "with_leaves", "with_parts"]
 
 
 def part_of(values: pa.Array, name: str) -> pa.Array:
-    """Return the parts of nested values that have one name: ``element``, ``key``, ``value``, or a field's.
-
-    Args:
-        values: nested values, without NULL.
-        name: the parts' name.
-    """
+    """Return the parts of nested values that have one name: ``element``, ``key``, ``value``, or a field's."""
     kind = values.type
     if pa.types.is_list(kind):
         return pc.list_flatten(values)

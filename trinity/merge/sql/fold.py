@@ -87,13 +87,7 @@ def winner_first(spec: MergeSpec, names: Mapping[str, str]) -> str:
 
 
 def beats(spec: MergeSpec, earlier: str, later: str) -> str:
-    """Return Spark SQL: true where the earlier arrival still wins, by a strictly fresher watermark (K3, K4).
-
-    Args:
-        spec: the table's options.
-        earlier: alias of the earlier rows.
-        later: alias of the later rows.
-    """
+    """Return Spark SQL: true where the earlier arrival still wins, by a strictly fresher watermark (K3, K4)."""
     if spec.engine is MergeEngine.FIRST_ROW:  # an earlier row always wins
         return f"{earlier}.{quoted(spec.key[0])} IS NOT NULL"
     pairs = [(f"{earlier}.{quoted(name)}", f"{later}.{quoted(name)}") for name in spec.ordering]

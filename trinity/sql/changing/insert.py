@@ -47,11 +47,6 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
 
     INSERT OVERWRITE t and INSERT INTO t REPLACE WHERE condition replace rows of a plain table.
 
-    Args:
-        session: where names are resolved.
-        statement: the statement.
-        txn: as of :meth:`trinity.Table.upsert`.
-
     Returns:
         one row of counts.
 

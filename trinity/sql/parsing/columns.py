@@ -37,11 +37,6 @@ class Elements:
     def named_checks(self, table: str, columns: Iterable[Column], dialect: str) -> dict[str, str]:
         """Return name -> condition in Spark SQL of all constraints; those without a name get one.
 
-        Args:
-            table: the table's own name.
-            columns: all columns of the table.
-            dialect: the statement's dialect.
-
         Raises:
             TrinityError: INVALID_ARGUMENTS for two constraints of one name; NOT_SUPPORTED without counterpart in Spark.
         """

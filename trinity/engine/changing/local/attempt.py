@@ -49,11 +49,6 @@ class LocalAttempt(Attempt):
     def of(cls, table: Target, splits: SplitSource, program: Program) -> LocalAttempt | NotLocal:
         """Begin an attempt: pin a version, compile the expressions, and examine the source.
 
-        Args:
-            table: the target.
-            splits: the version.
-            program: the statement.
-
         Returns:
             why Spark has to execute it, if this process cannot.
 

@@ -26,11 +26,6 @@ _MOVED = "moved"
 def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.RecordBatch]) -> NotLocal | None:
     """Refuse keys that are live and not vacated by the same statement, and moves that would lose.
 
-    Args:
-        plan: the statement.
-        splits: the pinned version.
-        changes: the plan's rows.
-
     Returns:
         why this process cannot look the keys up, if so.
 

@@ -25,11 +25,6 @@ __all__ = ["stored_winners"]
 def stored_winners(splits: SplitSource, spec: MergeSpec, keys: Keys) -> pa.Table | NotLocal:
     """Return the winning row version of each of some keys that has one.
 
-    Args:
-        splits: the version.
-        spec: its table's options.
-        keys: the keys.
-
     Returns:
         key and ordering columns in their logical types, and ``DELETED``; or why Spark has to look.
 

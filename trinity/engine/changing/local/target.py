@@ -31,12 +31,7 @@ def why_not_read(splits: SplitSource) -> NotLocal | None:
 
 
 def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:
-    """Return the schema of the target's rows.
-
-    Args:
-        splits: the version.
-        columns: the columns that are read.
-    """
+    """Return the schema of the target's rows."""
     fields = [pa.field(target_field(splits.definition, c.name), c.to_arrow().type) for c in columns]
     if not splits.definition.keyed:
         fields += [pa.field(FILE_FIELD, pa.string()), pa.field(PLACE_FIELD, pa.int64())]
@@ -45,11 +40,6 @@ def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:
 
 def located_rows(splits: SplitSource, files: Iterable[DataFile], columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some files of a plain table, each with its file and its place there.
-
-    Args:
-        splits: the version.
-        files: the files.
-        columns: the columns that are read.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file.

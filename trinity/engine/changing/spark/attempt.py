@@ -64,11 +64,6 @@ class SparkAttempt(Attempt):
     def of(cls, table: Target, splits: SplitSource, program: Program) -> Iterator[SparkAttempt]:
         """Begin an attempt: pin a version, and hold and examine the source.
 
-        Args:
-            table: the target.
-            splits: the version.
-            program: the statement.
-
         Raises:
             TrinityError: as :meth:`Begun.of`; the errors of the analysis.
         """

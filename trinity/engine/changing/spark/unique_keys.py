@@ -22,12 +22,6 @@ __all__ = ["check_unique"]
 def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
     """Refuse values of a unique key that two live rows would have. NULLs are never equal.
 
-    Args:
-        spark: the session.
-        plan: a statement on a keyed table.
-        splits: the pinned version.
-        changes: the plan's rows, persisted.
-
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the columns and the value.
     """

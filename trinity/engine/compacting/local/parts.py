@@ -50,10 +50,6 @@ class Parts:
     def add(self, rows: pa.RecordBatch, parts: np.ndarray) -> None:
         """Add rows.
 
-        Args:
-            rows: the rows.
-            parts: the part of each.
-
         Raises:
             TrinityError: FILESYSTEM_ERROR when the folder for temporary files cannot hold them.
         """

@@ -35,10 +35,6 @@ _MOST_ROWS: Final = 4_000_000
 def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     """Return the pairs of images of a run of appends.
 
-    Args:
-        appends: the run.
-        columns: the columns of the feed.
-
     Raises:
         TrinityError: BAD_DATA naming a file that cannot be read; NUMERIC_VALUE_OUT_OF_RANGE naming column and key (A4).
     """

@@ -31,10 +31,6 @@ __all__ = ["whole_row_pairs"]
 def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     """Return the pairs of images of a run of appends.
 
-    Args:
-        appends: the run.
-        columns: the columns of the feed.
-
     Raises:
         TrinityError: BAD_DATA naming a file that cannot be read.
     """

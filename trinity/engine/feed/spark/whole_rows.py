@@ -36,12 +36,7 @@ _BASE: Final = -2
 
 
 def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
-    """Return the pairs of images, equal ones too.
-
-    Args:
-        appends: the commits.
-        columns: the columns of the feed.
-    """
+    """Return the pairs of images, equal ones too."""
     found = [_log(appends)]
     if (base := appends.of_base()) is not None:
         found.append(base.selectExpr("*", f"{_BASE}L AS {ARRIVAL}", f"{FIRST}L AS {_SINCE}", f"false AS {DELETED}"))

@@ -34,12 +34,7 @@ def is_by_id(storage: pa.Schema) -> bool:
 
 
 def reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
-    """Return the session of Spark's whose settings hold for a scan: a copy, where they are not the user's.
-
-    Args:
-        spark: the session.
-        storage: the columns.
-    """
+    """Return the session of Spark's whose settings hold for a scan: a copy, where they are not the user's."""
     if not is_by_id(storage):
         return None if is_remote(spark) else spark._jsparkSession
     spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
