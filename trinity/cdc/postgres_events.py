@@ -24,9 +24,6 @@ class Envelopes:
     Numbers and booleans are JSON's own; NUMERIC is text, and so keeps every digit. Bytes are base64. Times are ISO
     8601, of TIMESTAMPTZ with the zone ``Z``. Arrays are JSON arrays. Everything else is text as PostgreSQL writes it. A
     value that is not in the log is Debezium's placeholder.
-
-    Args:
-        types: names of types.
     """
 
     def __init__(self, types: Types) -> None:

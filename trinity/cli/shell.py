@@ -49,11 +49,6 @@ Statements end with a semicolon."""
 class Shell:
     """Runs lines of input.
 
-    Args:
-        out: the output of results.
-        kind: the format of results.
-        console: the output of progress and errors.
-
     Attributes:
         failed: True once a statement or command has failed.
         on_statement: called with each statement and command before it runs.

@@ -72,13 +72,7 @@ class _Metadata(SingleTable):
 
 
 class ExternalConnector(Connector):
-    """The connector of one registered table.
-
-    Args:
-        inner: the connector of its format, or of its catalog.
-        table: the table's handle.
-        registration: its registration.
-    """
+    """The connector of one registered table."""
 
     def __init__(self, inner: Connector, table: TableHandle, registration: Registration) -> None:
         opened = inner.open_external(table) if registration.location is not None else inner.metadata

@@ -77,11 +77,7 @@ def _differs(own: TableDefinition, option: str, present: str, given: str) -> Tri
 
 
 class Registry:
-    """The registrations in one warehouse.
-
-    Args:
-        warehouse: the warehouse's folder or URI.
-    """
+    """The registrations in one warehouse."""
 
     def __init__(self, warehouse: str) -> None:
         self._store = ObjectStore(warehouse)

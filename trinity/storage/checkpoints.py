@@ -10,9 +10,5 @@ def checkpoint_step(interval: int, files: int) -> int:
 
     A checkpoint lists all files. So each commit pays for less than 40 of them, however many the table has, and a reader
     opens at most one commit for every 20 files.
-
-    Args:
-        interval: the table's checkpoint interval, versions.
-        files: number of its data files.
     """
     return interval << max(0, (files // (20 * interval)).bit_length() - 1)

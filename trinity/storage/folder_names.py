@@ -83,9 +83,6 @@ class NamedFolders:
 
     A name whose spelling ends in a digest is stored in the root, in a file named by that digest. The file stays true
     for ever, so it may outlive the folder.
-
-    Args:
-        root: the folder of the catalog.
     """
 
     def __init__(self, root: Location) -> None:

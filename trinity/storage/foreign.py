@@ -117,13 +117,7 @@ def adopted_definition(
 def adopted_properties(
     properties: Mapping[str, str], settings: Mapping[str, str], prefixes: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return a table's properties; those of the format have the values that other engines gave them.
-
-    Args:
-        properties: the properties as Trinity left them.
-        settings: the format's present properties.
-        prefixes: prefixes of the format's own properties.
-    """
+    """Return a table's properties; those of the format have the values that other engines gave them."""
     present = {key.lower(): value for key, value in settings.items()}
     own = {key for key in properties if key.startswith(prefixes)}
     return {k: present.get(k.lower(), v) for k, v in properties.items() if k not in own or k.lower() in present}

@@ -49,13 +49,7 @@ _DELETES: Final = (Operation.DELETE, Operation.UPDATE_DELETE)
 
 
 def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
-    """Return the sink that stores the changes of a table in Parquet files.
-
-    Args:
-        provider: makes the page sinks of new rows.
-        merge: the handle of ``begin_merge``.
-        sink: identifies the sink within the statement.
-    """
+    """Return the sink that stores the changes of a table in Parquet files."""
     if not merge.insert.definition.keyed:
         return CopyOnWriteMergeSink(provider, merge, sink)
     by_column = merge_spec(merge.insert.definition).by_column

@@ -29,12 +29,7 @@ _TABLES: Final = "_trinity/tables"
 
 
 class ObjectCatalog:
-    """Schemas and tables as objects; see :class:`~trinity.storage.FolderCatalog`.
-
-    Args:
-        catalog: the catalog's name, for handles and messages.
-        warehouse: the location of its names and tables.
-    """
+    """Schemas and tables as objects; see :class:`~trinity.storage.FolderCatalog`."""
 
     def __init__(self, catalog: str, warehouse: Location) -> None:
         self.catalog = catalog

@@ -37,12 +37,7 @@ _CLOSING: Final = "closing"
 
 
 class NameLog:
-    """The names below one folder.
-
-    Args:
-        store: the store of the folder.
-        folder: the folder's name in it.
-    """
+    """The names below one folder."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
         self._store = store

@@ -48,11 +48,6 @@ def _opened(path: str, way: Callable[..., _R]) -> _R:
 def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a data file, page by page, in storage form; a column that the file lacks is NULL.
 
-    Args:
-        path: the file.
-        storage: the wanted columns.
-        most_rows: maximum number of rows of a page.
-
     Raises:
         FileNotFoundError: and pyarrow's errors, as :func:`open_parquet`, with the first page.
     """

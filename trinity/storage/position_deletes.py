@@ -154,12 +154,7 @@ def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
 
 
 class PositionDeleteSink(DeleteSink):
-    """Writes a file of positions for each data file.
-
-    Args:
-        rewrite: the compaction.
-        sink: identifies the sink.
-    """
+    """Writes a file of positions for each data file."""
 
     encoding: ClassVar[str] = "DELTA_BINARY_PACKED"
     """Parquet's encoding of the positions: about a byte each."""

@@ -56,9 +56,6 @@ class Contribution:
 class Fold:
     """The rows of one key, folded.
 
-    Args:
-        shape: the table.
-
     Attributes:
         met: situations that occurred, by name; for coverage only.
     """

@@ -28,11 +28,7 @@ _BEGINNING: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class ModelSubject:
-    """A model, or a mutant of it, played as if it were an adapter. Needs no Spark.
-
-    Args:
-        make: makes the model of a table.
-    """
+    """A model, or a mutant of it, played as if it were an adapter. Needs no Spark."""
 
     durable = True
 

@@ -64,11 +64,6 @@ class Tally:
 class Observations:
     """One history as it is played: its state so far, and its comparisons.
 
-    Args:
-        subject: the table under test.
-        history: what happens to it.
-        tally: where work and situations are counted.
-
     Attributes:
         writer: the engine of the present step: the subject, or another one.
         number: place of that step in the history.

@@ -17,9 +17,6 @@ __all__ = ["Past"]
 class Past:
     """The versions of one table.
 
-    Args:
-        subject: the table.
-
     Attributes:
         versions: (version, number of the model's commits) of each commit that was seen.
         vacuumed: True once versions may be gone.

@@ -27,16 +27,7 @@ def write_checksum(
     protocol: Mapping[str, Any],
     files: Collection[DataFile],
 ) -> None:
-    """Write the checksum of a version. It is not synced: a crash of the machine may lose it.
-
-    Args:
-        store: the table's folder.
-        version: the version.
-        info: the ``commitInfo`` of its commit.
-        metadata: the ``metaData`` action of the version.
-        protocol: its ``protocol`` action.
-        files: its live files, not those of the sidecar.
-    """
+    """Write the checksum of a version. It is not synced: a crash of the machine may lose it."""
     found: dict[str, Any] = {
         "txnId": info["txnId"],
         "tableSizeBytes": sum(file.size for file in files),

@@ -120,12 +120,7 @@ def _name(number: uuid.UUID) -> str:
 
 
 class DeletionVectorSink(DeleteSink):
-    """Writes one file with a deletion vector for each data file, directly in the table's folder, as Delta does.
-
-    Args:
-        rewrite: the compaction.
-        sink: the id of the sink.
-    """
+    """Writes one file with a deletion vector for each data file, directly in the table's folder, as Delta does."""
 
     def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
         self._sync = rewrite.target.sync

@@ -22,11 +22,7 @@ __all__ = ["Logs"]
 
 
 class Logs:
-    """Finds the log of a location. The first use of Delta's own classes starts Spark.
-
-    Args:
-        context: the session's context, which has Spark.
-    """
+    """Finds the log of a location. The first use of Delta's own classes starts Spark."""
 
     def __init__(self, context: ConnectorContext) -> None:
         self._context = context
@@ -41,12 +37,7 @@ class Logs:
         return self._delta
 
     def at(self, location: str, settings: Mapping[str, str]) -> DeltaLog:
-        """Return the log of a table's folder.
-
-        Args:
-            location: the folder.
-            settings: the table's configuration, wanted or present.
-        """
+        """Return the log of a table's folder."""
         own = not Location.of(location).on_disk or are_kept(settings)
         return self._own if own else self.jvm()
 

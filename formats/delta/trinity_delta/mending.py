@@ -37,11 +37,6 @@ def repair(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry
 def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> CommitResult:
     """Put back the definition and the domain metadata of a table by one commit, which leaves all rows as they are.
 
-    Args:
-        snapshots: the versions of the catalog's tables.
-        table: the table.
-        dry_run: True to change nothing.
-
     Returns:
         the version that holds them again; ``skipped`` where nothing is missing.
 

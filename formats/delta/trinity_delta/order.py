@@ -68,13 +68,7 @@ def order_since(
 
 
 def order_actions(definition: TableDefinition, order: RowOrder, version: int) -> list[Action]:
-    """Return the actions by which a commit remembers the order of rows; none for a table without stamps.
-
-    Args:
-        definition: the table's definition.
-        order: the order after the commit.
-        version: the version that the commit is about to make.
-    """
+    """Return the actions by which a commit remembers the order of rows; none for a table without stamps."""
     if not definition.stamped:
         return []
     return [domain(ORDER_DOMAIN, json.loads(replace(order, through=version).to_json()))]

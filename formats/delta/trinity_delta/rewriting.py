@@ -72,12 +72,7 @@ def _setting(state: State) -> str | None:
 
 
 def marked(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:
-    """Return the actions that give files with newly deleted rows their new deletion vectors.
-
-    Args:
-        state: the table as it is now.
-        marks: absolute path -> deleted rows.
-    """
+    """Return the actions that give files with newly deleted rows their new deletion vectors."""
     found: list[Action] = []
     for path, file in state.files.items():
         if file.path in marks:

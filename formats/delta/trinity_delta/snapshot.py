@@ -64,11 +64,7 @@ def _named(table: TableHandle, state: State) -> State:
 
 
 class Snapshots:
-    """Loads versions, and keeps those used last: a version never changes.
-
-    Args:
-        logs: the tables' logs.
-    """
+    """Loads versions, and keeps those used last: a version never changes."""
 
     def __init__(self, logs: Logs) -> None:
         self._logs = logs

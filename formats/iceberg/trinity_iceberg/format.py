@@ -36,12 +36,7 @@ SQLITE_JAR: Final = "org.xerial:sqlite-jdbc:3.47.1.0"
 
 
 class IcebergConnector(Connector):
-    """One Iceberg catalog.
-
-    Args:
-        catalog: the Trinity catalog's name.
-        options: the catalog's settings.
-    """
+    """One Iceberg catalog."""
 
     def __init__(self, catalog: str, options: IcebergOptions) -> None:
         self._catalog = catalog

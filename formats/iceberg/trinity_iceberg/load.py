@@ -30,9 +30,6 @@ class Tables:
 
     The catalog is asked each time for the current metadata file. A catalog that tells it only by a load is loaded each
     time.
-
-    Args:
-        catalog: the PyIceberg catalog.
     """
 
     def __init__(self, catalog: Catalog) -> None:

@@ -24,9 +24,6 @@ class LocationCatalog(NoopCatalog):
 
     A table without a catalog is committed as by Iceberg's HadoopTables: the next numbered metadata file is put if
     absent.
-
-    Args:
-        location: the table's folder.
     """
 
     def __init__(self, location: str) -> None:

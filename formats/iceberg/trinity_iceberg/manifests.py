@@ -55,12 +55,7 @@ def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
 
 
 class NewManifests:
-    """The manifests that a commit writes, and removes when it fails.
-
-    Args:
-        table: the table.
-        snapshot_id: the id of the commit's snapshot.
-    """
+    """The manifests that a commit writes, and removes when it fails."""
 
     def __init__(self, table: Table, snapshot_id: int) -> None:
         self._table = table

@@ -87,11 +87,6 @@ class SnapshotChange:
 def put_snapshot(snapshots: Snapshots, state: State, change: SnapshotChange) -> int:
     """Put a snapshot on top of the newest state as it was loaded, and return the new version.
 
-    Args:
-        snapshots: the versions of the catalog's tables.
-        state: the table.
-        change: the commit.
-
     Raises:
         CommitRaced: another commit was first.
         TrinityError: TRANSACTION_CONFLICT when a removed file is no longer live; BAD_DATA for damaged metadata;

@@ -36,13 +36,7 @@ def column_updates(
 
 
 def appended_order(insert: InsertTableHandle, state: State, snapshots: Snapshots) -> RowOrder | None:
-    """Return the order of rows to remember with an append; None for a table without stamps.
-
-    Args:
-        insert: the append.
-        state: the table as it is now.
-        snapshots: the versions of the catalog's tables.
-    """
+    """Return the order of rows to remember with an append; None for a table without stamps."""
     if not state.definition.stamped:
         return None
     live = partial(snapshots.live, insert.table, state)

@@ -75,12 +75,7 @@ class State:
             check_readable(table, self.metadata)
 
     def check_writable(self, table: TableHandle, manifests: list[ManifestFile]) -> None:
-        """Refuse a table to which rows cannot be added. Raises NOT_SUPPORTED with the reason.
-
-        Args:
-            table: the handle, for messages.
-            manifests: the newest version's manifests that still have files.
-        """
+        """Refuse a table to which rows cannot be added. Raises NOT_SUPPORTED with the reason."""
         if self.definition.external:
             check_writable(table, self.loaded)
         check_committable(table, self.loaded)

@@ -62,11 +62,7 @@ class Claim:
 
 
 class Claims:
-    """The claims of one folder. Only the newest can be incomplete: a writer completes it before the next claim.
-
-    Args:
-        store: the folder.
-    """
+    """The claims of one folder. Only the newest can be incomplete: a writer completes it before the next claim."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

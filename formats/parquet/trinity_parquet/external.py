@@ -54,11 +54,7 @@ __all__ = ["FolderTable"]
 
 
 class FolderTable(SingleTable):
-    """The metadata of one folder. Its version is the time of the newest file, milliseconds since the epoch.
-
-    Args:
-        location: the folder.
-    """
+    """The metadata of one folder. Its version is the time of the newest file, milliseconds since the epoch."""
 
     def __init__(self, location: str) -> None:
         self._folder = Folder(location)

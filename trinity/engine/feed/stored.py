@@ -67,14 +67,7 @@ def written_columns(columns: Iterable[Column]) -> TableDefinition:
 
 
 def writing(target: Target, folder: str, written: TableDefinition, given: pa.Schema) -> AppendTask:
-    """Return the task that writes rows into a folder.
-
-    Args:
-        target: the table that the rows are of, for messages and settings.
-        folder: the folder.
-        written: columns, partitioning and options of the files.
-        given: the columns of the rows.
-    """
+    """Return the task that writes rows into a folder."""
     into = replace(write_target(folder, written, stored_schema(written), statistics=()), ending=OWN_ENDING)
     plain = replace(written, partition_by=(), properties={})
     conformer = plan_ingest(StoredForm.of(target, plain, into.storage), given)

@@ -60,9 +60,6 @@ _CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
 class RemoteExpression:
     """An expression, judged by its text.
 
-    Args:
-        text: one expression.
-
     Raises:
         TrinityError: SYNTAX_ERROR for any text that is not certainly one expression.
     """

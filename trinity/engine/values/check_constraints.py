@@ -72,13 +72,7 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
 
 
 def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
-    """Return data about to be appended, with :data:`~trinity.engine.writing.run_sinks.REFUSAL` for rows refused.
-
-    Args:
-        rows: the data, whose names and types ingest has checked.
-        definition: the table.
-        table: its full name, for messages.
-    """
+    """Return data about to be appended, with :data:`~trinity.engine.writing.run_sinks.REFUSAL` for rows refused."""
     from trinity.spark_names import F
 
     names = [name for name in rows.columns if name != REFUSAL]

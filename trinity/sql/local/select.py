@@ -41,11 +41,6 @@ _JOINS: Final = {
 def compile_query(tree: exp.Expr, scan: Scan, timezone: Callable[[], str]) -> Relation:
     """Return the rows of a query in Spark's dialect; nothing is read yet.
 
-    Args:
-        tree: the query.
-        scan: returns the rows of a table.
-        timezone: returns the session's time zone.
-
     Raises:
         Refused: for what only Spark executes.
         TrinityError: for what no table has.

@@ -24,11 +24,7 @@ _LZ4: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Parts:
-    """Rows by the number of their part. Safe to use from several threads; a context that removes its files.
-
-    Args:
-        schema: the columns of the rows.
-    """
+    """Rows by the number of their part. Safe to use from several threads; a context that removes its files."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema

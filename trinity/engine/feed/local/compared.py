@@ -20,13 +20,7 @@ __all__ = ["compared_pairs"]
 
 
 def compared_pairs(step: Step, columns: Sequence[Column], key: Sequence[str]) -> Pairs:
-    """Return the pairs of images of a step.
-
-    Args:
-        step: a step whose versions this process can read.
-        columns: the columns of the feed.
-        key: those of them that identify a row.
-    """
+    """Return the pairs of images of a step."""
     before, after = _images(step.before, columns), _images(step.after, columns)
     rows = pa.concat_tables([before, after])
     keys, numbers = Keys.of(rows, key)

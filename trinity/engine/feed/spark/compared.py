@@ -20,14 +20,7 @@ __all__ = ["compared_pairs"]
 
 
 def compared_pairs(spark: SparkSession, step: Step, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
-    """Return the pairs of images of a step.
-
-    Args:
-        spark: the session.
-        step: a step that may have rewritten files.
-        columns: the columns of the feed.
-        key: those of them that identify a row.
-    """
+    """Return the pairs of images of a step."""
 
     def images(splits: SplitSource, name: str) -> DataFrame:
         return merged_read(spark, splits).selectExpr(f"{image(columns, splits.definition)} AS {name}")

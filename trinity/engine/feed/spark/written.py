@@ -15,12 +15,6 @@ __all__ = ["write_files"]
 def write_files(target: Target, folder: str, written: TableDefinition, rows: DataFrame) -> list[DataFile]:
     """Write rows into a folder, one file or several per Spark task.
 
-    Args:
-        target: the table that the rows are of, for messages and settings.
-        folder: the folder.
-        written: columns, partitioning and options of the files.
-        rows: the columns of ``written``.
-
     Raises:
         TrinityError: errors of writing files.
     """
