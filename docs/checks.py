@@ -16,8 +16,12 @@ _HEAD: Final = "| check | rules | what holds |\n|---|---|---|\n"
 
 def with_checks(text: str) -> str:
     """Return the README with the table of the checks that there are."""
-    rows = "".join(f"| {check.id} | {' '.join(check.rules)} | {check.title} |\n" for check in CHECKS)
+    rows = "".join(f"| {check.id} | {' '.join(map(_linked, check.rules))} | {check.title} |\n" for check in CHECKS)
     return re.sub(re.escape(_HEAD) + r"(?:\|.*\n)*", lambda _: _HEAD + rows, text)
+
+
+def _linked(rule: str) -> str:
+    return f"[{rule}](../docs/semantics.md#{rule.lower()})"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One merge semantics over Parquet, Delta and Iceberg tables, on Spark."""
+"""One merge semantics over Parquet, Delta and Iceberg tables, in one process and on Spark."""
 
 from __future__ import annotations
 

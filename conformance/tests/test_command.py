@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import trinity
 from docs.checks import README, with_checks
+from docs.site import DOCS
 from trinity import Column
 from trinity.spi import EVERYTHING
 from trinity_conformance import CheckResult, Report
@@ -18,6 +19,7 @@ from trinity_conformance.command import checks, cli
 from trinity_conformance.command.checks import CHECKS, Check, check_of, checks_as_of
 from trinity_conformance.command.explain import PLANTED, rules
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
+from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
@@ -170,7 +172,13 @@ def test_smoke_meets_what_every_check_is_about() -> None:
     assert {r.check.id: r.missing for r in results_of(drawn, tally, []) if r.status != "passed"} == {}
 
 
-def test_the_readme_lists_the_checks_and_counts_the_planted_faults() -> None:
+def test_the_readme_lists_the_checks() -> None:
     readme = README.read_text()
     assert with_checks(readme) == readme, "python -m docs.checks"
-    assert f"{len(PLANTED)} planted faults" in readme
+
+
+def test_pages_count_the_planted_faults() -> None:
+    assert f"{len(PLANTED)} planted faults, and {len(ADAPTER_MUTANTS)} of adapters" in README.read_text()
+    proof = (DOCS / "proof.md").read_text()
+    assert f"plants {len(PLANTED)} faults in the model" in proof
+    assert f"plants {len(ADAPTER_MUTANTS)} faults in adapters" in proof
