@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.parser import Parser
 
 from trinity import Column, Session, Table
 from trinity.syntax.parse import expression_tree
@@ -36,6 +37,19 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[tuple[str, int], ...]]:
+    """The tokens, with their places, that were parsed as expressions, each row with how often."""
+    counts, parse_into = Counter[tuple[tuple[str, int], ...]](), Parser.parse_into
+
+    def counted(self: Parser, kind: Any, tokens: Any, *args: Any) -> Any:
+        counts[tuple((token.text, token.start) for token in tokens)] += 1
+        return parse_into(self, kind, tokens, *args)
+
+    monkeypatch.setattr(Parser, "parse_into", counted)
+    return counts
+
+
 def update(table: Table) -> None:
     table.update("k = 2 AND n + 10 > 11", {"v": "concat(v, '?')"})
 
@@ -59,6 +73,26 @@ def test_a_text_of_a_change_is_read_once(table: Table, read: Counter[str], chang
         tree = expression_tree(text)
         assert tree.parent is None
         assert shape(tree) == shape(expression_tree(f"{text} ")), text  # another text: parsed anew
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {t} SET v = concat(v, '?'), n = n + 5 WHERE k = 2 AND n + 10 > 11",
+        "DELETE FROM {t} WHERE k IN (1, 3) AND n * 3 > 3",
+        """MERGE INTO {t} AS t USING (SELECT 1 AS k, 'x' AS v, 5 AS n) AS s ON t.k = s.k AND t.n < s.n + 70
+        WHEN MATCHED AND t.v <> s.v THEN UPDATE SET v = concat(s.v, t.v), n = t.n + 1
+        WHEN NOT MATCHED THEN INSERT (k, v, n) VALUES (s.k + 90, upper(s.v), s.n + 100)""",
+    ],
+)
+def test_a_statement_is_read_once_and_its_expressions_too(
+    table: Table, read: Counter[str], parsed: Counter[tuple[tuple[str, int], ...]], statement: str
+) -> None:
+    table.session.sql(statement.format(t=table.name))
+    assert read
+    assert parsed
+    assert [text for text, count in read.items() if count > 1] == []
+    assert [tokens for tokens, count in parsed.items() if count > 1] == []
 
 
 def shape(tree: exp.Expr) -> list[tuple[str, str]]:

@@ -232,7 +232,7 @@ class _Builder:
         """Return the value of a column: in ``v = v + 1`` the bare name is the target's, in ``v = v`` ambiguous."""
         if value.is_word("DEFAULT"):
             return self._default(place)
-        alone = isinstance(value.expression().unnest(), exp.Column)
+        alone = isinstance(value.tree.unnest(), exp.Column)
         return self._text(value, scope if alone or place.path else replace(scope, assigned=place.column.name.lower()))
 
     def _default(self, place: Place) -> str:
@@ -265,7 +265,7 @@ class _Builder:
 
     def _text(self, piece: Piece, scope: Scope) -> str:
         """Return an expression as Spark SQL over the engine's aliases."""
-        tree, whole, text, offset = piece.expression(), piece.whole, piece.text, piece.start
+        tree, whole, text, offset = piece.tree, piece.whole, piece.text, piece.start
         _refuse_windows(tree, scope.clause)
         if piece.dialect != "spark":
             text = whole = to_spark_text(tree, piece.dialect, self._table_types, scope.type_of)

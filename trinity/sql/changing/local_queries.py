@@ -77,7 +77,7 @@ class LocalQueries:
             TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
             Refused: where only Spark runs it.
         """
-        whole = self._within_common(statement.text, statement.dialect)
+        whole = self._within_common(statement.text, statement.dialect) if self._common else statement.to_spark()
         assert isinstance(whole.tree, exp.Select)
         nodes = joined_nodes(whole.tree)
         check_aliases(nodes, target_alias)

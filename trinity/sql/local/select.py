@@ -23,7 +23,7 @@ from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.relations import Relation, kept, mapped, new_field, some_pages, union_all, with_values
 from trinity.sql.local.values import one_row, value_rows
-from trinity.syntax.comparisons import conjuncts
+from trinity.syntax.comparisons import conjuncts, equal_sides
 
 __all__ = ["Scan", "compile_query"]
 
@@ -523,8 +523,7 @@ class _On:
         found = cls([], [], [], [])
         both = Scope([*left.columns, *right.columns])
         for part in parts:
-            equal = part.unnest()
-            terms = {_side(each, left, right): each for each in _terms(equal)}
+            terms = {_side(one, left, right): one for one, _ in equal_sides(part) if one.find(exp.Column)}
             if terms.keys() == {"left", "right"}:
                 one, other = (
                     compile_expression(terms[s], sc, timezone) for s, sc in (("left", left), ("right", right))
@@ -596,12 +595,6 @@ def _of_star(columns: Sequence[ScopeColumn], qualifier: str) -> list[ScopeColumn
     if not qualifier:
         return [column for column in columns if not column.merged]
     return sorted((c for c in columns if c.qualifier.lower() == qualifier), key=lambda column: not column.merged)
-
-
-def _terms(equal: exp.Expr) -> Sequence[exp.Expr]:
-    """Return both sides of an equality that name columns; nothing for another condition."""
-    sides = (equal.this, equal.expression) if isinstance(equal, exp.EQ) else ()
-    return sides if all(side.find(exp.Column) for side in sides) else ()
 
 
 def _side(tree: exp.Expr, left: Scope, right: Scope) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -47,8 +48,9 @@ class Piece:
         """The text as the user wrote it."""
         return self.whole[self.start : self.tokens[-1].end + 1]
 
-    def expression(self) -> exp.Expr:
-        """Parse the piece as an expression; positions refer to the whole statement. Raise SYNTAX_ERROR."""
+    @cached_property
+    def tree(self) -> exp.Expr:
+        """The piece as an expression; positions refer to the whole statement. Raises SYNTAX_ERROR."""
         return parse_tokens(exp.Condition, self.tokens, self.whole, self.dialect)
 
     def is_word(self, word: str) -> bool:
