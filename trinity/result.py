@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
@@ -26,6 +26,18 @@ __all__ = ["Result"]
 
 _OF_A_FRAME = ("_jdf", "_plan", "_session")
 """What Spark asks of a DataFrame that it is given, and its class does not tell."""
+
+_OF_DUCKDB: Final = {
+    "df": "to_pandas",
+    "fetchdf": "to_pandas",
+    "pl": "to_polars",
+    "arrow": "to_arrow",
+    "fetch_arrow_table": "to_arrow",
+    "fetch_record_batch": "to_reader",
+    "fetchone": "first",
+    "fetchmany": "take",
+}
+"""DuckDB's name of a method -> the one here."""
 
 
 @public
@@ -178,7 +190,8 @@ class Result:
         if name.startswith("__") or "_rows" not in vars(self):
             raise AttributeError(name)
         if self.frame is None and not (name in _OF_A_FRAME or name in self.columns or _frame_has(name)):
-            raise AttributeError(f"'Result' has no attribute '{name}', nor has a DataFrame")
+            here = f"; use {_OF_DUCKDB[name]}()" if name in _OF_DUCKDB else ", nor has a DataFrame"
+            raise AttributeError(f"'Result' has no attribute '{name}'{here}")
         return getattr(self.to_df(), name)
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import pytest
 
 import trinity
-from tests.support.code_imports import PACKAGES
+from tests.support.code_imports import PACKAGES, imports
 from tests.support.paths import ROOT
 
 TEST_TOOLS: Final = {
@@ -28,6 +28,13 @@ TEST_TOOLS: Final = {
     "matplotlib",
 }
 """Packages that programs with Trinity in them need not have."""
+OF_OTHERS: Final = {
+    "py4j": "pyspark brings it",
+    "requests": "pyiceberg brings it",
+    "botocore": "pyiceberg[glue] brings it",
+    "alembic": "it loads the module that imports it",
+}
+"""Packages that are imported and not declared, with the reason."""
 
 
 class Built(NamedTuple):
@@ -95,6 +102,15 @@ def test_the_extra_all_brings_no_test_tools(built: Built) -> None:
     found = {re.split(r"[^\w.-]", line)[0].lower() for line in needed(built.metadata, "all")}
     assert {"pyiceberg", "delta-spark"} <= found
     assert found & TEST_TOOLS == set()
+
+
+def test_whatever_is_imported_is_declared(built: Built) -> None:
+    declared = {re.split(r"[^\w.-]", line)[0].lower() for line in built.metadata.get_all("Requires-Dist", [])}
+    modules = [path for folder in PACKAGES.values() for path in folder.rglob("*.py")]
+    roots = {name.split(".")[0] for path in modules for _, name in imports(path)}
+    strangers = roots - sys.stdlib_module_names - PACKAGES.keys()
+    assert {"pyarrow", "numpy"} <= strangers
+    assert strangers - declared == OF_OTHERS.keys()
 
 
 def needed(metadata: Message, extra: str) -> list[str]:

@@ -193,3 +193,11 @@ def test_a_result_of_spark_is_data(by_spark: Result, session: Session) -> None:
     assert table.merge(Result(session, by_spark.to_arrow().select(["k", "at"])), "t.k = s.k") \
         .when_not_matched_insert_all().execute().inserted == 1  # fmt: skip
     assert table.merge(by_spark, "t.k = s.k").when_matched_delete().execute().deleted == 1
+
+
+def test_the_names_of_duckdb_lead_to_those_here(local: Session) -> None:
+    found = Result(local, pa.table({"t": [1]}))
+    with pytest.raises(AttributeError, match=r"no attribute 'df'; use to_pandas\(\)$"):
+        found.df()
+    with pytest.raises(AttributeError, match="nor has a DataFrame"):
+        found.nothing()
