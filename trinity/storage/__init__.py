@@ -121,6 +121,9 @@ from trinity.storage.store_reach import release_bucket as release_bucket
 from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import with_txn
+from trinity.storage.unreadable import check_not_missing as check_not_missing
+from trinity.storage.unreadable import missing_file as missing_file
+from trinity.storage.unreadable import reporting_unreadable_file as reporting_unreadable_file
 from trinity.storage.versions import VersionedMetadata
 from trinity.storage.watching import commit_point
 from trinity.syntax.quoting import quoted as quoted

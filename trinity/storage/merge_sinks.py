@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -30,13 +32,15 @@ from trinity.spi import (
     removal,
 )
 from trinity.storage.location import Location
-from trinity.storage.parquet_files import stored_pages
+from trinity.storage.parquet_files import parquet_footer, stored_row_groups
+from trinity.storage.read_ahead import read_ahead
 from trinity.storage.store import ObjectStore
+from trinity.storage.unreadable import reporting_unreadable_file
 
 __all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
 
 FILE_BYTES: Final = 128 * 1024 * 1024
-"""Total size of the rewritten files that make one new file, bytes."""
+"""Total size of the rewritten files that make one new file, and of a rewritten file that makes several, bytes."""
 
 _ALLOWED: Final = {
     RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: frozenset(
@@ -126,6 +130,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
         self._positions: defaultdict[str, list[np.ndarray]] = defaultdict(list)
+        self._others: list[PageSink] = []
 
     def finish(self) -> list[bytes]:
         """Rewrite the touched files and return the fragments of new and removed files."""
@@ -135,37 +140,50 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
             path = str(Location.of_uri(file))
             before = self._merge.deletes.get(path)
             gone = [*self._positions[file], *([as_numpy(before.positions())] if before else [])]
-            for page in self._kept(path, np.concatenate(gone)):
-                self._rows.append_page(page)
-            fragments.append(removal(path))
             about = store.stat(path)
-            size += about.size if about else 0
-            if size >= FILE_BYTES:  # small files become one of a good size, large ones keep their number
+            here = about.size if about else 0
+            fragments += self._rewrite(path, np.sort(np.concatenate(gone)), -(-here // FILE_BYTES))
+            fragments.append(removal(path))
+            size += here
+            if size >= FILE_BYTES:  # small files become one of a good size
                 fragments += self._rows.finish()
                 self._rows, size = self._new_sink(), 0
         return [*self._rows.finish(), *fragments]
+
+    def abort(self) -> None:
+        """Remove the files of new rows."""
+        for sink in self._others:
+            sink.abort()
+        super().abort()
+
+    def _rewrite(self, path: str, deleted: np.ndarray, files: int) -> list[bytes]:
+        """Write the rows of a file that stay; return the fragments of the further files that a large one becomes."""
+        with reporting_unreadable_file(path):
+            groups = np.arange(parquet_footer(path).num_row_groups)
+        parts = [part.tolist() for part in np.array_split(groups, max(1, min(files, len(groups))))]
+        self._others = [self._new_sink() for _ in parts[1:]]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            deque(pool.map(self._copy, [self._rows, *self._others], repeat(path), repeat(deleted), parts), 0)
+        return [fragment for sink in self._others for fragment in sink.finish()]
+
+    def _copy(self, sink: PageSink, path: str, deleted: np.ndarray, groups: Sequence[int]) -> None:
+        """Write the rows of some row groups that stay."""
+        for places, page in read_ahead(self._stored(path, groups)):
+            assert isinstance(places, slice)
+            low, high = np.searchsorted(deleted, (places.start, places.stop))
+            stays = np.ones(page.num_rows, dtype=bool)
+            stays[deleted[low:high] - places.start] = False
+            sink.append_page(page.filter(as_arrow(stays)))
+
+    def _stored(self, path: str, groups: Sequence[int]) -> Iterator[tuple[np.ndarray | slice, pa.RecordBatch]]:
+        with reporting_unreadable_file(path):
+            yield from stored_row_groups(path, self._storage, lambda _: groups)
 
     def _delete(self, row_ids: pa.StructArray) -> None:
         files, positions = row_ids.field("file"), row_ids.field("pos")
         for file in files.unique().to_pylist():
             here = positions.filter(pc.equal(files, file))
             self._positions[file].append(as_numpy(here))
-
-    def _kept(self, path: str, deleted: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file that stay, in storage form."""
-        deleted = np.sort(deleted)
-        first = 0
-        try:
-            for page in stored_pages(path, self._storage):
-                low, high = np.searchsorted(deleted, (first, first + page.num_rows))
-                stays = np.ones(page.num_rows, dtype=bool)
-                stays[deleted[low:high] - first] = False
-                first += page.num_rows
-                yield page.filter(as_arrow(stays))
-        except FileNotFoundError as error:
-            raise TrinityError(
-                "BAD_DATA", f"Data file '{path}' of table '{self._merge.table.full_name}' is missing; restore it."
-            ) from error
 
 
 class VersionMergeSink(_ParquetMergeSink):

@@ -1,9 +1,8 @@
-"""Reads of data files as Arrow data, and the errors of those that are missing or damaged."""
+"""Reads of data files as Arrow data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,11 +11,10 @@ import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
-from trinity.errors import TrinityError
 from trinity.spi import DataFile
-from trinity.storage import ObjectStore, stored_pages, stored_row_groups, system_trouble
+from trinity.storage import reporting_unreadable_file, stored_pages, stored_row_groups
 
-__all__ = ["check_not_missing", "located_pages", "missing_file", "read_columns", "reporting_unreadable_file"]
+__all__ = ["located_pages", "read_columns"]
 
 _ROWS: Final = 1 << 20
 """Rows that are read at once of few columns: in small pieces it takes half as long again, to put them together."""
@@ -49,31 +47,3 @@ def located_pages(
                 shown = left[places]
                 page, places = page.filter(as_arrow(shown)), places[shown]
             yield page, places
-
-
-@contextmanager
-def reporting_unreadable_file(path: str) -> Iterator[None]:
-    """Raise BAD_DATA for a data file that is missing or damaged, or else what its store or the system lacks."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise missing_file(path) from error
-    except (OSError, MemoryError, pa.ArrowException) as error:
-        damaged = TrinityError("BAD_DATA", f"'{path}' cannot be read ({error}).")
-        raise system_trouble(error, path) or damaged from error
-
-
-def check_not_missing(files: Iterable[DataFile]) -> None:
-    """Ask for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
-    for file in files:
-        if not ObjectStore(file.path).exists(""):
-            raise missing_file(file.path)
-
-
-def missing_file(path: str) -> TrinityError:
-    """Return the error of a data file that is missing."""
-    return TrinityError(
-        "BAD_DATA",
-        f"A data file is missing: {path}. Restore it from a copy, or read an older version of the table "
-        "that does not need it.",
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -23,6 +23,7 @@ from trinity.engine.changing.local.target import keyed_rows, located_rows, targe
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program, When
+from trinity.engine.reading.local.threads import in_threads
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.target import Target
 from trinity.spi import Column as TableColumn
@@ -101,13 +102,20 @@ class LocalAttempt(Attempt):
 
     def _parts(self) -> list[Part] | NotLocal:
         """Return the parts of the plan's rows; the last one is made when the others are."""
-        columns = self.plan.fields
         if self.definition.keyed:  # all changes of a key go to one sink
-            rows = keyed_rows(self.splits, self.files, columns, self._keys(), self._predicate())
+            keys = self._keys()
+            rows = keyed_rows(self.splits, self.files, self.plan.fields, keys, self._predicate(keys))
             return rows if isinstance(rows, NotLocal) else [lambda: chain(self._changes(rows), self._unmatched())]
         some = min(len(self.files), pa.cpu_count())
-        groups = [located_rows(self.splits, self.files[n::some], columns) for n in range(some)]
-        return [*(partial(self._changes, pages) for pages in groups), self._unmatched]
+        return [*(partial(self._changes_in, self.files[n::some]) for n in range(some)), self._unmatched]
+
+    def _changes_in(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of some files of a plain table, whose parts are read side by side."""
+        parts = located_rows(self.splits, files, self.plan.fields, self._predicate(None))
+        return in_threads(partial(self._changes_of, part) for part in parts)
+
+    def _changes_of(self, part: Callable[[], Iterator[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+        return list(self._changes(part()))
 
     def _keys(self) -> pa.Table | None:
         """Return the keys that ON allows, where it tells them whole."""
@@ -116,11 +124,11 @@ class LocalAttempt(Attempt):
             return None
         return self.source.values.select(key)
 
-    def _predicate(self) -> Predicate | None:
+    def _predicate(self, keys: pa.Table | None) -> Predicate | None:
         """Return a predicate that all rows meet which the statement can touch, where this process evaluates it."""
         if self.whole:
             return None
-        definition, keys = self.splits.definition, self._keys()
+        definition = self.splits.definition
         text = self.begun.facts.where([c.name for c in definition.visible])
         listed = None if keys is None else Predicate.of_keys(definition, keys)
         found = listed or Predicate.of(definition, text, lambda: self.table.session.timezone)

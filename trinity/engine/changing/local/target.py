@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
+from trinity.engine.reading.local.selection import Selection
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
@@ -38,20 +40,35 @@ def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def located_rows(splits: SplitSource, files: Iterable[DataFile], columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some files of a plain table, each with its file and its place there.
+def located_rows(
+    splits: SplitSource, files: Iterable[DataFile], columns: Sequence[Column], predicate: Predicate | None
+) -> Iterator[Callable[[], Iterator[pa.RecordBatch]]]:
+    """Yield what reads the parts of files of a plain table in which a predicate may be true: rows with places.
 
     Raises:
-        TrinityError: BAD_DATA naming a corrupt or missing file.
+        TrinityError: BAD_DATA naming a corrupt or missing file; so do the parts.
     """
-    schema = target_schema(splits, columns)
+    selection = Selection.of(splits, columns, predicate)
     stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
-    wanted = pa.schema([stored[c] for c in columns] or [splits.storage.field(0)])
+    read = _Read(
+        target_schema(splits, columns), columns, pa.schema([stored[c] for c in columns] or [splits.storage.field(0)])
+    )
     for file in files:
+        yield from (partial(read.rows, file, part) for part in selection.parts(file))
+
+
+@dataclass(frozen=True)
+class _Read:
+    schema: pa.Schema
+    columns: Sequence[Column]
+    storage: pa.Schema
+
+    def rows(self, file: DataFile, group: int | None) -> Iterator[pa.RecordBatch]:
         uri = Location.of(file.path).uri
-        for page, places in located_pages(file, wanted):
-            shown = to_user_columns(page.select(range(len(columns))), columns).columns
-            yield pa.RecordBatch.from_arrays([*shown, pa.repeat(uri, len(places)), as_arrow(places)], schema=schema)
+        for page, places in located_pages(file, self.storage, group):
+            shown = to_user_columns(page.select(range(len(self.columns))), self.columns).columns
+            columns = [*shown, pa.repeat(uri, len(places)), as_arrow(places)]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def keyed_rows(

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import read_columns, reporting_unreadable_file
+from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.local.search import Search, SearchedFile
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark_hash import buckets_of
@@ -22,7 +22,7 @@ from trinity.hidden import DELETED, FILE_NUMBER, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataFile, arrival_order
-from trinity.storage import stored_pages
+from trinity.storage import reporting_unreadable_file, stored_pages
 
 __all__ = ["LogWinners", "Staying", "stored_schema"]
 

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.threads import ROWS_AT_ONCE
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
-from trinity.storage import parquet_footer, stored_rows
+from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
 
 __all__ = ["InColumns", "why_not_shown"]
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.data_files import check_not_missing
 from trinity.engine.writing.run_sinks import map_in_arrow
 from trinity.merge.arrow.keys import compared_alike, rows_with_keys
 from trinity.spi import DataFile, Deletes, SplitSource
-from trinity.storage import spark_schema, stored_pages
+from trinity.storage import check_not_missing, spark_schema, stored_pages
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,18 +12,17 @@ import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
-from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
 from trinity.engine.reading.local.selection import Selection
-from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
+from trinity.engine.reading.local.threads import in_threads
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
 from trinity.engine.reading.pruning import prune
 from trinity.hidden import DELETED, SINCE
 from trinity.spi import Column, DataFile, Tier, arrival_order
-from trinity.storage import Location, parquet_footer, stored_row_groups
+from trinity.storage import Location, reporting_unreadable_file, stored_row_groups
 
 __all__ = ["LocalExecutor"]
 
@@ -54,7 +53,9 @@ class LocalExecutor:
         hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         files = sorted(prune(plan.files, plan.predicate), key=arrival_order)
-        return in_threads(part for file in files for part in _parts(selection, file, hidden))
+        return in_threads(
+            partial(_rows, selection, file, hidden, part) for file in files for part in selection.parts(file)
+        )
 
     def count(self, plan: ReadPlan) -> int | NotLocal:
         """Return the number of merged rows, which key and ordering columns tell. Raises as :meth:`rows`."""
@@ -90,20 +91,6 @@ class LocalExecutor:
     def search(self, search: Search, table: str) -> list[bytes]:
         """Return the fragments of a search. Raises as the search does."""
         return search_in_process(search, pa.cpu_count())
-
-
-_Part = Callable[[], list[pa.RecordBatch]]
-"""Reads a part of a file, which a thread holds at once."""
-
-
-def _parts(selection: Selection, file: DataFile, hidden: Mapping[str, np.ndarray]) -> Iterator[_Part]:
-    """Yield the parts of a file: the whole of a small one, the row groups of another one."""
-    if file.rows <= ROWS_AT_ONCE:
-        yield partial(_rows, selection, file, hidden, None)
-        return
-    with reporting_unreadable_file(file.path):
-        groups = selection.row_groups(file, parquet_footer(file.path))
-    yield from (partial(_rows, selection, file, hidden, group) for group in groups)
 
 
 def _rows(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import located_pages, read_columns, reporting_unreadable_file
+from trinity.engine.reading.data_files import located_pages, read_columns
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
@@ -27,7 +27,7 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, DataFile, arrival_order
-from trinity.storage import parquet_footer, stored_rows
+from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
 
 __all__ = ["FoldedKeys", "folded_first", "folded_rows", "live_pages", "rows_of_keys"]
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import places_left
-from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.spi import DataFile, SplitSource
-from trinity.storage import stored_pages
+from trinity.storage import reporting_unreadable_file, stored_pages
 
 __all__ = ["row_versions"]
 

@@ -14,10 +14,20 @@ import pyarrow.parquet as pq
 from trinity.arrays import as_numpy
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.local.threads import ROWS_AT_ONCE
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource
-from trinity.storage import MOST_BY_PAGE, PagedGroup, columns_in, footer_statistics, rows_of_pages, stored_name
+from trinity.storage import (
+    MOST_BY_PAGE,
+    PagedGroup,
+    columns_in,
+    footer_statistics,
+    parquet_footer,
+    reporting_unreadable_file,
+    rows_of_pages,
+    stored_name,
+)
 
 __all__ = ["Selection"]
 
@@ -56,6 +66,17 @@ class Selection:
             assert not isinstance(self.predicate.compiled, NotLocal)
             rows = rows.filter(self.predicate.compiled.evaluate(rows))
         return rows.select(self.names)
+
+    def parts(self, file: DataFile) -> Sequence[int | None]:
+        """Return the parts of a file that threads hold at once: row groups of a large one; None for a whole one.
+
+        Raises:
+            TrinityError: BAD_DATA naming a corrupt or missing file.
+        """
+        if file.rows <= ROWS_AT_ONCE:
+            return [None]
+        with reporting_unreadable_file(file.path):
+            return self.row_groups(file, parquet_footer(file.path))
 
     def row_groups(self, file: DataFile, footer: pq.FileMetaData) -> list[int]:
         """Return the row groups of a file that may hold such rows, by their statistics."""

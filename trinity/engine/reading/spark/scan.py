@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN
-from trinity.engine.reading.data_files import missing_file
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored, with_stamps
 from trinity.engine.reading.spark.by_id import file_schema, is_by_id, named, reading_session
 from trinity.engine.reading.spark.deleted_rows import without_deleted
@@ -33,6 +32,7 @@ from trinity.spi import (
 )
 from trinity.storage import (
     READ_OPTIONS,
+    missing_file,
     read_files,
     stored_name,
 )
