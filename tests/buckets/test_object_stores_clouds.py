@@ -262,6 +262,32 @@ def test_a_wrong_key_is_refused(cloud: BucketLake) -> None:
     assert next(iter(wrong.values())) not in said
 
 
+UNREAD = {
+    "PERMISSION_DENIED": Answer(403, b"<Error><Code>AccessDenied</Code></Error>"),
+    "FILESYSTEM_ERROR": Answer(400, b"<Error><Code>Unexpected</Code></Error>"),
+}
+
+
+@pytest.mark.parametrize("code", UNREAD)
+def test_a_store_that_shows_no_data_file_is_not_told_as_damage(
+    there: Session, cloud: BucketLake, table: Table, code: str
+) -> None:
+    """Each file is opened, and then its bytes are refused; on a keyed table they are needed to compact it, too."""
+    keyed = there.create_table("keyed", COLUMNS, primary_key=["k"])
+    table.append(ROWS)
+    for _ in range(2):
+        keyed.upsert(ROWS)
+
+    def hides(request: Request, ask: Any) -> Answer | None:
+        return UNREAD[code] if request.method == "GET" and request.object.endswith("parquet") else None
+
+    with cloud.server.proxy.faulty(hides):
+        for one, call in ((table, table.to_arrow), (keyed, keyed.to_arrow), (keyed, lambda: keyed.compact("full"))):
+            assert one.location in refused(code, call)
+    assert keyed.compact("full").files
+    assert table.to_arrow().num_rows == keyed.to_arrow().num_rows == 2
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("cloud", PARQUET, indirect=True)
 def test_a_busy_store_is_asked_again(table: Table, cloud: BucketLake) -> None:

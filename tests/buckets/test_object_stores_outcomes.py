@@ -72,6 +72,23 @@ def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake,
         assert len(stored(there.server, table)) == 2
 
 
+@pytest.mark.parametrize("said", ["delete", *longer("update", "merge", "keys")])
+def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, said: str) -> None:
+    """The store answers nothing about the newest version any more, of whose settings the statement's next try reads."""
+    with there.connect() as session:
+        table = session.create_table("keyed", COLUMNS, primary_key=["k"])
+        table.upsert(ROWS)
+        acts = {
+            "delete": lambda: table.delete("k = 1"),
+            "keys": lambda: table.delete([1]),
+            "update": lambda: table.update("k = 1", {"v": "'z'"}),
+            "merge": lambda: table.merge(ROWS, "t.k = s.k AND t.k = 1").when_matched_delete().execute(),
+        }
+        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "done", ("lost",), lasting=True)):
+            refusal("COMMIT_STATE_UNKNOWN", acts[said])
+        assert table.to_arrow().to_pylist() != ROWS.to_pylist()
+
+
 def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLake) -> None:
     """Nor is one that an error answers, once the object can be looked at."""
     with there.connect() as session:

@@ -64,12 +64,17 @@ def object_trouble(error: BaseException, path: str) -> TrinityError:
 
 @contextmanager
 def reporting_store_errors(path: str) -> Iterator[None]:
-    """Raise obstore's errors as TrinityErrors; a missing object stays a FileNotFoundError."""
+    """Raise obstore's errors as TrinityErrors; a missing object stays a FileNotFoundError.
+
+    Its readers and writers of files raise OSError and PermissionError.
+    """
     from obstore.exceptions import BaseError
 
     try:
         yield
-    except BaseError as error:
+    except FileNotFoundError:
+        raise
+    except (BaseError, OSError) as error:
         raise object_trouble(error, path) from error
 
 

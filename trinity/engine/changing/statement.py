@@ -100,8 +100,10 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
             try:
                 return attempt()
             except TrinityError as error:
+                if error.code != "TRANSACTION_CONFLICT":
+                    raise
                 deadline = deadline or time.monotonic() + commit_timeout_s(table.properties)
-                if error.code != "TRANSACTION_CONFLICT" or time.monotonic() > deadline:
+                if time.monotonic() > deadline:
                     raise
 
 
