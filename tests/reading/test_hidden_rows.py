@@ -23,14 +23,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity import Column
-from trinity.engine.reading import position_reads
 from trinity.engine.reading.bitmaps import bitmap_of
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.layout import bucket_types
 from trinity.engine.reading.local import search as search_module
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.limits import NotLocal
-from trinity.engine.reading.plan import plan_read
+from trinity.engine.reading.plan import Way, plan_read
 from trinity.engine.reading.position_reads import PositionReadState
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
@@ -146,7 +145,6 @@ def test_rows_of_many_versions_are_passed_over(drawn: Drawn, master: str) -> Non
 
 def check_hidden_rows(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(position_reads, "LEAST_ROWS", 0)
         patch.setattr(search_module, "_FEW_FILES", 0)
         patch.setattr(executor, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
@@ -168,13 +166,14 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
 
 @pytest.mark.full
 @settings(max_examples=15)
-@given(versions(), st.sampled_from([0, 10_000]))
-def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Drawn, least: int) -> None:
+@given(versions(), st.booleans())
+def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Drawn, by_position: bool) -> None:
     """By positions, and by a join, bucket by bucket or not."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(position_reads, "LEAST_ROWS", least)
+    with tempfile.TemporaryDirectory() as folder:
         marks = {"tombstone-key", "rowkind.field"} & drawn.properties.keys()  # without any there is no sidecar
         plan = plan_read(_splits(Path(folder), drawn if marks else replace(drawn, sidecar=[])))
+        if by_position and plan.state is not None:  # which is chosen for larger bases
+            plan = replace(plan, way=Way.SEARCH)
         pages = LocalExecutor(tuple(COLUMNS.values())).rows(plan)
         assert not isinstance(pages, NotLocal)
         found = pa.Table.from_batches(pages, pa.schema([c.to_arrow() for c in COLUMNS.values()])).to_pylist()

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from trinity import Column, TrinityError
-from trinity.engine.reading.spark import deleted_rows
 from trinity.engine.reading.spark.deleted_rows import bits_of
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
@@ -89,9 +88,9 @@ def test_a_damaged_file_of_positions_is_named(tmp_path: Path, damage: str) -> No
         named_files(str(path))
 
 
-def left(files: list[DataFile]) -> dict[str, list[int]]:
+def left(files: list[DataFile], lengths: tuple[int, ...] = (1 << 10, 1 << 18)) -> dict[str, list[int]]:
     """The rows of each file that the bits leave, as the scan's expression takes them."""
-    bits = bits_of(files)
+    bits = bits_of(files, lengths=lengths)
     words = bits.words.to_pylist()
     found = {}
     for file in files:
@@ -111,13 +110,17 @@ def left(files: list[DataFile]) -> dict[str, list[int]]:
     "sizes", [(10,), (10, 11, 12), (10, 10, 12), (64, 128, 192, 256), (7, 7, 7), (5, 5 + 2**20, 6)], ids=str
 )
 def test_bits_tell_every_file_from_the_others(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    check_bits(tmp_path, sizes)
+
+
+def check_bits(tmp_path: Path, sizes: tuple[int, ...], *lengths: tuple[int, ...]) -> None:
     gone = [[0, 63, 64, 129], [], [5]]
     files = [DataFile(f"/t/{n}.parquet", size, 130) for n, size in enumerate(sizes)]
     for n, file in enumerate(files):
         if gone[n % 3]:
             files[n] = DataFile(file.path, file.size, 130, deletes=written(tmp_path / str(n), file, gone[n % 3]))
     expected = {f.name: [r for r in range(130) if r not in gone[n % 3]] for n, f in enumerate(files)}
-    assert left(files) == expected
+    assert left(files, *lengths) == expected
 
 
 def test_bits_of_many_files_are_few(tmp_path: Path) -> None:
@@ -132,8 +135,5 @@ def test_bits_of_many_files_are_few(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tables", [(1,), (2,), (4, 8)], ids=str)
-def test_names_tell_files_that_no_table_does(
-    tmp_path: Path, tables: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deleted_rows, "_TABLES", tables)
-    test_bits_tell_every_file_from_the_others(tmp_path, (5, 5, 7, 5, 5, 5, 7, 9))
+def test_names_tell_files_that_no_table_does(tmp_path: Path, tables: tuple[int, ...]) -> None:
+    check_bits(tmp_path, (5, 5, 7, 5, 5, 5, 7, 9), tables)

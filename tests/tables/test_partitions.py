@@ -14,7 +14,7 @@ import pytest
 from tests.support.partitions import UTC, by_partition, plain_table, put, wide_table
 from trinity import Column, Session, TrinityError
 from trinity.spi import SinkId, WriteTarget, from_fragments
-from trinity.storage import ParquetSinkProvider, partitioned_sink
+from trinity.storage import ParquetSinkProvider, PartitionedPageSink
 from trinity.table import Table
 
 # -- what is stored -------------------------------------------------------------------------------------
@@ -224,12 +224,14 @@ def test_l9_queries_read_the_partitions_asked_for(session: Session, fmt: str, re
 # -- the sink -------------------------------------------------------------------------------------------
 
 
-def test_the_sink_keeps_little_open_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitioned_sink, "MAX_BUFFERED", 2000)
-    monkeypatch.setattr(partitioned_sink, "MAX_OPEN", 3)
+def sink_by_p(folder: Path, storage: pa.Schema, **limits: int) -> PartitionedPageSink:
+    target = WriteTarget(str(folder), storage, (), "s", ("p",))
+    return PartitionedPageSink(target, SinkId(), ParquetSinkProvider().partition_values(target), **limits)
+
+
+def test_the_sink_keeps_little_open_and_loses_nothing(tmp_path: Path) -> None:
     storage = pa.schema([("p", pa.int32()), ("v", pa.int64())])
-    sink = ParquetSinkProvider().create_page_sink(WriteTarget(str(tmp_path), storage, (), "s", ("p",)), SinkId())
-    assert isinstance(sink, partitioned_sink.PartitionedPageSink)
+    sink = sink_by_p(tmp_path, storage, most_buffered=2000, most_open=3)
     for start in range(0, 4000, 100):
         values = pa.array(range(start, start + 100), pa.int64())
         sink.append_page(pa.record_batch([pa.array([v % 10 for v in range(100)], pa.int32()), values], schema=storage))
@@ -245,11 +247,9 @@ def test_the_sink_keeps_little_open_and_loses_nothing(tmp_path: Path, monkeypatc
     assert by_value == {p: list(range(p, 4000, 10)) for p in range(10)}
 
 
-def test_an_aborted_sink_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitioned_sink, "MAX_OPEN", 1)
-    monkeypatch.setattr(partitioned_sink, "MAX_BUFFERED", 0)
+def test_an_aborted_sink_leaves_no_file(tmp_path: Path) -> None:
     storage = pa.schema([("p", pa.string())])
-    sink = ParquetSinkProvider().create_page_sink(WriteTarget(str(tmp_path), storage, (), "s", ("p",)), SinkId())
+    sink = sink_by_p(tmp_path, storage, most_buffered=0, most_open=1)
     sink.append_page(pa.record_batch([pa.array(["a", "b", "c", None])], schema=storage))
     assert list(tmp_path.rglob("*.parquet"))
     sink.abort()

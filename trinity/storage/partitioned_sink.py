@@ -17,10 +17,6 @@ from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, attempt_id, 
 
 __all__ = ["PartitionValues", "PartitionedPageSink", "identity_only", "partition_folder"]
 
-MAX_BUFFERED: Final = 256 * 1024 * 1024
-"""Bytes that a sink buffers for all its partitions; above, it writes out the largest buffer."""
-MAX_OPEN: Final = 64
-"""Files that a sink keeps open; above, it finishes the one opened first, whose partition then gets a new one."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST_FOLDER: Final = 255
 """Bytes that file systems allow in a folder's name."""
@@ -47,12 +43,24 @@ class PartitionedPageSink(PageSink):
         target: where and how to write.
         sink: identifies the sink.
         values: returns the partition values of a page.
+        most_buffered: bytes that are buffered for all partitions; above, the largest buffer is written out.
+        most_open: files that are kept open; above, the one opened first is finished, and its partition gets a new one.
     """
 
-    def __init__(self, target: WriteTarget, sink: SinkId, values: PartitionValues) -> None:
+    def __init__(
+        self,
+        target: WriteTarget,
+        sink: SinkId,
+        values: PartitionValues,
+        *,
+        most_buffered: int = 256 * 1024 * 1024,
+        most_open: int = 64,
+    ) -> None:
         self._target = target
         self._sink = sink
         self._values = values
+        self._most_buffered = most_buffered
+        self._most_open = most_open
         self._attempt = attempt_id()
         self._made = 0
         self._active: dict[tuple[Any, ...], ParquetPageSink] = {}
@@ -99,10 +107,10 @@ class PartitionedPageSink(PageSink):
         self._finished.append(self._active.pop(partition))
 
     def _relieve(self) -> None:
-        while sum(s.buffered for s in self._active.values()) > MAX_BUFFERED:
+        while sum(s.buffered for s in self._active.values()) > self._most_buffered:
             max(self._active.values(), key=lambda s: s.buffered).flush()
         opened = [partition for partition, sink in self._active.items() if sink.opened]
-        for partition in opened[: max(0, len(opened) - MAX_OPEN)]:
+        for partition in opened[: max(0, len(opened) - self._most_open)]:
             self._finish(partition)
 
 

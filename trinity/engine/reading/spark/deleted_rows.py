@@ -72,12 +72,12 @@ class _Table(NamedTuple):
     shared: np.ndarray
 
     @classmethod
-    def of(cls, numbers: np.ndarray) -> _Table:
+    def of(cls, numbers: np.ndarray, lengths: Sequence[int]) -> _Table:
         """Return the shortest one in which different numbers have different places, or the longest."""
         if not len(numbers):
             return cls(np.zeros(0, np.int64), 0, np.zeros(0, bool))
         distinct = len(np.unique(numbers))
-        length = next((n for n in _TABLES if len(np.unique(numbers % n)) == distinct), _TABLES[-1])
+        length = next((n for n in lengths if len(np.unique(numbers % n)) == distinct), lengths[-1])
         places = numbers % length
         return cls(places, length, np.bincount(places)[places] > 1)
 
@@ -106,12 +106,16 @@ class Bits:
     named: Mapping[str, int]
 
 
-def bits_of(files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN) -> Bits:
-    """Return the array of a scan of files, with the rows that it leaves out."""
-    sizes = _Table.of(np.array([f.size for f in files], np.int64))
+def bits_of(
+    files: Sequence[DataFile],
+    hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
+    lengths: Sequence[int] = _TABLES,
+) -> Bits:
+    """Return the array of a scan of files, with the rows that it leaves out, and tables of some of these lengths."""
+    sizes = _Table.of(np.array([f.size for f in files], np.int64), lengths)
     others = list(compress(files, sizes.shared))
     hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
-    names = _Table.of(buckets_of(hashed, [_NAME], _HASHES))
+    names = _Table.of(buckets_of(hashed, [_NAME], _HASHES), lengths)
     starts, bits = _laid_out(files, hidden, sizes.length + names.length)
     tables = sizes.words([starts[f.path] for f in files]), names.words([starts[f.path] for f in others])
     named = {f.name: starts[f.path] for f in compress(others, names.shared) if has_left_out(f, hidden)}
