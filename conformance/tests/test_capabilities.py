@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from trinity.spi import (
     parse_type,
 )
 from trinity_conformance import CHECKS, History, Report, Tally, play, run_check
+from trinity_conformance.command.checks import Check
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.needs import of_shape, of_step
@@ -114,9 +115,9 @@ def test_a_refusal_is_by_name_and_changes_nothing(
     assert said in failure
 
 
-def generated(capabilities: frozenset[Capability]) -> list[History]:
-    checks = [c for c in CHECKS if c.emphasis or c.programs]
-    return [h for _, histories, _ in generated_of(checks, BUDGETS["smoke"], 0, capabilities) for h in histories]
+def generated(checks: list[Check], capabilities: frozenset[Capability], tally: Tally) -> Iterator[History]:
+    for _, histories, _ in generated_of(checks, BUDGETS["smoke"], 0, capabilities, tally):
+        yield from histories
 
 
 FULL = pytest.mark.full
@@ -129,13 +130,23 @@ FULL = pytest.mark.full
         pytest.param({Capability.RESOLVE}, marks=FULL, id="resolve"),
         pytest.param({Capability.TIME_TRAVEL}, marks=FULL, id="time travel"),
         pytest.param({Capability.RENAME_COLUMN, Capability.ADD_COLUMN}, marks=FULL, id="alterations"),
-        pytest.param({Capability.DOUBLE, Capability.PARTIAL_UPDATE}, marks=FULL, id="double"),
+        *(
+            pytest.param({*lacking}, marks=FULL, id=" and ".join(c.value for c in lacking))
+            for lacking in (
+                (Capability.AGGREGATION,),
+                (Capability.ROW_CHANGES,),
+                (Capability.ARRAY,),
+                (Capability.DATE, Capability.DECIMAL),
+                (Capability.DOUBLE, Capability.PARTIAL_UPDATE),
+                (Capability.ARRAY, Capability.MAP, Capability.STRUCT),
+            )
+        ),
     ],
 )
 def test_smoke_is_conclusive_without_what_an_adapter_lacks(lacking: Collection[Capability]) -> None:
     can = EVERYTHING - frozenset(lacking)
     tally, checks = Tally(), [c for c in CHECKS if c.emphasis or c.programs]
-    for history in generated(can):
+    for history in generated(checks, can, tally):
         assert {*of_shape(history.shape), *(c for step in history.steps for c in of_step(step))} <= can
         play(ModelSubject(), history, tally)
     results = results_of(checks, tally, [], capabilities=can)

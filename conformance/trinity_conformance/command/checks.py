@@ -194,6 +194,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"hard delete": 1},
         {"upsert": 5, "change": 6, "delete": 2, "compact": 1, "resolve": 1},
         engines=True,
+        needs=_ROW_CHANGES,
         needs_one_of=_ENGINES,
     ),
     Check(
@@ -203,7 +204,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"out-of-range": 1},
         {"upsert": 6, "read": 3, "compact": 1, "resolve": 1},
         engines=True,
-        needs_one_of=_ENGINES,
+        needs_one_of=_ENGINES - {Capability.FIRST_ROW},
     ),
     Check(
         "engine-options",

@@ -272,6 +272,11 @@ def run_check(
         subject = first_steps(connector, spark, folder, options, tally)
     except NonConformance as failure:
         return Report(name, chosen.name, seed, blocked_by(failure, checks), tally, monotonic() - begun)
+    excused = {
+        *([] if subject.durable else ["reopen"]),
+        *([] if subject.others_see else ["read by a fresh process"]),
+        *(OF_SPARK if spark is None else []),
+    }
     try:
         declares, undeclared, found = subject.capabilities, frozenset[Capability](), list[NonConformance]()
         if "capabilities" in wanted:
@@ -280,7 +285,9 @@ def run_check(
             undeclared, found, subject.capabilities = verified.undeclared, [*verified.findings], verified.usable
         can, expected = subject.capabilities, {gap.check for gap in gaps}
         wanted &= {c.id for c in checks if c.possible(can)}
-        for what, generated, seconds in generated_of(checks, chosen, seed, can, spark is not None):
+        for what, generated, seconds in generated_of(
+            checks, chosen, seed, can, None if spark is None else tally, excused
+        ):
             limits = replace(chosen, seconds=seconds)
             found += run_histories(subject, limits, generated, tally, progress, what, expected)
         if "faults" in wanted:
@@ -308,11 +315,6 @@ def run_check(
     finally:
         tally.left.update(subject.left)
         subject.close()
-    excused = {
-        *([] if subject.durable else ["reopen"]),
-        *([] if subject.others_see else ["read by a fresh process"]),
-        *(OF_SPARK if spark is None else []),
-    }
     results = results_of(checks, tally, found, excused, can, alone=spark is None)
     results = with_gaps(results, gaps, date.today())
     lacks, more = (sorted(c.value for c in found) for found in (EVERYTHING - declares, undeclared))
@@ -326,55 +328,80 @@ def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckRe
 
 
 def generated_of(
-    checks: list[Check], budget: Budget, seed: int, capabilities: Collection[Capability], spark: bool = True
+    checks: list[Check],
+    budget: Budget,
+    seed: int,
+    capabilities: Collection[Capability],
+    tally: Tally | None = None,
+    excused: Collection[str] = (),
 ) -> Iterator[tuple[str, Iterator[History], float]]:
     """Yield each kind of histories of what an adapter can do, with its name and its seconds.
 
-    Their steps are executed by turns, or by this process alone where there is no Spark. A single check gets all of the
-    seconds.
+    A single check gets all of the seconds.
+
+    Args:
+        checks: the checks asked for.
+        budget: limits of the work.
+        seed: number of the first history.
+        capabilities: what the adapter can do.
+        tally: what was seen, as it grows. Spark and this process take turns, and while it is below a quota there are
+            more histories. None for this process alone.
+        excused: situations that cannot occur.
     """
-    for what, found, seconds in _drawn(checks, budget, seed, capabilities):
-        yield what, (by_turns(h, n) if spark else without_spark(h) for n, h in enumerate(found, seed)), seconds
+    excused = {*excused, *uncertain(capabilities)}
+
+    def short(of: list[Check]) -> Callable[[], bool]:
+        possible = [check for check in of if check.possible(capabilities)]
+        return lambda: tally is not None and any(_missing(check, tally, excused) for check in possible)
+
+    for what, found, seconds in _drawn(checks, budget, seed, capabilities, short):
+        yield what, (without_spark(h) if tally is None else by_turns(h, n) for n, h in enumerate(found, seed)), seconds
 
 
 def _drawn(
-    checks: list[Check], budget: Budget, seed: int, can: Collection[Capability]
+    checks: list[Check],
+    budget: Budget,
+    seed: int,
+    can: Collection[Capability],
+    short: Callable[[list[Check]], Callable[[], bool]],
 ) -> Iterator[tuple[str, Iterator[History], float]]:
     alone = checks[0] if len(checks) == 1 else None
     if any(c.emphasis and not c.engines for c in checks):
-        found = drawn(_histories(seed, alone.emphasis if alone else GENERAL), can, budget.histories)
+        enough = short([c for c in checks if c.emphasis and not (c.engines or c.programs)])
+        found = drawn(_histories(seed, alone.emphasis if alone else GENERAL, can), can, budget.histories, enough)
         yield "histories", found, budget.seconds
-    if any(c.programs for c in checks) and Capability.ROW_CHANGES in can:
-        found = drawn(_programs(seed), can, budget.programs)
+    if (about := [c for c in checks if c.programs]) and Capability.ROW_CHANGES in can:
+        found = drawn(_programs(seed, can), can, budget.programs, short(about))
         yield "programs of statements", found, budget.seconds if alone else budget.program_seconds
-    if any(c.engines and c.possible(can) for c in checks):
-        found = _engine_histories(seed, budget.engine_histories, alone.emphasis if alone else ENGINE_GENERAL, can)
+    if about := [c for c in checks if c.engines and c.possible(can)]:
+        emphasis = alone.emphasis if alone else ENGINE_GENERAL
+        found = _engine_histories(seed, budget.engine_histories, emphasis, can, short(about))
         yield "histories of merge engines", found, budget.seconds if alone else budget.engine_seconds
 
 
 def fault_histories(seed: int, most: int, can: Collection[Capability] = EVERYTHING) -> Iterator[History]:
     """Yield histories of what an adapter can do in which something goes wrong at each write."""
-    return drawn(map(faulted, count(seed)), can, most)
+    return drawn((faulted(n, can) for n in count(seed)), can, most, lambda: False)
 
 
-def _histories(seed: int, emphasis: Mapping[str, int]) -> Iterator[History]:
-    return (sample(histories(rota(n), emphasis), n) for n in count(seed))
+def _histories(seed: int, emphasis: Mapping[str, int], can: Collection[Capability]) -> Iterator[History]:
+    return (sample(histories(rota(n, can), emphasis), n) for n in count(seed))
 
 
-def _programs(seed: int) -> Iterator[History]:
-    return (sample(programs(dml_rota(n)), n) for n in count(seed))
+def _programs(seed: int, can: Collection[Capability]) -> Iterator[History]:
+    return (sample(programs(dml_rota(n, can)), n) for n in count(seed))
 
 
 def _engine_histories(
-    seed: int, most: int, emphasis: Mapping[str, int], can: Collection[Capability]
+    seed: int, most: int, emphasis: Mapping[str, int], can: Collection[Capability], short: Callable[[], bool]
 ) -> Iterator[History]:
     """Yield histories of merge engines; every third comes a second time, with the same rows in other commits (L2).
 
     The second time is later, so that a short run sees all kinds of tables first.
     """
     again: list[History] = []
-    generated = (sample(engine_histories(engine_rota(n), emphasis), n) for n in count(seed))
-    for number, history in enumerate(drawn(generated, can, most), seed):
+    generated = (sample(engine_histories(engine_rota(n, can), emphasis), n) for n in count(seed))
+    for number, history in enumerate(drawn(generated, can, most, short), seed):
         again += [resplit(history, number)] if number % _RESPLIT == 0 else []
         yield history
         if len(again) > _RESPLIT:
@@ -460,13 +487,14 @@ def results_of(
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []
     for check in (*checks, *failed):
-        counts = tally.coverage.counts
-        missing = {
-            name: (counts[name], wanted)
-            for name, wanted in check.quotas.items()
-            if counts[name] < wanted and name not in excused
-        }
+        missing = _missing(check, tally, excused)
         failures = [f for f in found if f.check == check.id]
         lacking = not check.possible(capabilities)
         results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking, alone))
     return results
+
+
+def _missing(check: Check, tally: Tally, excused: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return the situations of which a check has seen too few: name -> (seen, wanted)."""
+    seen = tally.coverage.counts
+    return {n: (seen[n], wanted) for n, wanted in check.quotas.items() if seen[n] < wanted and n not in excused}

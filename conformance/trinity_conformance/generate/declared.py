@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -16,12 +16,27 @@ __all__ = ["declared", "drawn"]
 
 _TRIES: Final = 20
 """So many histories are drawn at most for one that can be played."""
+_AGAIN: Final = 3
+"""So many times as many histories as usual are played at most, to see all that the checks are about."""
 
 
-def drawn(histories: Iterable[History], capabilities: Collection[Capability], most: int) -> Iterator[History]:
-    """Yield the histories of tables that an adapter has, at most ``most``, without the steps that it lacks."""
+def drawn(
+    histories: Iterable[History], capabilities: Collection[Capability], most: int, short: Callable[[], bool]
+) -> Iterator[History]:
+    """Yield the histories of tables that an adapter has, without the steps that it lacks.
+
+    Args:
+        histories: histories of any tables.
+        capabilities: what the adapter can do.
+        most: how many.
+        short: returns whether what was played until now is too little. Then more follow.
+    """
     found = (declared(history, capabilities) for history in islice(histories, _TRIES * most))
-    return islice((history for history in found if history is not None), most)
+    playable = (history for history in found if history is not None)
+    for number, history in enumerate(islice(playable, _AGAIN * most)):
+        if number >= most and not short():
+            return
+        yield history
 
 
 def declared(history: History, capabilities: Collection[Capability]) -> History | None:

@@ -6,7 +6,7 @@ refuse: a retract that a function cannot take back becomes an add.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -14,7 +14,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from trinity_conformance.generate.engine_profiles import FUNCTION_TYPES, EngineProfile
+from trinity_conformance.generate.engine_profiles import EngineProfile
 from trinity_conformance.generate.engine_statements import EngineStatements
 from trinity_conformance.generate.engine_values import WIDE_TOTALS, function_options, pool_of
 from trinity_conformance.generate.histories import Writer
@@ -25,6 +25,7 @@ from trinity_conformance.model.shapes import PRODUCER, Column, Group, Shape
 from trinity_conformance.model.tables import Version
 from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.playing.coverage import RETRACTING
+from trinity_conformance.playing.needs import with_types
 from trinity_conformance.playing.traces import (
     Change,
     Compact,
@@ -59,9 +60,10 @@ def engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
     sequence = [Column(f"w{i}", t) for i, t in enumerate(profile.sequence)]
     functions = [Column(f"f{i}", draw(st.sampled_from(_types(profile, f)))) for i, f in enumerate(profile.functions)]
     parts = [[Column(f"s{i}{j}", t) for j, t in enumerate(types)] for i, types in enumerate(profile.groups)]
-    plain = [Column(f"a{i}", draw(st.sampled_from(_PAYLOADS))) for i in range(len(parts))]
+    payloads = st.sampled_from(with_types(_PAYLOADS, lambda t: (t,), profile.capabilities))
+    plain = [Column(f"a{i}", draw(payloads)) for i in range(len(parts))]
     kinds = [Column("kind", "string", nullable=False)] if profile.mode != "none" else []
-    payload = [Column(f"p{i}", t) for i, t in enumerate(draw(_payload(profile)))]
+    payload = [Column(f"p{i}", t) for i, t in enumerate(draw(st.lists(payloads, min_size=1, max_size=2)))]
     # a function may leave NULL, so v may be NOT NULL only where it has none
     number = Column("v", "bigint", nullable=profile.engine == "aggregation")
     columns = [*key, number, *sequence, *functions, *(c for p in parts for c in p), *plain, *kinds, *payload]
@@ -95,14 +97,10 @@ def _properties(draw: st.DrawFn, profile: EngineProfile) -> dict[str, str]:
     return {PRODUCER: "lookup"} if profile.feature == "lookup" else {}
 
 
-def _types(profile: EngineProfile, function: str) -> tuple[str, ...]:
+def _types(profile: EngineProfile, function: str) -> Sequence[str]:
     """Return the types of a function's column."""
-    return tuple(WIDE_TOTALS) if profile.feature == "wide" and function == "sum" else FUNCTION_TYPES[function]
-
-
-def _payload(profile: EngineProfile) -> st.SearchStrategy[list[str]]:
-    """Return a strategy for the types of columns outside groups."""
-    return st.lists(st.sampled_from(_PAYLOADS), min_size=1, max_size=2)
+    found = profile.types_of(function)
+    return [t for t in found if t in WIDE_TOTALS] if profile.feature == "wide" and function == "sum" else found
 
 
 def _default_function(profile: EngineProfile) -> st.SearchStrategy[str | None]:

@@ -6,10 +6,15 @@ delete. Then lengths without a common divisor make a long run cover every pair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
+from trinity.spi import EVERYTHING, Capability
+from trinity_conformance.generate.profiles import at
 from trinity_conformance.model.engine_fold import FUNCTIONS
+from trinity_conformance.playing.needs import with_types
 
 __all__ = ["ENGINE_KEYS", "FUNCTION_TYPES", "GROUPS", "LANES", "EngineProfile", "engine_rota"]
 
@@ -82,7 +87,6 @@ changes of ``lookup`` are written with each commit (C6).
 """
 
 _WINDOW: Final = 6
-_WITH_FUNCTIONS: Final = [n for n, (engine, groups, _) in enumerate(LANES) if groups or engine == "aggregation"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class EngineProfile:
         groups: types of the sequence columns of each group.
         functions: aggregate functions, one column each.
         feature: one of the further features.
+        capabilities: those that a table may need.
     """
 
     engine: str = "partial-update"
@@ -109,30 +114,45 @@ class EngineProfile:
     groups: tuple[tuple[str, ...], ...] = ()
     functions: tuple[str, ...] = ()
     feature: str = "plain"
+    capabilities: Collection[Capability] = EVERYTHING
+
+    def types_of(self, function: str) -> Sequence[str]:
+        """Return the types of columns on which a function is tested."""
+        return with_types(FUNCTION_TYPES[function], lambda text: (text,), self.capabilities)
 
 
-def engine_rota(number: int) -> EngineProfile:
-    """Return the profile of history ``number`` (from 0)."""
-    lane = number % len(LANES)
-    engine, grouped, mode = LANES[lane]
-    sequence, descending = _SEQUENCES[number % len(_SEQUENCES)] if engine != "first-row" else ((), False)
-    return EngineProfile(
+def engine_rota(number: int, capabilities: Collection[Capability] = EVERYTHING) -> EngineProfile:
+    """Return the profile of history ``number`` (from 0), of an engine and with types that an adapter has."""
+    lanes = [lane for lane in LANES if Capability(lane[0]) in capabilities] or LANES
+    engine, grouped, mode = lane = at(number, lanes)
+    sequence, descending = at(number, _SEQUENCES) if engine != "first-row" else ((), False)
+    found = EngineProfile(
         engine,
         mode,
-        ENGINE_KEYS[number % len(ENGINE_KEYS)],
+        at(number, with_types(ENGINE_KEYS, tuple, capabilities)),
         sequence,
         descending,
-        GROUPS[number % len(GROUPS)] if grouped else (),
-        _functions(number) if lane in _WITH_FUNCTIONS else (),
-        _FEATURES[number % len(_FEATURES)],
+        at(number, with_types(GROUPS, chain.from_iterable, capabilities)) if grouped else (),
+        feature=at(number, _FEATURES),
+        capabilities=capabilities,
     )
+    return replace(found, functions=_functions(found, _tables_before(number, lanes))) if _folds(lane) else found
 
 
-def _functions(number: int) -> tuple[str, ...]:
+def _folds(lane: tuple[str, bool, str]) -> bool:
+    """Return whether the tables of a lane have functions."""
+    engine, grouped, _ = lane
+    return grouped or engine == "aggregation"
+
+
+def _tables_before(number: int, lanes: Sequence[tuple[str, bool, str]]) -> int:
+    """Return how many tables with functions come before a history."""
+    turns, lane = divmod(number, len(lanes))
+    return turns * sum(map(_folds, lanes)) + sum(map(_folds, lanes[:lane]))
+
+
+def _functions(profile: EngineProfile, before: int) -> tuple[str, ...]:
     """Return the next few functions, by how many tables with functions came before."""
-    turns, lane = divmod(number, len(LANES))
-    before = turns * len(_WITH_FUNCTIONS) + sum(at < lane for at in _WITH_FUNCTIONS)
-    names = tuple(FUNCTIONS)
+    names = [name for name in FUNCTIONS if profile.types_of(name)]
     window = tuple(names[(before * _WINDOW + i) % len(names)] for i in range(_WINDOW))
-    wide = _FEATURES[number % len(_FEATURES)] == "wide" and "sum" not in window
-    return ("sum", *window) if wide else window
+    return ("sum", *window) if profile.feature == "wide" and "sum" not in window else window

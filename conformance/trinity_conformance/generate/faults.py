@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
+from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import rota
@@ -46,9 +47,9 @@ _OF_READS: Final = 6
 """A read has about so many operations."""
 
 
-def faulted(number: int) -> History:
+def faulted(number: int, capabilities: Collection[Capability] = EVERYTHING) -> History:
     """Return the history of a number, of the rota's kinds of tables, in which something goes wrong at each write."""
-    return with_faults(sample(histories(rota(number), _WEIGHTS, 4, 7), number), number)
+    return with_faults(sample(histories(rota(number, capabilities), _WEIGHTS, 4, 7), number), number)
 
 
 def with_faults(history: History, number: int) -> History:

@@ -19,6 +19,7 @@ from trinity_conformance.model.conditions import OPERATORS, Condition
 from trinity_conformance.model.shapes import PRODUCER, Column, Shape
 from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.playing.names import WIDER
+from trinity_conformance.playing.needs import with_types
 from trinity_conformance.playing.traces import (
     Alter,
     Compact,
@@ -74,7 +75,8 @@ def shapes(draw: st.DrawFn, profile: Profile | None = None) -> Shape:
     marks = [Column("gone", kind.tombstone[0])] if kind.tombstone else []
     retracts = kind.feature in ("row-kind", "ignore-delete")
     kinds = [Column("kind", "string", nullable=False)] if retracts else []
-    payload = [Column(f"p{i}", t) for i, t in enumerate(draw(st.lists(st.sampled_from(_PAYLOADS), max_size=2)))]
+    payloads = st.sampled_from(with_types(_PAYLOADS, lambda t: (t,), kind.capabilities))
+    payload = [Column(f"p{i}", t) for i, t in enumerate(draw(st.lists(payloads, max_size=2)))]
     columns = [*key, Column("v", "bigint", nullable=False), *watermark, *marks, *kinds, *payload]
     return Shape(
         columns=tuple(draw(st.permutations(columns))),

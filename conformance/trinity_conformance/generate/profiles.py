@@ -6,8 +6,12 @@ kinds, so that a short run is worth its time.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+from trinity.spi import EVERYTHING, Capability
+from trinity_conformance.playing.needs import with_types
 
 __all__ = [
     "BUCKETS",
@@ -18,9 +22,12 @@ __all__ = [
     "WATERMARKS",
     "DmlProfile",
     "Profile",
+    "at",
     "dml_rota",
     "rota",
 ]
+
+_T = TypeVar("_T")
 
 KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("int",),
@@ -99,6 +106,7 @@ class Profile:
         tombstone: type and string value of the tombstone, or None.
         feature: one of :data:`FEATURES`.
         producer: one of :data:`PRODUCERS`.
+        capabilities: those that a table may need.
     """
 
     key: tuple[str, ...] = KEYS[0]
@@ -106,17 +114,28 @@ class Profile:
     tombstone: tuple[str, str | None] | None = TOMBSTONES[0]
     feature: str = FEATURES[0]
     producer: str = PRODUCERS[0]
+    capabilities: Collection[Capability] = EVERYTHING
 
 
-def rota(number: int) -> Profile:
-    """Return the profile of history ``number`` (from 0)."""
+def rota(number: int, capabilities: Collection[Capability] = EVERYTHING) -> Profile:
+    """Return the profile of history ``number`` (from 0), with types that an adapter has."""
     return Profile(
-        KEYS[number % len(KEYS)],
-        WATERMARKS[number % len(WATERMARKS)],
-        TOMBSTONES[number % len(TOMBSTONES)],
-        FEATURES[number % len(FEATURES)],
-        PRODUCERS[number % len(PRODUCERS)],
+        at(number, with_types(KEYS, tuple, capabilities)),
+        at(number, with_types(WATERMARKS, tuple, capabilities)),
+        at(number, with_types(TOMBSTONES, _of_mark, capabilities)),
+        at(number, FEATURES),
+        at(number, PRODUCERS),
+        capabilities,
     )
+
+
+def at(number: int, choices: Sequence[_T]) -> _T:
+    """Return the choice that has its turn at a number."""
+    return choices[number % len(choices)]
+
+
+def _of_mark(tombstone: tuple[str, str | None] | None) -> tuple[str, ...]:
+    return () if tombstone is None else (tombstone[0],)
 
 
 _LAYOUTS: Final[tuple[tuple[bool, bool], ...]] = (
@@ -165,11 +184,11 @@ class DmlProfile:
     paradigm: str = _PARADIGMS[0]
 
 
-def dml_rota(number: int) -> DmlProfile:
-    """Return the profile of program ``number`` (from 0)."""
+def dml_rota(number: int, capabilities: Collection[Capability] = EVERYTHING) -> DmlProfile:
+    """Return the profile of program ``number`` (from 0), with types that an adapter has."""
     return DmlProfile(
-        *_LAYOUTS[number % len(_LAYOUTS)],
-        *_ORDERINGS[number % len(_ORDERINGS)],
-        _MARKS[number % len(_MARKS)],
-        _PARADIGMS[number % len(_PARADIGMS)],
+        *at(number, _LAYOUTS),
+        *at(number, _ORDERINGS),
+        at(number, with_types(_MARKS, _of_mark, capabilities)),
+        at(number, _PARADIGMS),
     )

@@ -150,7 +150,7 @@ _NEEDS: Final[Mapping[str, frozenset[Capability]]] = {
     **dict.fromkeys(("engine aggregation", "delete mode aggregation"), frozenset((Capability.AGGREGATION,))),
     **dict.fromkeys(("engine first-row", "row after the first"), frozenset((Capability.FIRST_ROW,))),
     **dict.fromkeys(
-        ("delete mode ignore-delete", "delete mode remove-record-on-delete", "cut of a visible row", "out-of-range",
+        ("delete mode ignore-delete", "delete mode remove-record-on-delete", "cut of a visible row",
          *(name for name in SITUATIONS if name.startswith(("function ", "retract ")))),
         _ENGINES | {c for c in Capability if c.value.startswith("type ")},
     ),

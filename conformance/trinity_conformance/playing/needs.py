@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from trinity.spi import Capability, DataType, parse_type
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.playing.traces import Alter, Change, Delete, ReadPast, Resolve, Step
 
-__all__ = ["of_alteration", "of_shape", "of_step"]
+__all__ = ["of_alteration", "of_shape", "of_step", "of_types", "with_types"]
 
+_T = TypeVar("_T")
 _TYPES: Final = {c.value: c for c in Capability}
 _ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
     "swap": frozenset((Capability.RENAME_COLUMN,)),
@@ -23,10 +24,22 @@ _ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
 
 def of_shape(shape: Shape) -> frozenset[Capability]:
     """Return what a table needs."""
-    needs = {c for column in shape.columns for c in _of_type(parse_type(column.type))}
+    needs = {*of_types(column.type for column in shape.columns)}
     needs |= {Capability(shape.engine)} if shape.engine != DEDUPLICATE else set()
     needs |= {Capability.PARTITION_BY_VALUE} if shape.partition_by else set()
     return frozenset(needs | ({Capability.TIME_TRAVEL} if shape.producer != "none" else set()))
+
+
+def of_types(types: Iterable[str]) -> frozenset[Capability]:
+    """Return what columns of some types need."""
+    return frozenset(capability for text in types for capability in _of_type(parse_type(text)))
+
+
+def with_types(
+    choices: Iterable[_T], types: Callable[[_T], Iterable[str]], capabilities: Collection[Capability]
+) -> Sequence[_T]:
+    """Return the choices whose types an adapter has, in their order."""
+    return [choice for choice in choices if of_types(types(choice)) <= set(capabilities)]
 
 
 def _of_type(kind: DataType) -> Iterator[Capability]:
