@@ -47,8 +47,8 @@ def feed_versions(
     columns = [c for c in changes.columns if c.lower() not in others and not c.startswith(HIDDEN_PREFIX)]
     form.check(columns)
     whens = " ".join(f"WHEN {text_literal(kind)} THEN '{row}'" for kind, row in kinds.items())
-    says = f"'The changes have a _change_type that is not known: ', coalesce({_TYPE}, 'NULL')"
-    kind = f"CASE {_TYPE} {whens} ELSE {failing('BAD_DATA', says, 'STRING')} END"
+    reason = f"'The changes have a _change_type that is not known: ', coalesce({_TYPE}, 'NULL')"
+    kind = f"CASE {_TYPE} {whens} ELSE {failing('BAD_DATA', reason, 'STRING')} END"
     keys = ", ".join(f"row.{quoted(name)}" for name in form.key)
     came = f"max(kind IN ('+I', '+U')) OVER (PARTITION BY {keys}, at)"
     row = f"struct({', '.join(map(quoted, columns))})"

@@ -51,7 +51,7 @@ def flink_rows(
     whens = " ".join(
         f"WHEN {given} IN ('{n}', '{short}', '{name}') THEN '{short}'" for n, (short, name) in enumerate(_KINDS)
     )
-    says = f"'The changes have a row kind that is not known: ', coalesce({given}, 'NULL')"
-    found = f"CASE {whens} ELSE {failing('BAD_DATA', says, 'STRING')} END"
+    reason = f"'The changes have a row kind that is not known: ', coalesce({given}, 'NULL')"
+    found = f"CASE {whens} ELSE {failing('BAD_DATA', reason, 'STRING')} END"
     with pinned(changes.sparkSession):
         return changes.selectExpr(*map(quoted, columns), *form.marks("NULL", found))

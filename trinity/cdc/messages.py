@@ -123,8 +123,8 @@ def _once(rows: DataFrame, **columns: str) -> DataFrame:
     )
 
 
-def _no_change(says: str, invalid: Invalid) -> str:
-    failure = failing("BAD_DATA", f"{text_literal(says)}, {_BEGINNING}", "STRING")
+def _no_change(reason: str, invalid: Invalid) -> str:
+    failure = failing("BAD_DATA", f"{text_literal(reason)}, {_BEGINNING}", "STRING")
     return "CAST(NULL AS STRING)" if invalid == "drop" else failure
 
 
@@ -152,8 +152,8 @@ def _position_of(field: str | None) -> str:
 
 def position_or_failing(value: str, position: str, kind: str) -> str:
     """Return Spark SQL of a position, which fails for a message without one."""
-    says = f"'The message has no {position}; name another position: ', {_BEGINNING}"
-    return f"coalesce({value}, {failing('BAD_DATA', says, kind)})"
+    reason = f"'The message has no {position}; name another position: ', {_BEGINNING}"
+    return f"coalesce({value}, {failing('BAD_DATA', reason, kind)})"
 
 
 @dataclass(frozen=True)
@@ -235,17 +235,17 @@ def unlocated(name: str, where: str) -> str:
         name: a column of the key.
         where: the part of the message that lacks it.
     """
-    says = (
+    reason = (
         f"Key column '{name}': {where} lacks it, so an older row of another '{name}' might stay; let the source log "
         "whole rows (PostgreSQL: REPLICA IDENTITY FULL): "
     )
-    return failing("BAD_DATA", f"{text_literal(says)}, {_BEGINNING}", "BOOLEAN")
+    return failing("BAD_DATA", f"{text_literal(reason)}, {_BEGINNING}", "BOOLEAN")
 
 
 def _present(kind: str, side: str) -> str:
     """Return Spark SQL of a row kind, which fails for a change that lacks this image of its row."""
-    says = f"'The message lacks the row {side} the change: ', {_BEGINNING}"
-    return f"IF({side} IS NULL, {failing('BAD_DATA', says, 'STRING')}, {kind})"
+    reason = f"'The message lacks the row {side} the change: ', {_BEGINNING}"
+    return f"IF({side} IS NULL, {failing('BAD_DATA', reason, 'STRING')}, {kind})"
 
 
 def _value(changes: _Changes, column: Column) -> str:
@@ -257,11 +257,11 @@ def _value(changes: _Changes, column: Column) -> str:
     kind = spark_type(column.type)
     if column.name in changes.own:
         return f"IF({unknown}, CAST(NULL AS {kind}), {value})"
-    says = (
+    reason = (
         f"Column '{column.name}': the message holds the placeholder of a value that did not change and is not known; "
         "give the column a watermark of its own by unavailable, or the source table REPLICA IDENTITY FULL."
     )
-    return f"IF(kind IN ('+I', '+U') AND {unknown}, {failing('BAD_DATA', text_literal(says), kind)}, {value})"
+    return f"IF(kind IN ('+I', '+U') AND {unknown}, {failing('BAD_DATA', text_literal(reason), kind)}, {value})"
 
 
 def _own_watermark(changes: _Changes, column: Column) -> str:

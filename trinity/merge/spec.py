@@ -80,7 +80,8 @@ class MergeSpec:
     def may_need_sidecar(self) -> bool:
         """True when compaction may move rows to the sidecar.
 
-        Of engines that fold by column: history, cuts that late rows meet, keys with retracts alone.
+        For engines that fold by column these are row versions, cuts against which late rows lose, and keys that have
+        retracts alone.
         """
         if not self.by_column:
             return self.keeps_tombstones

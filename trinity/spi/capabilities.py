@@ -29,8 +29,8 @@ class Capability(str, Enum):
     EXTERNAL_TABLES = "external tables"
     """Tables that others made: ``open_external``."""
     COMMITS_IN_STORAGE = "commits in storage"
-    """A commit takes effect by an operation of ``trinity.storage``, as a put, so that the conformance suite can have it
-    go wrong. This alone is nothing that an adapter refuses."""
+    """A commit takes effect by an operation of ``trinity.storage``, as a put, so that the conformance suite can make
+    it fail. Where it is missing, an adapter refuses nothing."""
 
     PARTIAL_UPDATE = "partial-update"
     AGGREGATION = "aggregation"

@@ -176,8 +176,8 @@ class Format(ABC):
     def capabilities(self) -> frozenset[Capability]:
         """What the format's tables can do: everything, unless an adapter says less.
 
-        Trinity asks nobody: the adapter itself refuses what it does not declare. The conformance suite checks that what
-        is declared works, and that all else is refused.
+        The adapter itself refuses what it does not declare. The conformance suite checks that what is declared works,
+        and that all else is refused.
         """
         return EVERYTHING
 

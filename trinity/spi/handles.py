@@ -229,8 +229,8 @@ class MergeTableHandle:
         scope: what the statement read; set by the engine before ``finish_merge``.
         deletes: path -> rows deleted by position, for the files that have such rows; set by the engine before the sinks
             are made.
-        before: the table's definition where the commit gives it that of ``insert``, which has further columns; else
-            None.
+        before: the table's definition, where the commit replaces it by that of ``insert``, which has further columns;
+            else None.
     """
 
     table: TableHandle
@@ -336,8 +336,8 @@ class HistoryEntry:
         operation: ``create``, ``append``, ``compact``, ``alter``, ``vacuum`` or the format's own word.
         details: ``added_files``, ``added_rows`` and ``removed_files``, each where the format knows it; and further
             facts of the format's own.
-        commit: unique id of the commit. A table that is restored to an earlier state uses version numbers again; by
-            this id a stream notices. Empty for a format without such ids.
+        commit: unique id of the commit. A table that is restored to an earlier state uses version numbers again; a
+            stream notices that by this id. Empty for a format without such ids.
     """
 
     version: int
@@ -348,7 +348,7 @@ class HistoryEntry:
 
     @property
     def commit_id(self) -> str:
-        """Tells the commit from any other of its number: its id, or its time in a format without ids."""
+        """What identifies the commit among those of its number: its id, or its time in a format without ids."""
         return self.commit or str(self.timestamp_ms)
 
 

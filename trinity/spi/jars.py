@@ -39,13 +39,13 @@ class Jar:
 
     @property
     def module(self) -> tuple[str, ...]:
-        """What names it without its version."""
+        """Its coordinates without the version."""
         group, artifact, _, *classifier = self.coordinates.split(":")
         return group, artifact, *classifier
 
     @property
     def release(self) -> tuple[tuple[int, str], ...]:
-        """Its version, as it is compared with others: numbers by their size."""
+        """Its version as a sort key, in which numbers compare as numbers."""
         parts = self.coordinates.split(":")[2].replace("-", ".").split(".")
         return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 

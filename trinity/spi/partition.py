@@ -54,7 +54,7 @@ def parse_partition(text: str, columns: Collection[str]) -> PartitionField:
     """Parse a partition field in Spark's spelling (``bucket(8, id)``) or Trino's (``bucket(id, 8)``).
 
     Args:
-        text: the field; a column whose whole name this is goes before a transform.
+        text: the field. It is a column if one has this whole text as its name, else a transform.
         columns: names of the table's columns; matched without regard to case (M10).
 
     Raises:

@@ -193,7 +193,7 @@ class TableDefinition:
         return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
-        """Return what rows must meet that another definition does not have, as SQL text for messages.
+        """Return the demands on rows that this definition has and another one lacks, as SQL text for messages.
 
         This is NOT NULL, the DEFAULT of a new column, and CHECK.
         """

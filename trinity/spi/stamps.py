@@ -46,7 +46,7 @@ def moment_of_append(commit: int) -> int:
 
 
 def came_after(version: int, files: Iterable[DataFile]) -> bool:
-    """Return whether a row change that is pinned later than a version may have been committed since.
+    """Return whether the files may have rows of a row change that was pinned to a later version than an append.
 
     Args:
         version: the version to which an append is pinned.

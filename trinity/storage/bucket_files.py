@@ -74,34 +74,34 @@ class _Files(FileSystemHandler):  # type: ignore[misc]
         return FileInfo(path, FileType.File, size=found["size"], mtime=found["last_modified"])
 
     def get_file_info_selector(self, selector: FileSelector) -> NoReturn:
-        _unasked(selector)
+        _unused(selector)
 
     def create_dir(self, path: str, recursive: bool) -> NoReturn:
-        _unasked(path, recursive)
+        _unused(path, recursive)
 
     def delete_dir(self, path: str) -> NoReturn:
-        _unasked(path)
+        _unused(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> NoReturn:
-        _unasked(path, missing_dir_ok)
+        _unused(path, missing_dir_ok)
 
     def delete_root_dir_contents(self) -> NoReturn:
-        _unasked()
+        _unused()
 
     def delete_file(self, path: str) -> NoReturn:
-        _unasked(path)
+        _unused(path)
 
     def move(self, src: str, dest: str) -> NoReturn:
-        _unasked(src, dest)
+        _unused(src, dest)
 
     def copy_file(self, src: str, dest: str) -> NoReturn:
-        _unasked(src, dest)
+        _unused(src, dest)
 
     def open_append_stream(self, path: str, metadata: Any) -> NoReturn:
-        _unasked(path, metadata)
+        _unused(path, metadata)
 
 
-def _unasked(*args: object) -> NoReturn:
+def _unused(*args: object) -> NoReturn:
     raise NotImplementedError(*args)
 
 

@@ -60,9 +60,10 @@ class BucketObjects:
 
     @property
     def _client(self) -> ObjectStore:
-        return self._reached(once=False)
+        return self._client_of(once=False)
 
-    def _reached(self, *, once: bool) -> ObjectStore:
+    def _client_of(self, *, once: bool) -> ObjectStore:
+        """Return the bucket's client with the present keys; ``once`` for one that does not retry requests."""
         with reporting_store_errors(str(self.root)):
             return self.root.kind.client(self.root.store, self._options, once=once)
 
@@ -107,7 +108,7 @@ class BucketObjects:
         import obstore
 
         with reporting_store_errors(path):
-            return bytes(obstore.get(self._reached(once=once), _key(path)).bytes())
+            return bytes(obstore.get(self._client_of(once=once), _key(path)).bytes())
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterator[Entry]:
         for name, meta in self._listed(root, prefix, after):
@@ -161,7 +162,7 @@ class BucketObjects:
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
-            obstore.put(self._reached(once=once), _key(path), data, mode="create")
+            obstore.put(self._client_of(once=once), _key(path), data, mode="create")
         except FileNotFoundError as error:  # of the bucket, not of the object
             raise object_trouble(error, path) from error
         except BaseError as error:

@@ -1,4 +1,4 @@
-"""Each commit is told once: a log line, and a span and metrics of OpenTelemetry where that is installed."""
+"""Each commit is logged once: a log line, and a span and metrics of OpenTelemetry where that is installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logger("trinity")
 
 @dataclass(frozen=True)
 class CommitLine:
-    """What is told of a commit.
+    """What is logged of a commit.
 
     Attributes:
         table: full name of the table.
@@ -48,7 +48,7 @@ class CommitLine:
 
 
 def log_commit(table: TableHandle, operation: str, done: CommitResult, txn: TransactionId | None = None) -> None:
-    """Tell of a commit that has taken effect. A failure to do so is logged, and the commit stands."""
+    """Log a commit that has taken effect. A failure to do so is logged, too, and the commit stands."""
     work = current_work()
     line = CommitLine(
         table.full_name,

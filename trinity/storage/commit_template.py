@@ -172,7 +172,7 @@ class Attempt(ABC, Generic[_N]):
         """Do follow-up work that is not part of the commit. Its failures are not reported."""
 
     def log_commit(self, operation: str, done: CommitResult, txn: TransactionId | None = None) -> CommitResult:
-        """Tell of a commit that has taken effect, and return its result.
+        """Log a commit that has taken effect, and return its result.
 
         Args:
             operation: what it did, as ``history()`` shows it.
@@ -215,7 +215,7 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
 
 
 def _check_unaltered(merge: MergeTableHandle, newest: Newest) -> None:
-    """Check that nothing was committed since a statement began that changes the definition, too."""
+    """Check, for a statement that also changes the definition, that nothing was committed since it began."""
     if merge.before not in (None, newest.definition) or (merge.before and newest.version != merge.table.version):
         raise TrinityError(
             "TRANSACTION_CONFLICT",

@@ -47,7 +47,7 @@ _P = TypeVar("_P")
 
 _MARGIN_MS: Final = 15 * 60 * 1000
 """Keys are renewed this long before they expire; keys of a short life after half of it."""
-_UNTOLD_MS: Final = 5 * 60 * 1000
+_WITHOUT_EXPIRY_MS: Final = 5 * 60 * 1000
 """How long keys without an expiry time are kept, before those of another load replace them."""
 _AGAIN_MS: Final = 30 * 1000
 """How long after a failed renewal the next one is tried, while the present keys still work."""
@@ -112,7 +112,7 @@ class _Grant:
         self.keys = found
         self.expires_ms = min(ends, default=None)
         left = None if self.expires_ms is None else max(self.expires_ms - now, 0)
-        self.stale_ms = self.due_ms = now + (_UNTOLD_MS if left is None else left - min(_MARGIN_MS, left // 2))
+        self.stale_ms = self.due_ms = now + (_WITHOUT_EXPIRY_MS if left is None else left - min(_MARGIN_MS, left // 2))
 
     def offer(self, offered: Sequence[Credential], by: Grants) -> None:
         """Take newer keys if the present ones expire soon or come from another giver; else keep the present ones."""

@@ -20,7 +20,7 @@ __all__ = ["ATTEMPTS", "PATIENCE", "SILENCE", "Cause", "StoreKind", "patience"]
 Cause = tuple[str, ErrorCode, str]
 """A cause of errors: a pattern for libraries' error texts, the error's code, and a message with a remedy.
 
-The message may contain ``{bucket}``, ``{region}`` and ``{said}``.
+The message may contain ``{bucket}``, ``{region}`` and ``{reason}``.
 """
 
 ATTEMPTS: Final = 6

@@ -110,7 +110,7 @@ class BucketMerge:
         spec: the table's options.
         storage: columns of base and log.
         base: bucket -> its base file.
-        now_ms: the time since when new tombstones are aside, milliseconds since the epoch.
+        now_ms: the present time, from which new tombstones of the sidecar age; milliseconds since the epoch.
     """
 
     spec: MergeSpec

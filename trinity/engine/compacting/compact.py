@@ -226,7 +226,7 @@ def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
 
 
 def _has_expired(splits: SplitSource, spec: MergeSpec) -> bool:
-    """Return True where tombstones are aside for longer than the table keeps them."""
+    """Return True where tombstones are in the sidecar for longer than the table keeps them."""
     if spec.tombstone_retention_ms is None or spec.by_column:
         return False
     oldest = int(time.time() * 1000) - spec.tombstone_retention_ms

@@ -65,7 +65,7 @@ class Health(InNotebooks):
         version: the version that was looked at.
         base: compacted rows, one per key.
         log: row versions as they were appended; all rows of a plain table.
-        sidecar: what compaction put aside, tombstones say; it is read when there is a log.
+        sidecar: rows that compaction took out of the base, such as tombstones; they are read when there is a log.
         superseded: base rows that a resolve has deleted by position; every read passes over them.
         commits: commits in the log.
         log_share: rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log,

@@ -41,7 +41,7 @@ def resolve(
 
     Returns:
         the commit, ``skipped`` when there is no log; None when there is no base beside which a run could stand, or all
-            row versions are kept aside, so that it takes a full compaction.
+            the sidecar keeps row versions, so that it takes a full compaction.
 
     Raises:
         TrinityError: NOT_SUPPORTED when the connector cannot delete rows by position.

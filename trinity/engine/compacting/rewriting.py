@@ -19,7 +19,7 @@ def highest_commit(files: Sequence[DataFile]) -> int:
 
 
 def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema | None:
-    """Return the columns of what is put aside, with since when; None where nothing is.
+    """Return the columns of the sidecar, with the time since when its rows are in it; None where nothing is.
 
     Of an engine that folds by column these are whole row versions, with their order. What a -D of a group leaves of a
     row (D5) has no values, not even of NOT NULL columns.

@@ -1,7 +1,7 @@
 """The plan of a merged read: chosen once, by statistics alone, and followed by every executor.
 
 What executes it is Spark (:mod:`trinity.engine.reading.spark`), or this process without Spark
-(:mod:`trinity.engine.reading.local`), as far as :attr:`ReadPlan.not_local` says nothing against it.
+(:mod:`trinity.engine.reading.local`), where :attr:`ReadPlan.not_local` is None.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """How the files of a version are folded: the log with sidecar and runs, and what comes of it with the base.
+    """How the files of a version are folded: the log with sidecar and runs, then the winners of these with the base.
 
     Attributes:
-        splits: the version, with no other files than are folded.
+        splits: the version, with only the files that are folded.
         spec: its table's options.
         base: base files that are joined with the winners of the others; no key is in two of them.
         runs: base files that are folded with the log.
@@ -88,7 +88,7 @@ class FoldPlan:
 
     @property
     def way(self) -> Way:
-        """The way in which Spark reads the rows that come of it."""
+        """The way in which Spark reads the folded rows."""
         if self.spec.by_column:
             return Way.BY_COLUMN
         if not self.base:
@@ -96,7 +96,7 @@ class FoldPlan:
         return Way.BUCKETS if self.buckets else Way.JOIN
 
     def in_buckets_by_arrow(self, count: int) -> bool:
-        """Return True where the base has so many buckets, whose files Arrow compares with the log as Spark does."""
+        """Return whether the base has this number of buckets, and Arrow compares its rows as Spark does."""
         whole = not self.spec.by_column and self.splits.native is None
         return whole and self.buckets == count and compared_in_arrow(self.splits, self.spec, self.base)
 
@@ -125,7 +125,7 @@ class ReadPlan:
         key_filter: the predicate by which rows may be left out before they are folded; None to leave out none.
         way: the way in which Spark reads.
         not_local: why this process cannot read without Spark; None when it can.
-        state: what is known of hidden rows; None where they are not told by their positions.
+        state: what is known of hidden rows; None where they are not left out by their positions.
         fold: how Spark folds the files; None where there is nothing to fold.
     """
 
@@ -155,8 +155,8 @@ def plan_read(
         splits: the version.
         where: the condition by which rows are asked for. By its key columns files and rows may be left out below the
             fold (L9).
-        timezone: Spark's session time zone; asked only when a literal needs it.
-        some_keys: True when the executor knows of keys to which the read is limited: a search would look up all.
+        timezone: returns Spark's session time zone; called only when a literal needs it.
+        some_keys: True when the executor limits the read to some keys: a search would look up all keys.
         looks_keys_up: True when the executor may look up the keys that ``where`` lists, before it reads.
         remembered: False for the plan of a first read, as if nothing were known of the version.
     """
@@ -193,7 +193,7 @@ def plan_read(
 
 
 def _not_local(splits: SplitSource, predicate: Predicate | None) -> NotLocal | None:
-    """Return why this process cannot read the files of a version, or tell its rows, without Spark; None when it can."""
+    """Return why this process cannot read the files of a version, or choose its rows, alone; None when it can."""
     if predicate is not None and isinstance(predicate.compiled, NotLocal):
         return predicate.compiled
     return None if splits_are_own(splits) else FOREIGN

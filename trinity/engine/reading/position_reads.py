@@ -1,6 +1,6 @@
 """Reads that leave hidden rows out by their positions: what is known of the version.
 
-A hidden row is a stored row that no merged read shows, since it wins no key or deletes the row. All here is told by
+A hidden row is a stored row that no merged read shows, since it wins no key or deletes the row. All here is decided by
 statistics, without Spark.
 """
 

@@ -32,7 +32,7 @@ class Predicate:
         definition: the table.
         given: Spark SQL over bare column names, or its tree.
         tree: its tree.
-        timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one.
+        timezone: returns the zone of timestamps without zone, Spark's session time zone; called only when there is one.
     """
 
     definition: TableDefinition

@@ -33,7 +33,7 @@ from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 __all__ = ["ColumnFold", "Contributions", "Rewritten"]
 
 _SIDECAR_ROWS: Final = 1 << 40
-"""Rows put aside arrive before the base."""
+"""Rows of the sidecar arrive before the base."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Rewritten:
     Attributes:
         base: a folded row for each visible key.
         left: the row versions of keys with a value out of range, in fold order: they stay in the log (A4).
-        sidecar_rows: row versions that later ones have to meet, with ``SINCE`` and ``ARRIVAL`` (E3).
+        sidecar_rows: row versions with which later ones are still folded, with ``SINCE`` and ``ARRIVAL`` (E3).
     """
 
     base: pa.Table
@@ -179,7 +179,7 @@ class ColumnFold:
         Args:
             given: rows with all columns, and ``SINCE``.
             storage: the columns that are stored.
-            now_ms: the time since when new rows are aside.
+            now_ms: the present time, from which new rows of the sidecar age; milliseconds since the epoch.
         """
         fold = _Fold(self, self.counting(given))
         found = fold.columns()
@@ -194,7 +194,7 @@ class ColumnFold:
         return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, now_ms))
 
     def _sidecar_rows(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
-        """Return the rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more
         rows = given if spec.ordering else self.counting(given)

@@ -24,7 +24,8 @@ class Entries:
         keys: ascending, the number of each one's key.
         there: for each key False where no row adds any: the column is NULL.
         retract: True for entries that take the one like them away.
-        newer: numbers of the entries, of which only a larger one replaces, and whether an equal one does; None: all do.
+        newer: (a number for each entry, whether an equal number replaces): an entry replaces an earlier one
+            only if its number is larger, or equal; None: it always does.
         limit: the most entries that a key can have; None for any number.
     """
 

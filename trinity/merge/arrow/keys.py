@@ -24,9 +24,9 @@ _COMPARED_ALIKE: Final = frozenset(
 """Not FLOAT and DOUBLE, whose NaN and -0.0 Spark finds equal where Arrow does not, nor TIME, which has another unit."""
 
 _SPREAD: Final = 16
-"""Times their number up to which the range of integers may be wide for a table over it."""
+"""Highest range of integers, in multiples of their number, for which a table over the range is made."""
 _NONE: Final = -1
-"""Number of a value that is not among some."""
+"""Number of a value that is none of the distinct ones."""
 
 
 def compared_alike(definition: TableDefinition, names: Iterable[str]) -> bool:
@@ -35,13 +35,7 @@ def compared_alike(definition: TableDefinition, names: Iterable[str]) -> bool:
 
 
 def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return places of the rows whose key is among some, ascending.
-
-    Args:
-        rows: has the key columns.
-        keys: has them, too; a key may come up several times.
-        key: names of the key columns.
-    """
+    """Return the places of the rows that have one of some keys, ascending. A key may come up several times."""
     return Keys.of(keys, key)[0].lookup(rows)[0]
 
 
@@ -54,7 +48,7 @@ def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
 
 
 def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return the places before which other rows go in the order of the key; the number of rows for the last ones.
+    """Return the place in sorted rows before which each of other rows belongs; the number of rows for the end.
 
     Args:
         rows: has the key columns, in that order.
@@ -78,7 +72,7 @@ class Keys:
     Attributes:
         key: names of the key columns.
         columns: the distinct values of each.
-        together: from the second column on, the distinct pairs of the number so far and the column's.
+        together: from the second column on, the distinct pairs (number by the columns before, number by this one).
     """
 
     key: tuple[str, ...]
@@ -112,7 +106,7 @@ class Keys:
 
     @property
     def are_looked_up(self) -> bool:
-        """True where each of these is looked for among the rows of a sorted file, and not the other way."""
+        """True where these keys are searched in a sorted file; else its rows are searched among these keys."""
         return not self.together and isinstance(self.columns[0], _Numbers)
 
     def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +114,7 @@ class Keys:
 
         Args:
             rows: has the key columns.
-            among: numbers, ascending, of all keys that rows may have, which spares looking for the others.
+            among: numbers, ascending, of all keys that rows may have; others are not searched.
         """
         if not self.together and (found := self.columns[0].lookup(rows.column(self.key[0]), among)) is not None:
             return found
@@ -130,7 +124,7 @@ class Keys:
 
 
 def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
-    """Return one number for a number so far and a further one below a limit; both count rows, so that it fits."""
+    """Return one number for each pair of numbers, the second below a limit; neither exceeds the rows, so it fits."""
     return np.where((numbers == _NONE) | (further == _NONE), _NONE, numbers * limit + further)
 
 
@@ -153,9 +147,9 @@ class _Numbers:
         return np.where(self.found[places] == values, places, _NONE)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """Look these up in a column as :meth:`Keys.lookup`; None unless they are few and it ascends, each value once.
+        """Search these in a column, as :meth:`Keys.lookup`; None unless they are few, and the column ascends strictly.
 
-        In a file of the base they are so, and then these are looked for among its many rows, not the other way.
+        The key column of a base file does, so a few keys are found without a look at each of its rows.
         """
         values, wanted = _integers(column), self.found if among is None else self.found[among]
         if column.null_count or len(values) <= len(wanted) or not (values[1:] > values[:-1]).all():
@@ -180,7 +174,7 @@ class _Others:
         return numbers.astype(np.int64)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
-        """Return None: they are in no order that helps."""
+        """Return None: these values are not sorted, so they cannot be searched in a column."""
 
 
 _Values = _Numbers | _Others

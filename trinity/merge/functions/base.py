@@ -66,8 +66,8 @@ class AggregateFunction(ABC):
         stands: True when the folded value can stand for its rows, whatever late rows come: it does not depend on their
             order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
         commutes: True when neither the order of the rows nor NULLs matter; such columns need no arrival.
-        translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, says the same in
-            another dialect.
+        translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, translates it to
+            other dialects.
         options: an option as it follows ``fields.<column>.`` -> a line about it.
     """
 
@@ -79,7 +79,7 @@ class AggregateFunction(ABC):
     options: ClassVar[Mapping[str, str]] = {}
 
     def said_in(self, dialect: str, field: Field) -> bool:
-        """Return True when a merge view in a dialect can have a column's fold: its text needs nothing but the engine.
+        """Return whether a merge view in a dialect can contain a column's fold, without functions of Trinity's.
 
         Args:
             dialect: ``spark``, or a dialect to which Spark SQL is translated.

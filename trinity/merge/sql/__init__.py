@@ -1,1 +1,1 @@
-"""The folds as Spark SQL over a DataFrame or over the text of a query, which is said in other dialects, too."""
+"""The folds as Spark SQL over a DataFrame or over the text of a query, which is translated to other dialects."""

@@ -36,7 +36,7 @@ class LocalQueries:
     """The queries of one statement; all their reads of a table see one version.
 
     Attributes:
-        held: name -> the rows of a subquery.
+        rows_of: name -> the rows of a subquery.
 
     Args:
         session: where names are resolved.

@@ -55,7 +55,7 @@ class Join:
 
     Attributes:
         rows: the source, with the columns that the statement reads.
-        equal: the equalities of ON; None without any: each row of the target then meets each of the source.
+        equal: the equalities of ON; None without any: each row of the target is then joined with each of the source.
         also: what else ON says of two rows.
         matched: whether a row has matched; set as pages are joined.
         kinds: the rows that some WHEN clause is about.

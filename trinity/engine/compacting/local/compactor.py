@@ -1,6 +1,6 @@
 """Rewrites the rows of a compaction in this process: no job, and no JVM.
 
-The rows that stay are told by narrow columns first. Then they are read once, each into its part, and each part is put
+The rows that stay are found by narrow columns first. Then they are read once, each into its part, and each part is put
 in order and written.
 """
 

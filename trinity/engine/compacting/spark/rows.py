@@ -1,4 +1,4 @@
-"""Rows that several of Spark's compactions need: how they are laid out, and what is put aside."""
+"""Rows that several of Spark's compactions need: how they are laid out, and what goes into the sidecar."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def distributed(
 
 
 def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
-    """Return winning versions, tombstones with the time since when they are aside, unless their time is over.
+    """Return winning versions, tombstones with the time since when they are in the sidecar, unless it is over.
 
     Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
     """
     now = int(time.time() * 1000)
     rows = winners.withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
-    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
+    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that moved it to the sidecar
         rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
     return rows

@@ -1,6 +1,6 @@
 """The stored rows that no merged read shows, of engines that keep rows whole (U1-U8, E2), found in Arrow.
 
-Such an engine shows of each key one stored row, or none. Which rows these are is told by key, ordering columns and
+Such an engine shows of each key one stored row, or none. Which rows these are is decided by key, ordering columns and
 marks of deletion alone: by these each task folds the log, and looks its part of the base up.
 """
 

@@ -87,7 +87,7 @@ class Selection:
         for number in range(footer.num_row_groups):
             found = footer_statistics(footer, list(names), number)
             groups.append({names[stored]: stats for stored, stats in found.items()})
-        return self._may_meet(file, groups)
+        return self._may_hold_rows(file, groups)
 
     def rows_by_page(
         self, file: DataFile, left: np.ndarray | None, in_file: pa.Schema, group: PagedGroup, first: int
@@ -113,8 +113,8 @@ class Selection:
         page = rows_of_pages(file.path, in_file, storage, group, rows)
         if page is None:
             return None
-        meets = self.predicate.compiled.evaluate(to_user_columns(page, [self.columns[n] for n in needed]))
-        found: np.ndarray = rows[as_numpy(pc.fill_null(meets, False))]
+        holds = self.predicate.compiled.evaluate(to_user_columns(page, [self.columns[n] for n in needed]))
+        found: np.ndarray = rows[as_numpy(pc.fill_null(holds, False))]
         return found
 
     def _in_pages(self, file: DataFile, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
@@ -131,13 +131,13 @@ class Selection:
         firsts = np.unique(np.concatenate([found.first_rows for found, _ in pages.values()]))
         numbers = {name: found.pages_of(firsts) for name, (found, _) in pages.items()}
         parts = [{name: pages[name][1][numbers[name][n]] for name in pages} for n in range(len(firsts))]
-        kept = self._may_meet(file, parts)
+        kept = self._may_hold_rows(file, parts)
         lasts = np.append(firsts[1:], group.rows)
         if (lasts[kept] - firsts[kept]).sum() > group.rows * MOST_BY_PAGE:
             return None
         return np.concatenate([_NOTHING, *(np.arange(firsts[n], lasts[n]) for n in kept)])
 
-    def _may_meet(self, file: DataFile, parts: Sequence[Mapping[str, ColumnStats]]) -> list[int]:
+    def _may_hold_rows(self, file: DataFile, parts: Sequence[Mapping[str, ColumnStats]]) -> list[int]:
         """Return the numbers of the parts of a file that may hold such rows, by their statistics."""
         bare = [replace(file, partition={}, bucket=None, stats=stats) for stats in parts]
         left = {id(part) for part in prune(bare, self.predicate)}

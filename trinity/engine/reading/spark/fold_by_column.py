@@ -1,7 +1,8 @@
 """Reads and compaction of tables whose engine folds column by column (partial-update, aggregation).
 
 A base row is an added row that came before the log: most tables need nothing else. Where a late row needs more than
-the folded values (E3), compaction puts the row versions themselves aside, and a read folds those and the log.
+the folded values (E3), compaction puts the row versions themselves into the sidecar, and a read folds these and
+the log.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 _SIDECAR_ROWS: Final = 1 << 40
-"""Rows put aside arrive before the base, whose arrival is -1."""
+"""Rows of the sidecar arrive before the base, whose arrival is -1."""
 
 
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
@@ -151,7 +152,7 @@ Run = Callable[..., list[bytes]]
 def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
     """Fold row versions into base and sidecar, and returns the fragments.
 
-    The row versions of a key with a value out of range stay in the log, where a read meets the error and a later row
+    The row versions of a key with a value out of range stay in the log, where a read raises the error and a later row
     can repair it (A4).
 
     Args:
@@ -185,7 +186,7 @@ class _Rewrite:
         self.now = int(time.time() * 1000)
 
     def rows(self, unfit: DataFrame | None) -> DataFrame:
-        """Return base rows, what is put aside, and of unfit keys the row versions for the log.
+        """Return the rows of base and sidecar, and of unfit keys the row versions for the log.
 
         Args:
             unfit: keys with a value out of range; None when it is not known whether there are any: the base rows that

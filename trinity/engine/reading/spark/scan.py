@@ -161,7 +161,7 @@ def log_scan(
         splits: the version.
         spec: the table's options.
         files: the log.
-        sidecar: what compaction put aside.
+        sidecar: the files of the sidecar.
         runs: base files that are to be folded with the log; their rows come before it.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
