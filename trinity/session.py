@@ -35,7 +35,7 @@ from trinity.spi import (
     TableDefinition,
     TransactionId,
 )
-from trinity.storage import log_commit, table_taken
+from trinity.storage import Location, log_commit, table_taken
 from trinity.table import Table
 from trinity.zones import normal_zone
 
@@ -200,7 +200,7 @@ class Session:
         if not is_temp_view(spark, name):
             return False
         published = published_table(spark, name)
-        return published is None or not self._is_at(*published)
+        return published is None or not self._is_at(published.name, published.location)
 
     def _is_at(self, name: TableName, location: str) -> bool:
         found = self.find_table(name) if name.catalog in self.catalogs else None
@@ -316,25 +316,35 @@ class Session:
                 schema's table, and the errors of reading a table: nothing is published then; CATALOG_NOT_FOUND,
                 SCHEMA_NOT_FOUND.
         """
-        from trinity.engine.spark.published import drop_view, publish_view, published_table, published_tables
+        from trinity.engine.spark.published import (
+            Published,
+            drop_view,
+            publish_view,
+            published_table,
+            published_tables,
+        )
         from trinity.engine.spark.remote import is_temp_view
 
         place, spark = self._place(schema), self.spark
+        warehouse = self._catalogs.warehouse(place.catalog)
+        within = str(Location.of(warehouse)) if warehouse else ""
         tables = [self.table(replace(place, table=name)) for name in self.list_tables(place.catalog, place.schema)]
-        for table in tables:
+        published = [Published(table.name, table.handle.location, within) for table in tables]
+        for table, wanted in zip(tables, published, strict=True):
             view = table.name.table
-            if is_temp_view(spark, view) and published_table(spark, view) != (table.name, table.handle.location):
+            if is_temp_view(spark, view) and published_table(spark, view) != wanted:
                 raise TrinityError(
                     "INVALID_ARGUMENTS",
                     f"Spark has a temporary view '{view}' already, which is not of table '{table.name}'; "
                     "drop or rename it.",
                 )
         rows = [table.to_df() for table in tables]
-        for table, frame in zip(tables, rows, strict=True):
-            publish_view(spark, frame, table.name, table.handle.location)
+        for frame, wanted in zip(rows, published, strict=True):
+            publish_view(spark, frame, wanted)
         views = [table.name.table for table in tables]
-        for view, name in published_tables(spark):
-            if replace(name, table="_") == place and name.table not in views:
+        for view, found in published_tables(spark):
+            here = found.warehouse == within and replace(found.name, table="_") == place
+            if here and found.name.table not in views:
                 drop_view(spark, view)
         return views
 

@@ -57,9 +57,12 @@ def test_views_that_an_earlier_session_has_published(lake: Session, tiered_fmt: 
         assert by_spark(again) == [(2, 5)]
 
 
-def test_views_of_another_warehouse(lake: Session, tmp_path: Path) -> None:
+def test_views_of_another_warehouse(lake: Session, tiered_fmt: str, tmp_path: Path) -> None:
     lake.publish()
     with trinity.connect(tmp_path, spark=lake.spark) as other:
+        other.use(tiered_fmt, "default")
+        assert other.publish() == []
+        assert by_spark(lake) == [(1, 5), (2, 5)]
         other.sql("CREATE TABLE t (id INT)")
         assert other.sql("SELECT count(*) FROM t").first()[0] == 2  # a temporary view wins over a table
         with refused("INVALID_ARGUMENTS", "'t'", "drop or rename"):

@@ -6,6 +6,7 @@ Spark's own settings keep them: they live as long as its views do, and every ses
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trinity.names import TableName
@@ -17,27 +18,43 @@ if TYPE_CHECKING:
 _SETTING: Final = "spark.trinity.published."
 
 
-def published_table(spark: SparkSession, view: str) -> tuple[TableName, str] | None:
-    """Return the name and location of the table that a published view reads; None for other views."""
+@dataclass(frozen=True)
+class Published:
+    """The table that a published view reads.
+
+    Attributes:
+        name: its name.
+        location: its location.
+        warehouse: the place of its catalog, which tells catalogs of one name apart; empty where only a service knows.
+    """
+
+    name: TableName
+    location: str
+    warehouse: str
+
+
+def published_table(spark: SparkSession, view: str) -> Published | None:
+    """Return the table that a published view reads; None for other views."""
     value = spark.conf.get(_SETTING + view.lower(), None)
     if not value:
         return None
-    catalog, schema, table, location = value.split("\n")
-    return TableName(catalog, schema, table), location
+    catalog, schema, table, location, warehouse = value.split("\n")
+    return Published(TableName(catalog, schema, table), location, warehouse)
 
 
-def published_tables(spark: SparkSession) -> Iterator[tuple[str, TableName]]:
-    """Yield the published views, with the names of their tables."""
+def published_tables(spark: SparkSession) -> Iterator[tuple[str, Published]]:
+    """Yield the published views, with their tables."""
     for setting in list(spark.conf.getAll):
         view = setting.removeprefix(_SETTING)
         if view != setting and (found := published_table(spark, view)):
-            yield view, found[0]
+            yield view, found
 
 
-def publish_view(spark: SparkSession, rows: DataFrame, name: TableName, location: str) -> None:
+def publish_view(spark: SparkSession, rows: DataFrame, table: Published) -> None:
     """Make the rows of a table the temporary view of its name."""
-    rows.createOrReplaceTempView(quoted(name.table))
-    spark.conf.set(_SETTING + name.table.lower(), "\n".join([*name.parts, location]))
+    rows.createOrReplaceTempView(quoted(table.name.table))
+    value = "\n".join([*table.name.parts, table.location, table.warehouse])
+    spark.conf.set(_SETTING + table.name.table.lower(), value)
 
 
 def drop_view(spark: SparkSession, view: str) -> None:
