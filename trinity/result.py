@@ -126,7 +126,7 @@ class Result:
         return self.collect()
 
     def take(self, num: int) -> list[Any]:
-        """Return the first rows, at most so many."""
+        """Return the first rows, at most ``num``."""
         return self.frame.take(num) if self.frame is not None else list(islice(self._local_rows(), num))
 
     def first(self) -> Any:

@@ -159,7 +159,7 @@ def scrub(error: BaseException) -> None:
         suppressed = link.__suppress_context__
         for place in ("__cause__", "__context__"):
             behind = getattr(link, place)
-            if behind is not None and _tells(behind):
+            if behind is not None and _shows_secret(behind):
                 setattr(link, place, _stand_in(behind))
         link.__suppress_context__ = suppressed
 
@@ -174,7 +174,7 @@ def scrubbing() -> Iterator[None]:
         raise
 
 
-def _tells(error: BaseException) -> bool:
+def _shows_secret(error: BaseException) -> bool:
     texts = (str(error), repr(error), *getattr(error, "__notes__", ()))
     return any(redacted(text) != text for text in texts)
 

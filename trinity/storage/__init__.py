@@ -14,6 +14,12 @@ from trinity.secrets import scrubbed_warnings as scrubbed_warnings
 from trinity.secrets import shown as shown
 from trinity.storage.asking import asking_again
 from trinity.storage.azure import AzureOptions
+from trinity.storage.bucket_options import WORKER_OPTIONS as WORKER_OPTIONS
+from trinity.storage.bucket_options import buckets_in_use as buckets_in_use
+from trinity.storage.bucket_options import claim_bucket as claim_bucket
+from trinity.storage.bucket_options import learn_options as learn_options
+from trinity.storage.bucket_options import options_as_text as options_as_text
+from trinity.storage.bucket_options import release_bucket as release_bucket
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step as checkpoint_step
 from trinity.storage.commit_log import log_commit as log_commit
@@ -112,12 +118,6 @@ from trinity.storage.store import Entry, ObjectStore, Stat
 from trinity.storage.store_kinds import PYICEBERG_PREFIXES as PYICEBERG_PREFIXES
 from trinity.storage.store_kinds import kind_of as kind_of
 from trinity.storage.store_options import StoreOptions
-from trinity.storage.store_reach import WORKER_OPTIONS as WORKER_OPTIONS
-from trinity.storage.store_reach import buckets_in_use as buckets_in_use
-from trinity.storage.store_reach import claim_bucket as claim_bucket
-from trinity.storage.store_reach import learn_options as learn_options
-from trinity.storage.store_reach import options_as_text as options_as_text
-from trinity.storage.store_reach import release_bucket as release_bucket
 from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import with_txn

@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.storage.location import Location
-from trinity.storage.s3 import S3Options
-from trinity.storage.store_options import StoreOptions
-from trinity.storage.store_reach import (
+from trinity.storage.bucket_options import (
     environment_options,
     learn_options,
     options_as_text,
     options_of,
     options_to_learn,
 )
+from trinity.storage.location import Location
+from trinity.storage.s3 import S3Options
+from trinity.storage.store_options import StoreOptions
 
 __all__ = [
     "Credential",

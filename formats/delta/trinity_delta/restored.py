@@ -29,7 +29,7 @@ from trinity_delta.actions import (
 from trinity_delta.log import is_of_trinity, is_restore, read_commit
 from trinity_delta.state import Forgotten, State, keeps_memory
 
-__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "says_memory", "since_trinity"]
+__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "sets_memory", "since_trinity"]
 
 Commit = Sequence[Mapping[str, Any]]
 """The actions of a commit."""
@@ -125,8 +125,8 @@ def _removes_memory(actions: Commit) -> bool:
     return any(d["domain"] in DOMAINS and d.get("removed") for d in domains)
 
 
-def says_memory(actions: Commit) -> bool:
-    """Return whether a commit says itself which sidecar and which order of rows are in force, as Trinity's restore."""
+def sets_memory(actions: Commit) -> bool:
+    """Return whether a commit itself sets the sidecar and the order of rows, as Trinity's restore does."""
     domains = {action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action}
     return domains >= {SIDECAR_DOMAIN, ORDER_DOMAIN} and not _removes_memory(actions)
 

@@ -37,7 +37,7 @@ from trinity_delta.log import (
 )
 from trinity_delta.logs import Logs
 from trinity_delta.order import order_since
-from trinity_delta.restored import Since, as_remembered, remembered_at, says_memory, since_trinity
+from trinity_delta.restored import Since, as_remembered, remembered_at, sets_memory, since_trinity
 from trinity_delta.schema import storage_schema
 from trinity_delta.state import Forgotten, State, apply, file_change
 
@@ -311,7 +311,7 @@ class Snapshots:
         except TrinityError as error:  # the log was cleaned up
             if error.code != "BAD_DATA":
                 raise
-        remembered = made.definition.external or says_memory(commit)
+        remembered = made.definition.external or sets_memory(commit)
         return made if remembered else replace(made, forgotten=Forgotten.UNKNOWN, written=False)
 
     def _at_checkpoint(self, table: TableHandle, version: int) -> Replayed | None:

@@ -34,7 +34,7 @@ _PAGE: Final = 1 << 16
 
 
 def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
-    """Add :data:`BUCKET` to rows, of so many; those of one are in one task, in which a window by key leaves them."""
+    """Add :data:`BUCKET`, by the hash of the key, to rows. After a window by key a bucket's rows are in one task."""
     key = ", ".join(map(quoted, spec.key))
     return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
 

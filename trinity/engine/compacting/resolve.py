@@ -31,7 +31,7 @@ from trinity.spi import (
 __all__ = ["DeleteTask", "resolve"]
 
 _GROWTH: Final = 2
-"""A run is folded with the log while it has at most so many times its rows: each row is written a few times at most."""
+"""Highest ratio of a run's rows to the log's with which it is folded again: so a row is written a few times at most."""
 
 
 def resolve(

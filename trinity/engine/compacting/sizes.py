@@ -36,7 +36,7 @@ def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
 
 
 def in_groups(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
-    """Return files, in arrival order, in at most so many groups of about the same size."""
+    """Return files, in arrival order, in at most ``count`` groups of about the same size."""
     total, before = sum(f.size for f in files) or 1, 0
     groups: dict[int, list[DataFile]] = {}
     for file in sorted(files, key=arrival_order):

@@ -190,7 +190,7 @@ def right(value: Compiled, count: Compiled) -> Compiled:
 
 
 def padded(value: Compiled, count: Compiled, padding: Compiled | None, *, before: bool) -> Compiled:
-    """Return LPAD, or RPAD: a text of so many characters."""
+    """Return LPAD, or RPAD: a text padded or cut to a number of characters."""
     length = _whole(count, "LPAD and RPAD to a length")
     character = " " if padding is None else _literal(padding, "LPAD and RPAD with a text")
     if len(character) != 1 or length > _MOST_PADDED:

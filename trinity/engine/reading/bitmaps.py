@@ -19,7 +19,7 @@ _deleted: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
 
 
 def bitmap_of(places: np.ndarray, rows: int) -> np.ndarray:
-    """Return the words of a file with so many rows in which the bits of some places are set."""
+    """Return the words of a file with this number of rows; the bits of some places are set."""
     marks = np.zeros(-(-rows // 64) * 64, np.uint8)
     marks[places] = 1
     return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)

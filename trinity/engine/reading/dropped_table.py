@@ -28,7 +28,7 @@ def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterat
 
 
 def _check_present(connector: Connector, pinned: TableHandle) -> None:
-    """Raise the error of a missing table; that the table cannot be looked at, as in a store that is down, is none."""
+    """Raise the error of a missing table; nothing where the table cannot be looked at, as in a store that is down."""
     try:
         connector.metadata.get_splits(replace(pinned, version=None))
     except TrinityError as error:

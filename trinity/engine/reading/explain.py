@@ -34,7 +34,7 @@ def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
 
 
 def in_words(plan: ReadPlan, executor: str | None = None) -> str:
-    """Return a plan for people; without an executor's name it tells who executes what."""
+    """Return a plan for people; without an executor's name it says who executes what."""
     splits = plan.splits
     all_base, all_log = tiers(splits.files)
     base, log = tiers(plan.files)

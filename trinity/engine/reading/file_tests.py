@@ -69,7 +69,7 @@ class FileTests:
         return self._bounded(found.column, partial(test, values))
 
     def _bounded(self, column: exp.Column, test: _StatsTest) -> _Test:
-        """Return the test of a comparison, which no NULL meets."""
+        """Return the test of a comparison, which is true for no NULL."""
 
         def checked(stats: ColumnStats) -> bool:
             if stats.min is None or stats.max is None:

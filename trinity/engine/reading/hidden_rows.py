@@ -39,7 +39,7 @@ def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[st
 
 
 def _found(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.ndarray] | None:
-    """Find the bits that come to those of the earlier log."""
+    """Find the bits that the later log adds to those of the earlier one."""
     splits, version = state.splits, state.version
     touched = may_share_keys(state.base, state.later, splits.definition)
     files = [*touched, *state.earlier, *state.later]

@@ -1,4 +1,4 @@
-"""The keys that a predicate lists: all that rows which meet it may have; and the predicate that lists some keys."""
+"""The keys that a predicate lists: it is true for rows of no others; and the predicate that lists some keys."""
 
 from __future__ import annotations
 

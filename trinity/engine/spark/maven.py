@@ -147,7 +147,7 @@ class _NoAnswer(Exception):
 
 
 def _download(url: str, most: int) -> bytes:
-    """Return what an address gives, of so many bytes at most. Raise _NoAnswer."""
+    """Return the content of an address, up to a number of bytes. Raises _NoAnswer."""
     for left in reversed(range(_TRIES)):
         try:
             with urlopen(_request(url), timeout=_SECONDS) as answer:

@@ -26,7 +26,7 @@ _LEAST: Final = 2
 
 
 class Compactor:
-    """A compactor that folds the log in levels after every so many commits. A stream reports them, and never waits."""
+    """Folds the log in levels whenever ``every`` commits came. A stream reports them, and never waits."""
 
     def __init__(self, table: Target, every: int) -> None:
         self._table = table

@@ -68,7 +68,7 @@ def compared(
     found = {}
     for column, value, kind, shared in zip(columns, values, given, common, strict=True):
         own = spark_type(column.type)
-        if _tells(own, kind, shared):
+        if _determines(own, kind, shared):
             cut = parse_type(column.type).name == "varchar"  # blanks beyond its length, which ON compares
             stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not cut
             same = in_type(value, kind, own)
@@ -110,8 +110,8 @@ def _compared_type(condition: Any) -> str:
     return str(condition.left().dataType().simpleString())
 
 
-def _tells(own: str, given: str, common: str) -> bool:
-    """Return True when a comparison in a common type tells the value in the column's own type."""
+def _determines(own: str, given: str, common: str) -> bool:
+    """Return True when a comparison in a common type determines the value in the column's own type."""
     if given != own and given.startswith("string"):  # many texts mean one number or time
         return False
     if own == common:

@@ -76,7 +76,7 @@ class Staying:
 
 @dataclass(frozen=True)
 class Share:
-    """The keys of one of so many parts of equal size, by their hash."""
+    """The keys of one of several parts of equal size, by their hash."""
 
     key: Sequence[str]
     number: int

@@ -19,7 +19,7 @@ __all__ = ["distributed", "with_tombstones"]
 def distributed(
     rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
 ) -> DataFrame:
-    """Return the rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
+    """Return the rows sorted by key, distributed to tasks by the key's hash; by partition where ``tasks`` is None."""
     if tasks is None:
         return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
     key = [quoted(k) for k in spec.key]

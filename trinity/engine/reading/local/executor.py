@@ -29,7 +29,7 @@ __all__ = ["LocalExecutor"]
 
 @dataclass(frozen=True)
 class LocalExecutor:
-    """Executes plans by this process, as far as their ``not_local`` says nothing against it.
+    """Executes plans in this process: those whose ``not_local`` is None.
 
     Attributes:
         columns: the visible columns that are wanted.
@@ -58,7 +58,7 @@ class LocalExecutor:
         )
 
     def count(self, plan: ReadPlan) -> int | NotLocal:
-        """Return the number of merged rows, which key and ordering columns tell. Raises as :meth:`rows`."""
+        """Return the number of merged rows, found by key and ordering columns. Raises as :meth:`rows`."""
         if plan.not_local is not None:
             return plan.not_local
         if plan.fold is not None and plan.fold.spec.by_column:

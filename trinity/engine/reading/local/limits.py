@@ -1,4 +1,4 @@
-"""Limits of the local executor, told by statistics: where it leaves a plan to Spark, and why."""
+"""Limits of the local executor, known from statistics: where it leaves a plan to Spark, and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOREIGN: Final = NotLocal("other engines have written some of its files")
 def why_not_by_position(
     splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]
 ) -> NotLocal | None:
-    """Return why the hidden rows of a version cannot be told by their positions; None when they can."""
+    """Return why the hidden rows of a version cannot be left out by their positions; None when they can."""
     if spec.by_column:
         return NotLocal(f"merge engine {spec.engine.value} folds column by column")
     if splits.definition.external or not splits_are_own(splits):
@@ -50,7 +50,7 @@ def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFi
 
 
 def compared_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[DataFile]) -> bool:
-    """Return True where Arrow tells which row of a key wins, and how files are ordered, as Spark does.
+    """Return True where Arrow finds the same winner of each key, and the same order of keys in files, as Spark.
 
     Those are Trinity's own files, by columns of types that both compare alike; what others wrote is left to Spark.
     """

@@ -259,7 +259,7 @@ def search_in_process(search: Search, threads: int) -> list[bytes]:
 
 
 def kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
-    """Return some columns of a file as :func:`read_columns`; this process keeps them for what looks keys up next."""
+    """Return some columns of a file as :func:`read_columns`; this process keeps them for later look-ups of keys."""
     wanted = pa.schema([storage.field(name) for name in names])
     return _kept.get((path, wanted), lambda: read_columns(path, storage, names))
 
