@@ -11,7 +11,7 @@ from trinity.engine.spark.frames import small_table
 from trinity.engine.target import Target
 from trinity.merge.roles import roles_of
 from trinity.shown import as_html
-from trinity.spi import Column, SplitSource, TableDefinition, Tier
+from trinity.spi import SplitSource, TableDefinition, Tier
 
 __all__ = ["describe_rows", "session_html", "table_html", "table_text"]
 
@@ -20,7 +20,8 @@ def _column_rows(definition: TableDefinition) -> list[tuple[str, str, bool, str,
     """Return for each visible column its name, type, whether it may be NULL, its roles and its comment."""
     roles = roles_of(definition)
     return [
-        (c.name, c.type, _may_be_null(definition, c), ", ".join(roles[c.name]), c.comment) for c in definition.visible
+        (c.name, c.type, c.nullable and c.name not in definition.primary_key, ", ".join(roles[c.name]), c.comment)
+        for c in definition.visible
     ]
 
 
@@ -28,10 +29,6 @@ def describe_rows(definition: TableDefinition) -> pa.Table:
     """Return the rows of ``table.describe()``."""
     kinds = {"column": "string", "type": "string", "nullable": "boolean", "role": "string", "comment": "string"}
     return small_table(kinds, _column_rows(definition))
-
-
-def _may_be_null(definition: TableDefinition, column: Column) -> bool:
-    return column.nullable and column.name not in definition.primary_key
 
 
 def table_text(table: Target, splits: SplitSource) -> str:

@@ -26,13 +26,7 @@ _AT_ONCE: Final = 1000
 
 
 def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[DataFrame]:
-    """Yield the changes since a version, a DataFrame each time that there are newer commits.
-
-    Args:
-        table: the table.
-        after: the version.
-        wait: called after each check for changes; False ends the iteration.
-    """
+    """Yield the changes since a version, a DataFrame each time that there are newer commits."""
     reached = Reached(after)
     while True:
         newest = table.splits()

@@ -22,12 +22,7 @@ __all__ = ["bucket_files"]
 
 
 def bucket_files(store: str, client: ObjectStore) -> PyFileSystem:
-    """Return the file system; paths are ``bucket/key``, as in :attr:`~trinity.storage.Location.for_arrow`.
-
-    Args:
-        store: the bucket, as the ``store`` of a location.
-        client: its client.
-    """
+    """Return the file system; paths are ``bucket/key``, as in :attr:`~trinity.storage.Location.for_arrow`."""
     return PyFileSystem(_Files(store, client))
 
 

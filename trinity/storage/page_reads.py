@@ -31,13 +31,6 @@ def rows_of_pages(
 ) -> pa.RecordBatch | None:
     """Return some rows of a row group in storage form; None where the pages of a column are not known.
 
-    Args:
-        path: the file.
-        in_file: its schema.
-        storage: the wanted columns.
-        group: the row group.
-        rows: numbers of the rows within it, ascending.
-
     Raises:
         FileNotFoundError: and pyarrow's errors for a damaged file.
     """

@@ -473,16 +473,7 @@ def results_of(
     *,
     alone: bool = False,
 ) -> list[CheckResult]:
-    """Return the results of the checks asked for, and of any other check that failed.
-
-    Args:
-        checks: the checks asked for.
-        tally: what was seen.
-        found: the failures.
-        excused: situations that cannot occur.
-        capabilities: what the adapter can do.
-        alone: whether there was no Spark.
-    """
+    """Return the results of the checks asked for, and of any other check that failed."""
     excused = {*excused, *uncertain(capabilities)}
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []

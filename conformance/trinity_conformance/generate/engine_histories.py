@@ -131,13 +131,7 @@ def _listed(draw: st.DrawFn, groups: tuple[Group, ...]) -> tuple[str, ...]:
 
 
 class EngineWriter(Writer):
-    """Draws the steps of one history, with a model that follows.
-
-    Args:
-        draw: given by Hypothesis.
-        shape: the table.
-        wide: True for numbers whose sums leave the range of their column.
-    """
+    """Draws the steps of one history, with a model that follows."""
 
     keys_at_most = 5
 

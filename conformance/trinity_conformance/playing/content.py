@@ -35,10 +35,6 @@ class Content(ABC):
 def read_content(text: str, make: Callable[[Mapping[str, Any]], _C]) -> _C:
     """Return what :meth:`Content.to_json` wrote.
 
-    Args:
-        text: the JSON.
-        make: makes the content from the parsed JSON.
-
     Raises:
         ValueError: no trace, or one of another format.
     """

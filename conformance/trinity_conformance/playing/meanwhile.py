@@ -30,12 +30,7 @@ _COLUMNS: Final = ("k INT", "w INT", "v STRING")
 
 
 class _Bench:
-    """Makes tables, and runs functions within a call of the adapter.
-
-    Args:
-        session: an open session; its catalog ``c`` is the adapter under test.
-        record: notes what is done.
-    """
+    """Makes tables, and runs functions within a call of the adapter."""
 
     def __init__(self, session: trinity.Session, record: Record) -> None:
         self._session, self._record = session, record

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from trinity.storage import AlreadyExists, ObjectStore
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, file_key
-from trinity_delta.checkpoint_files import Checkpoint, checkpoint_name, checkpoints_of, read_checkpoint
+from trinity_delta.checkpoint_files import checkpoint_name, checkpoints_of, read_checkpoint
 from trinity_delta.log import commit_stamp, read_commit, read_commits
 
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
@@ -140,7 +140,8 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
     found, since = Replayed(), -1
     known = checkpoints_of(names)
     for number in sorted((n for n in known if n <= version), reverse=True):
-        if (read := _first_readable(store, known[number])) is not None:
+        readable = (read_checkpoint(store, files) for files in known[number])
+        if (read := next(filter(None, readable), None)) is not None:
             found.parts = read.parts
             found.add(read.actions)
             since = number
@@ -158,11 +159,6 @@ def _commit_of_version(store: ObjectStore, table: str, version: int, names: Sequ
         return read_commit(store, table, version)
     made = store.stat(f"{LOG}/{names[0]}")
     return [{"commitInfo": {"timestamp": made.modified_ns // 10**6 if made else 0}}]
-
-
-def _first_readable(store: ObjectStore, checkpoints: Iterable[Sequence[str]]) -> Checkpoint | None:
-    found = (read_checkpoint(store, names) for names in checkpoints)
-    return next((read for read in found if read is not None), None)
 
 
 def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | None:

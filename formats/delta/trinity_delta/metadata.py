@@ -238,13 +238,7 @@ class DeltaMetadata(FolderMetadata):
         use: Callable[[DeltaAttempt], _T],
         known: TableDefinition | None = None,
     ) -> _T:
-        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`.
-
-        Args:
-            table: the table.
-            use: makes one attempt.
-            known: the table's definition; loaded when left out.
-        """
+        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`."""
         seen: list[State] = []
         if known is None:
             first = self._snapshots.load(replace(table, version=None))

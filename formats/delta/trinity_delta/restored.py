@@ -76,13 +76,7 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
 
 
 def as_remembered(now: State, then: State, actions: Commit) -> State:
-    """Return a state with what Trinity kept beside the files, as of the version from which they were brought back.
-
-    Args:
-        now: the state from the log's files and settings.
-        then: the state of that version.
-        actions: the commit that led from ``then`` to ``now``.
-    """
+    """Return a state with what Trinity kept beside the files, as of the version from which they were brought back."""
     # in the order of that version: among others' files of one commit the later ones win
     paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
     removed = _removes_memory(actions) or not keeps_memory(now.definition, now.protocol)

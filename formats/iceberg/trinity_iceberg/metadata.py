@@ -286,13 +286,7 @@ class IcebergMetadata(RowChanges):
     def _commit(
         self, table: TableHandle, use: Callable[[IcebergAttempt], _T], known: TableDefinition | None = None
     ) -> _T:
-        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`.
-
-        Args:
-            table: the table.
-            use: makes one attempt.
-            known: the table's definition; loaded when left out.
-        """
+        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`."""
         if known is None:
             known = self._load(table).definition
 

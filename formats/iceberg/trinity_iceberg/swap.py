@@ -111,17 +111,13 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
             return transaction.commit_transaction().metadata
 
     try:
-        with _first_snapshot(transaction):
+        with transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append():
             pass
         return _commit_until_known(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
     except CommitRaced as error:
         raise table_taken(full) from error
     except OSError as error:
         raise TrinityError(system_code(error), f"Table '{full}' cannot be made: {error}.") from error
-
-
-def _first_snapshot(transaction: CreateTableTransaction) -> contextlib.AbstractContextManager[object]:
-    return transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append()
 
 
 def _commit_until_known(
@@ -134,12 +130,6 @@ def _commit_until_known(
 
     An attempt that may still be under way is repeated unchanged: of two that require the same state before them, only
     one is made.
-
-    Args:
-        catalog: the PyIceberg catalog.
-        name: the table's identifier.
-        attempt: asks the catalog for the commit.
-        stands: tells from the table's metadata whether it was made.
 
     Raises:
         CommitRaced: another one was first.

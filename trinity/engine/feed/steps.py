@@ -96,7 +96,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
         if later is None or keeps_rows(later):
             continue
         after = splits(later.version)
-        step = Step(splits(earlier.version) if earlier else _emptied(after), after)
+        step = Step(splits(earlier.version) if earlier else replace(after, files=(), sidecar=(), native=None), after)
         if step.added or step.removed or step.native:
             found.append(_checked(step, target))
     return found
@@ -127,10 +127,6 @@ def runs(found: Iterable[Step]) -> list[list[Step]]:
         else:
             together.append([step])
     return together
-
-
-def _emptied(splits: SplitSource) -> SplitSource:
-    return replace(splits, files=(), sidecar=(), native=None)
 
 
 def _beyond(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:

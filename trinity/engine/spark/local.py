@@ -185,12 +185,7 @@ def remote_url(settings: Mapping[str, str]) -> str | None:
 
 
 def _wanted(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a new Spark.
-
-    Args:
-        requirements: the requirements of formats and stores.
-        given: settings that override, the master among them; lists get the items of both.
-    """
+    """Return the settings of a new Spark."""
     local = given.get("spark.master", "local").startswith("local")
     return _with({**(_LOCAL if local else {}), **_DEFAULTS, **_joined(requirements)}, given)
 

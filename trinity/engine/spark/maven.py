@@ -73,11 +73,6 @@ def repositories(settings: Mapping[str, str]) -> list[str]:
 def fetch_jars(jars: Iterable[Jar], folder: Path, addresses: Sequence[str]) -> list[Fetched]:
     """Return the files of JARs, in their order; those that a folder lacks, or has damaged, are fetched into it.
 
-    Args:
-        jars: the JARs.
-        folder: the folder, which need not exist.
-        addresses: the repositories, which are asked in this order.
-
     Raises:
         TrinityError: CONFIGURATION_INVALID where none of the repositories gives a JAR with its hash; FILESYSTEM_ERROR
             or PERMISSION_DENIED where the folder cannot be written.

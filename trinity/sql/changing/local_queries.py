@@ -69,10 +69,6 @@ class LocalQueries:
     def source(self, statement: Statement, target_alias: str) -> Source:
         """Run the source's query.
 
-        Args:
-            statement: ``SELECT * FROM`` the source.
-            target_alias: the target's alias.
-
         Raises:
             TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
             Refused: where only Spark runs it.

@@ -52,7 +52,7 @@ class LocalCompactor:
 
     def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
         if fold.spec.by_column:
-            return _folded_by_column(fold, write, buckets)
+            return _why_not_folded(fold) or _rewritten(ColumnRewrite(fold, buckets or 1), write)
         if (why := _why_not(fold)) is not None:
             return why
         spec, storage = fold.spec, fold.splits.storage
@@ -124,10 +124,6 @@ class LocalCompactor:
         with _laid_out(found.staying, storage, layout) as parts:
             rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
         return rows, deletes.write(0, losing)
-
-
-def _folded_by_column(fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
-    return _why_not_folded(fold) or _rewritten(ColumnRewrite(fold, buckets or 1), write)
 
 
 def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
