@@ -34,7 +34,7 @@ def feed_versions(
         form: the form of the result.
         kinds: change type -> row kind.
         version: Spark SQL of the version of a change, BIGINT.
-        others: columns of the feed beside those of the rows.
+        others: columns of the feed that are not the rows'.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME.

@@ -43,11 +43,11 @@ class Form:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns that a row gets beside its own."""
+        """Names of the columns that a row gets in addition to its own."""
         return tuple(name for name in (self.watermark, self.row_kind, self.tombstone) if name is not None)
 
     def marks(self, watermark: str, kind: str) -> list[str]:
-        """Return Spark SQL of the columns that a row gets beside its own, given that of its watermark and row kind."""
+        """Return Spark SQL of the columns of :attr:`names`, given that of a row's watermark and row kind."""
         found = [f"{watermark} AS {quoted(self.watermark)}"] if self.watermark is not None else []
         if self.tombstone is not None:
             return [*found, f"({kind} IN ('-U', '-D')) AS {quoted(self.tombstone)}"]
@@ -85,7 +85,7 @@ def form_of(
     Args:
         given: a table, which has the defaults of the other arguments; anything else is ignored.
         key: key columns.
-        position: what goes into the watermark column; None for rows without one beside their own columns.
+        position: what goes into the watermark column; None for rows that get none.
         watermark: name of the watermark column.
         row_kind: name of the row kind column.
         tombstone: name of the tombstone column.

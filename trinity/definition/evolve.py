@@ -202,7 +202,7 @@ def with_comment(definition: TableDefinition, name: str, comment: str | None) ->
 
 @public
 def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
-    """Return the definition with some table properties set, beside those that it has.
+    """Return the definition with some further table properties, or other values of those that it has.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a change of a property by which stored rows were written (L3).

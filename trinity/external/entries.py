@@ -59,7 +59,7 @@ class Entries(Protocol):
     def excluding(
         self, folder: str, check: Callable[[list[str]], object], name: str | None = None
     ) -> AbstractContextManager[None]:
-        """Run a block that makes what excludes files of a folder, so that neither is made beside the other.
+        """Run a block that makes what excludes files of a folder, so that not both are made at the same time.
 
         Args:
             folder: the folder.

@@ -137,7 +137,7 @@ class Registry:
     def excluding(
         self, catalog: str, schema: str, check: Callable[[list[str]], object], table: str | None = None
     ) -> AbstractContextManager[None]:
-        """Run a block that makes a table or drops a schema, so that nothing is registered there beside it.
+        """Run a block that makes a table or drops a schema, so that nothing is registered there meanwhile.
 
         Args:
             catalog: of the schema.

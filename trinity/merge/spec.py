@@ -95,7 +95,7 @@ class MergeSpec:
 
     @property
     def keeps_history(self) -> bool:
-        """True when compaction keeps row versions beside the folded rows, which late rows need (E3)."""
+        """True when compaction keeps row versions in addition to the folded rows, since late rows need them (E3)."""
         stands = all(folded_value_stands(f) for f in self.functions.values())
         if self.engine is MergeEngine.PARTIAL_UPDATE:
             return bool(self.ordering) or not stands

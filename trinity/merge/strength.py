@@ -13,7 +13,7 @@ class Strength(str, Enum):
     """Extent of what a compaction folds."""
 
     MINOR = "minor"
-    """The log by itself, unless it is large beside the base."""
+    """The log by itself, unless it is large compared with the base."""
     RESOLVE = "resolve"
     """The log into a run beside the base, whose superseded rows are deleted by position (R1)."""
     FULL = "full"

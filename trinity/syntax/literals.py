@@ -18,10 +18,10 @@ __all__ = ["literal_value"]
 
 
 def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lambda: "") -> Any:
-    """Return the value of a literal beside a column, or None when it is not certain what Spark makes of it.
+    """Return the value of a literal as a column is compared with it; None when what Spark makes of it is not certain.
 
     Args:
-        value: the expression beside the column.
+        value: the expression that the column is compared with.
         kind: the column's type.
         timezone: returns Spark's session time zone, for timestamps without zone; called only when there is one. An
             empty one makes them unknown.

@@ -16,7 +16,7 @@ _PARTS: Final[Mapping[str, Mapping[str, bool | None]]] = {
     "map": {"keyType": None, "valueType": None, "valueContainsNull": True},
     "struct": {"fields": None},
 }
-"""Type -> what its JSON has beside the name; a value is Spark's default for a missing entry, None if required."""
+"""Type -> what else its JSON has; a value is Spark's default for a missing entry, None if required."""
 
 
 def fields_of(metadata: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

@@ -63,7 +63,7 @@ class SnapshotChange:
         operation: Trinity's name for it, for ``history()``.
         added: new files; those with a commit number keep it as their sequence number (K6).
         removed: absolute paths of live files that are replaced.
-        summary: entries of the snapshot summary, beside those carried forward.
+        summary: entries of the snapshot summary, in addition to those carried forward.
         updates: further changes of the table's metadata in the same commit.
         requirements: conditions of these updates.
         rewrites: True for a compaction: the same rows in other files.

@@ -111,5 +111,5 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
 
 
 def txn_summary(state: State, txn: TransactionId | None) -> dict[str, str]:
-    """Return the entry of a snapshot's summary that records an application's version (L4), beside those of a state."""
+    """Return the entry of a snapshot's summary that records an application's version (L4)."""
     return {TXN: json.dumps(with_txn(state.txns, txn))} if txn else {}

@@ -1,4 +1,4 @@
-"""Compactions that a writer begins: beside it, in threads of this process, one at a time."""
+"""Compactions that a writer begins, in threads of this process, one at a time; the writer does not wait."""
 
 from __future__ import annotations
 

@@ -194,18 +194,18 @@ def _in_range(kind: DataType) -> Iterator[None]:
 
 
 def _divided(divide: Callable[[Any, Any], Datum]) -> _Kernel:
-    """Return a division, which fails where a number is divided by zero; beside a NULL it does not."""
+    """Return a division, which fails where a number is divided by zero; NULL divided by zero is NULL."""
 
     def kernel(left: Datum, right: Datum) -> Datum:
         _refuse_zero(pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type)))
-        # beside a NULL there may still be a zero, and some other value behind the NULL
+        # the divisor of a NULL may still be a zero, and some other value behind the NULL
         return divide(left, pc.if_else(pc.equal(right, 0), pa.scalar(None, right.type), right))
 
     return kernel
 
 
 def _refuse_zero(divisor: Datum) -> None:
-    zero = pc.equal(divisor, pa.scalar(0, divisor.type))  # beside a bare 0 a DECIMAL of 38 digits gets 39
+    zero = pc.equal(divisor, pa.scalar(0, divisor.type))  # compared with a bare 0 a DECIMAL of 38 digits gets 39
     if pc.any(zero if isinstance(zero, pa.Array) else pa.array([zero.as_py()], pa.bool_())).as_py():
         raise TrinityError("INVALID_ARGUMENTS", "A number is divided by zero; NULLIF(divisor, 0) makes it NULL.")
 

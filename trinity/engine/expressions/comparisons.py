@@ -90,7 +90,7 @@ def between(value: Compiled, low: Compiled, high: Compiled, timezone: Callable[[
 
 
 def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
-    """Raise Refused for numbers beside a literal of a wider type that has no counterpart in theirs.
+    """Raise Refused for numbers that are compared with a literal of a wider type that has no counterpart in theirs.
 
     Of NULL <= 9223372036854775808 Spark makes TRUE or FALSE where the NULL is of type INT, depending on what is around.
     """
@@ -111,7 +111,7 @@ _LIMITS: Final = {
 
 
 def _refuse_char(value: Compiled, values: Sequence[Compiled]) -> None:
-    """Raise Refused for a CHAR column within a list, or beside what is no literal: there Spark pads some only."""
+    """Raise Refused for a CHAR column within a list, or compared with no literal: there Spark pads some only."""
     columns = [v for v in (value, *values) if _is_char(v)]
     if columns and not (_is_char(value) and all(v.constant for v in values)):
         raise Refused("only Spark looks for CHAR columns in a list, or between them")
@@ -161,7 +161,7 @@ def _less_float(left: Datum, right: Datum) -> Datum:
 
 
 def _ordered(equal: _Kernel, less: _Kernel) -> dict[str, _Kernel]:
-    """Return the kernels of all operators, by two of them; none is true or false beside a NULL."""
+    """Return the kernels of all operators, by two of them; with a NULL none is true or false."""
     safe = _null_safe(equal)
     return {
         "=": equal,

@@ -34,7 +34,7 @@ def constant(kind: DataType, value: Any) -> Compiled:
 
 
 def literal(tree: exp.Expr) -> Compiled:
-    """Return a literal without a type written beside it. Raises Refused for what is none."""
+    """Return a literal that names no type. Raises Refused for what is none."""
     if isinstance(tree, exp.Null):
         return constant(VOID, None)
     if isinstance(tree, exp.Boolean):

@@ -1,4 +1,4 @@
-"""Compaction beside a stream, while the query runs."""
+"""Compaction in a thread of its own, while a stream runs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class _Equal:
     Attributes:
         on: the columns of the target that are compared.
         keys: the distinct values that they may have.
-        order: places of the source's rows, those of one key beside each other.
+        order: places of the source's rows, those of one key next to each other.
         edges: where the rows of each key begin and end in that order.
     """
 
@@ -116,7 +116,7 @@ class Join:
             yield When.NOT_MATCHED_BY_SOURCE, _side_by_side(alone, _nulls(self.rows.schema, alone.num_rows))
 
     def _all_places(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the places of each row of the target beside each of the source, some rows of the target at once."""
+        """Yield the places of all pairs of a target row and a source row, some rows of the target at once."""
         own = self.rows.num_rows
         some = max(1, _PAIRS_AT_ONCE // max(1, own))
         for first in range(0, target, some):

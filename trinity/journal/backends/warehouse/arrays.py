@@ -57,7 +57,7 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
     Args:
         values: its values in all rows.
         parameter: its number, from 1, for messages.
-        timezone: zone of datetimes without zone, beside others with one.
+        timezone: zone of datetimes without zone, where others have one.
         wanted: a DECIMAL to be used if it holds all values; without it Arrow searches one, which is slower.
 
     Raises:
