@@ -89,7 +89,10 @@ def _adapters(runs: Sequence[Results]) -> Iterator[str]:
     yield "</details>\n"
     yield from _not_seen(runs[0], rules)
     lacking = ((name, ", ".join(run.lacks)) for name, run in zip(_ADAPTERS, runs, strict=True) if run.lacks)
-    yield "What an adapter does not declare it refuses, and the suite tries that it does:\n"
+    yield (
+        "What an adapter does not declare it refuses, and the suite tries that it does. Only *commits in storage* is no "
+        "refusal: a commit of an adapter without it is a step of a database or a catalog.\n"
+    )
     yield _table(("adapter", "does not have"), lacking)
     told = ", ".join(f"{name} {number}" for name, number in runs[0].versions.items() if name != "pyspark")
     days = sorted({run.date for run in runs})
@@ -115,7 +118,7 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     missing = f"Not found: {', '.join(unfound)}." if unfound else "Each fault is found."
     yield f"{missing} The shortest history or case of each has {max(fewest)} steps at most.\n"
     yield f"<details markdown>\n<summary>All {len(faults)} faults</summary>\n"
-    rows = ([fault["what"].rstrip("."), *(_steps(fault, check) for check in checks)] for fault in faults)
+    rows = ([_cited(fault["what"].rstrip(".")), *(_steps(fault, check) for check in checks)] for fault in faults)
     yield _table(("what is wrong", *checks), rows)
     yield "</details>\n"
     yield f"Played on {found['date']}."
@@ -182,6 +185,12 @@ def _cell(answer: Mapping[str, Any] | None, system: str) -> str:
 def _anchor(system: str, answer: Mapping[str, Any]) -> str:
     """Return the anchor of a history, which does not depend on how a renderer makes anchors of headings."""
     return "-".join(re.findall(r"[a-z]+", system.lower()) + [rule.lower() for rule in answer["rules"]])
+
+
+def _cited(text: str) -> str:
+    """Return a text with the rules at its end, in brackets, as links."""
+    said, against, rules = text.partition(" (against ")
+    return said + against + re.sub(r"[A-Z]\d+", lambda found: _link(found[0]), rules)
 
 
 def _link(rule: str) -> str:

@@ -29,6 +29,9 @@ PACKAGES: Final = (
 )
 """The packages that others may import from; a page each."""
 _WIDTH: Final = 100
+_PAGE: Final = re.compile(r"\bdocs/([\w/-]+\.md)")
+_RULES: Final = re.compile(r"\([A-Z]\d{1,2}(?:(?:, |-| to | and )[A-Z]\d{1,2})*\)")
+"""Rules that a docstring cites: ids in brackets."""
 
 
 def pages() -> Mapping[str, str]:
@@ -176,9 +179,18 @@ def _item(kind: griffe.DocstringSectionKind, item: Any) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Sphinx's roles and double backticks as Markdown."""
+    """Sphinx's roles and double backticks as Markdown; pages and rules as links."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
-    return re.sub(r"``(.+?)``", r"`\1`", text)
+    text = _PAGE.sub(lambda page: f"[{_title(page[1])}](../{page[1]})", re.sub(r"``(.+?)``", r"`\1`", text))
+    return _RULES.sub(lambda cited: re.sub(r"[A-Z]\d+", _rule, cited[0]), text)
+
+
+def _title(page: str) -> str:
+    return (ROOT / "docs" / page).read_text().partition("# ")[2].partition("\n")[0]
+
+
+def _rule(found: re.Match[str]) -> str:
+    return f"[{found[0]}](../semantics.md#{found[0].lower()})"
 
 
 def _summary(module: griffe.Module) -> str:

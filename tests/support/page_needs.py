@@ -16,7 +16,7 @@ import psycopg
 from tests.support.google_server import GoogleServer, running_google_server
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import running_server
-from tests.support.spark import started
+from tests.support.spark import drop_temp_views, started
 
 __all__ = ["buckets", "postgres", "provided", "without_spark"]
 
@@ -73,7 +73,7 @@ def provided(needs: frozenset[str]) -> Iterator[dict[str, str]]:
             objects = stack.enter_context(running_object_server())
             given = stack.enter_context(buckets(objects, stack.enter_context(running_google_server(folder))))
         if "spark" in needs:
-            started(folder, short_tier=True)
+            stack.callback(drop_temp_views, started(folder, short_tier=True))
         else:
             stack.enter_context(without_spark())
         yield given
