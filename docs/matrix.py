@@ -90,8 +90,8 @@ def _adapters(runs: Sequence[Results]) -> Iterator[str]:
     yield from _not_seen(runs[0], rules)
     lacking = ((name, ", ".join(run.lacks)) for name, run in zip(_ADAPTERS, runs, strict=True) if run.lacks)
     yield (
-        "What an adapter does not declare it refuses, and the suite tries that it does. Only *commits in storage* is no "
-        "refusal: a commit of an adapter without it is a step of a database or a catalog.\n"
+        "What an adapter does not declare it refuses, and the suite tries that it does. Only *commits in storage* is "
+        "no refusal: a commit of an adapter without it is a step of a database or a catalog.\n"
     )
     yield _table(("adapter", "does not have"), lacking)
     told = ", ".join(f"{name} {number}" for name, number in runs[0].versions.items() if name != "pyspark")
