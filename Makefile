@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 PAIMON ?= .venv-paimon
+DUCKLAKE ?= .venv-ducklake
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TESTS ?=
 WAREHOUSE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon coverage lint docs site site-look bench bench-quick lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon test-ducklake coverage lint docs site site-look bench bench-quick lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +64,14 @@ $(PAIMON)/.ready: tests/paimon/requirements.txt
 	$(PAIMON)/bin/pip install --quiet --requirement tests/paimon/requirements.txt
 	touch $@
 
+test-ducklake: setup $(DUCKLAKE)/.ready ## DuckDB's own DuckLake extension reads DuckLake tables, in an environment of its own
+	DUCKLAKE_PYTHON=$(abspath $(DUCKLAKE))/bin/python $(PYTEST) tests/ducklake/witness.py
+
+$(DUCKLAKE)/.ready: tests/ducklake/requirements.txt
+	$(PYTHON) -m venv $(DUCKLAKE)
+	$(DUCKLAKE)/bin/pip install --quiet --requirement tests/ducklake/requirements.txt
+	touch $@
+
 lint: setup ## ruff, typos and mypy
 	$(BIN)/typos
 	$(BIN)/ruff check .
@@ -95,4 +104,4 @@ lock: ## the newest versions within the ranges of pyproject.toml
 	  --no-emit-package trinity-merge --output-file requirements.lock pyproject.toml
 
 clean: ## remove the environment and what builds left
-	rm -rf .coverage* $(VENV) $(PAIMON) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .coverage* $(VENV) $(PAIMON) $(DUCKLAKE) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,7 +20,7 @@ from trinity_conformance.report.results import Results, load
 ROOT: Final = Path(__file__).parent.parent
 RUNS: Final = ROOT / "docs/runs"
 PAGE: Final = ROOT / "docs/conformance.md"
-_ADAPTERS: Final = ("parquet", "delta", "iceberg", "memory", "acme", "ledger")
+_ADAPTERS: Final = ("parquet", "delta", "iceberg", "memory", "acme", "ledger", "ducklake")
 _HEAD: Final = """# Who keeps which rule
 
 This page shows which [rules](semantics.md) each adapter of Trinity keeps, and which of them other systems keep when

@@ -1,0 +1,85 @@
+"""The adapter of DuckLake tables, a fourth real format. Without Spark.
+
+``make test-ducklake`` has DuckDB read its tables.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trinity
+from tests.support.paths import TESTS
+from tests.support.refusals import refused
+from trinity import Session
+from trinity_conformance import run_check
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    monkeypatch.syspath_prepend(str(TESTS / "plugins/ducklake"))
+    format_class = importlib.import_module("ducklake_trinity").DuckLakeFormat
+    catalogs = {"lake": {"connector": format_class, "warehouse": str(tmp_path / "lake")}}
+    with trinity.connect(catalogs=catalogs, catalog="lake", engine="local") as session:
+        yield session
+
+
+@pytest.mark.full
+def test_the_adapter_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TESTS / "plugins/ducklake"))
+    format_class = importlib.import_module("ducklake_trinity").DuckLakeFormat
+    report = run_check(format_class, None, budget="smoke", folder=tmp_path)
+    assert report.conforms, report.text()
+    assert report.undeclared == []
+
+
+def asked(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
+    """Return the answer of the catalog's database, as another engine sees it."""
+    database = sqlite3.connect(warehouse / "ducklake.sqlite")
+    with database:
+        found = database.execute(query).fetchall()
+    database.close()
+    return found
+
+
+def test_the_catalog_says_what_others_read(lake: Session, tmp_path: Path) -> None:
+    lake.sql("CREATE TABLE t (k INT NOT NULL PRIMARY KEY, v STRING)")
+    lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    lake.table("t").compact("full")
+    lake.sql("ALTER TABLE t RENAME COLUMN v TO w")
+    lake.sql("DELETE FROM t WHERE k = 2")
+    lake.table("t").compact("resolve")
+    live = "WHERE end_snapshot IS NULL"
+    columns = asked(tmp_path / "lake", f"SELECT column_name, column_type, nulls_allowed FROM ducklake_column {live}")
+    assert columns == [("k", "int32", 0), ("w", "varchar", 1)]
+    assert asked(tmp_path / "lake", f"SELECT sum(record_count) FROM ducklake_data_file {live}") == [(3,)]
+    assert asked(tmp_path / "lake", f"SELECT sum(delete_count) FROM ducklake_delete_file {live}") == [(1,)]
+    assert lake.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist() == [{"k": 1, "w": "a"}, {"k": 3, "w": "c"}]
+
+
+def test_a_table_that_another_engine_has_changed_is_refused(lake: Session, tmp_path: Path) -> None:
+    lake.sql("CREATE TABLE t (k INT)")
+    lake.sql("CREATE TABLE other (k INT)")
+    [(table, last)] = asked(
+        tmp_path / "lake",
+        "SELECT t.table_id, max(s.snapshot_id) FROM ducklake_table t, ducklake_snapshot s WHERE t.table_name = 't'",
+    )
+    query = f"INSERT INTO ducklake_snapshot_changes VALUES ({last + 1}, 'inlined_insert:{table}', NULL, NULL, NULL)"
+    asked(tmp_path / "lake", query)
+    with refused("NOT_SUPPORTED", "Another engine has changed table 'lake.default.t'"):
+        lake.sql("SELECT * FROM t").to_arrow()
+    assert lake.sql("SELECT * FROM other").to_arrow().to_pylist() == []
+
+
+def test_nested_types_are_refused(lake: Session) -> None:
+    with refused("NOT_SUPPORTED", "Column 'a' of table"):
+        lake.sql("CREATE TABLE t (a ARRAY<INT>)")
+    lake.sql("CREATE TABLE t (k INT)")
+    with refused("NOT_SUPPORTED", "Column 'a' of table"):
+        lake.sql("ALTER TABLE t ADD COLUMN a ARRAY<INT>")
+    assert lake.sql("SELECT * FROM t").to_arrow().column_names == ["k"]
