@@ -47,7 +47,7 @@ FURTHER: Final = """
 rows = first.spark.range(1).selectExpr("CAST(id AS INT) AS id")
 second = connected("delta", "iceberg")
 said["delta"], said["iceberg"] = used(second, "delta"), used(second, "iceberg")
-said["old"] = outcome(lambda: first.table("t").upsert(rows).rows)
+said["old"] = first.table("t").upsert(rows).rows
 said["first"] = first.table("t").to_df().count()
 said["one"] = first.spark.sparkContext is second.spark.sparkContext
 
@@ -59,13 +59,34 @@ said["kept"] = kept.count()
 said["again"] = used(first, "parquet", "again")
 """
 USED: Final = """
+import os, threading
+from pathlib import Path
+from pyspark.sql.functions import udf
+
+gate = folder + "/gate"
+os.mkfifo(gate)
+waits = udf(lambda id: (open(gate).read(), id)[1], "long")
+waiting = first.spark.range(10, 11).select(waits("id").cast("int").alias("id"))
+told = []
+call = threading.Thread(target=lambda: told.append(outcome(lambda: first.table("t").upsert(waiting).rows)))
+call.start()
+opened = open(gate, "w")  # once the job reads it
 first.spark.range(1).createOrReplaceTempView("mine")
-second = connected("delta")
-said["refused"] = outcome(lambda: used(second, "delta"))
+stream = first.table("t").to_df().sparkSession.readStream.format("rate").load().writeStream.format("noop").start()
+second = connected("delta", "iceberg")
+said["second"] = [used(second, "delta"), used(second, "iceberg")]
+first.spark.createDataFrame([(1,)], "id int")  # makes its session the thread's own
+said["later"] = used(second, "delta", "later")
+opened.close()
+call.join()
+said["told"] = told
+said["stream"] = stream.isActive
+stream.stop()
 said["mine"] = first.spark.table("mine").count()
-first.spark.stop()
-said["delta"] = outcome(lambda: used(second, "delta", "later"))
 said["first"] = first.table("t").to_df().count()
+said["user's"] = type(first.spark).builder.getOrCreate() is second.spark
+second.spark.stop()
+said["after"] = [outcome(lambda: used(second, "delta", "after")), outcome(lambda: first.table("t").to_df().count())]
 """
 OTHERS: Final = """
 first.spark.stop()
@@ -87,22 +108,26 @@ def played(program: str, folder: Path, bucket: str, server: ObjectServer) -> dic
 
 
 def test_further_formats_and_buckets_are_served(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
-    """For a format Spark is started again; a bucket's JARs are added to the one that runs."""
+    """For a format there is a further session; a bucket's JARs are added to the one that runs."""
     said = played(FURTHER, tmp_path, bucket, object_server)
     assert (said["parquet"], said["delta"], said["iceberg"], said["bucket"]) == (4, 4, 4, [4, 4])
-    assert "belongs to a Spark that was stopped" in said["old"]
-    assert said["first"] == said["again"] == 4
+    assert said["old"] == 1
+    assert (said["first"], said["again"]) == (5, 4)
     assert said["one"]
     assert said["same"]
     assert said["kept"] == 4
 
 
-def test_a_spark_that_is_in_use_is_not_started_again(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
+def test_what_runs_in_a_spark_goes_on_while_it_gets_more(
+    tmp_path: Path, bucket: str, object_server: ObjectServer
+) -> None:
+    """A call of another thread is under way, and there are a view and a stream."""
     said = played(USED, tmp_path, bucket, object_server)
-    assert "[CONFIGURATION_INVALID]" in said["refused"]
-    assert "temporary views (mine)" in said["refused"]
-    assert said["mine"] == 1
-    assert said["delta"] == said["first"] == 4
+    assert said["second"] == [4, 4]
+    assert said["later"] == 4
+    assert (said["told"], said["stream"], said["mine"], said["first"]) == ([1], True, 1, 5)
+    assert said["user's"]
+    assert said["after"] == [4, 5]
 
 
 def test_a_spark_of_others_is_left_as_it_is(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
+from trinity.engine.spark.further_session import further_session
 from trinity.engine.spark.jars import add_jars, find_jars
 from trinity.engine.spark.quiet import LOGGING, without_start_lines
 from trinity.engine.spark.remote import is_remote, runs_in_process
@@ -87,7 +88,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
     The new one is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
     ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs, it is as that was configured: its JVM
     runs already, so ``spark-submit`` has to bring the JARs. A running one that Trinity started gets the JARs that it
-    lacks, and is started again where it lacks settings.
+    lacks, and where it lacks settings a further session.
 
     Args:
         requirements: the requirements of every format in use.
@@ -140,43 +141,22 @@ def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str,
 
 
 def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkRequirements]) -> SparkSession:
-    """Return Trinity's own Spark with all that further catalogs need.
-
-    Raises:
-        TrinityError: CONFIGURATION_INVALID where it must be started again while the caller's own work runs in it.
-    """
+    """Return a session of Trinity's own Spark that has all that further catalogs need."""
     global _own
     lacking = _lacking_settings(running, requirements)
     if not lacking and not _lacking_jars(running, requirements):
         return running
     every = [*own.requirements, *(need for need in requirements if need not in own.requirements)]
-    jars = find_jars(every, _wanted(every, own.settings))  # this may fail: so it comes before anything is stopped
-    if lacking:
-        _check_idle(running, lacking)
-        running.stop()
-        return _start_own(every, own.settings)
+    wanted = _wanted(every, own.settings)
+    jars = find_jars(every, wanted)
     add_jars(running._jvm, jars)
     if not runs_in_process(running):
         for jar in jars:
             running.sparkContext._jsc.addJar(jar)
+    if lacking:
+        running = further_session(running, {key: wanted[key] for need in every for key in need.settings})
     _own = replace(own, requirements=every)
     return running
-
-
-def _check_idle(spark: SparkSession, lacking: Sequence[str]) -> None:
-    """Refuse to start a Spark again whose streams, jobs or temporary views would be lost."""
-    views = [view.name for view in spark.catalog.listTables() if view.isTemporary]
-    streams = [query.name or str(query.id) for query in spark.streams.active]
-    jobs = list(spark.sparkContext.statusTracker().getActiveJobsIds())
-    uses: dict[str, list[Any]] = {"streams": streams, "jobs": jobs, "temporary views": views}
-    used = [f"{kind} ({', '.join(map(str, found))})" for kind, found in uses.items() if found]
-    if used:
-        raise TrinityError(
-            "CONFIGURATION_INVALID",
-            f"The Spark that Trinity has started for other catalogs lacks {', '.join(lacking)}, and cannot be started "
-            f"again: there are {'; '.join(used)}. End them and call session.spark.stop(), or open all catalogs by one "
-            "trinity.connect().",
-        )
 
 
 def remote_url(settings: Mapping[str, str]) -> str | None:
