@@ -6,6 +6,7 @@ import itertools
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -120,7 +121,7 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
 
 
 def _column_dict(column: Column) -> dict[str, Any]:
-    return {name: value for name, value in asdict(column).items() if name not in ("within", "required")}
+    return {name: value for name, value in vars(column).items() if name not in ("within", "required")}
 
 
 @public
@@ -177,7 +178,7 @@ class TableDefinition:
         """``catalog.schema.table``, or ``schema.table`` when the catalog is not known."""
         return f"{self.catalog}.{self.schema}.{self.name}" if self.catalog else f"{self.schema}.{self.name}"
 
-    @property
+    @cached_property
     def visible(self) -> tuple[Column, ...]:
         """The columns that users see."""
         return tuple(c for c in self.columns if not c.hidden)
@@ -234,14 +235,22 @@ class TableDefinition:
         Raises:
             TrinityError: COLUMN_NOT_FOUND, with the nearest name.
         """
-        for column in self.columns:
-            if column.name.lower() == name.lower():
-                return column
+        return self.columns[self.place(name)]
+
+    def place(self, name: str) -> int:
+        """Return the place of the column of a name among all columns. Raises as :meth:`column`."""
+        found = self._places.get(name.lower())
+        if found is not None:
+            return found
         known = [c.name for c in self.visible]
         raise TrinityError(
             "COLUMN_NOT_FOUND",
             f"Table '{self.full_name}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
         )
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {column.name.lower(): place for place, column in enumerate(self.columns)}
 
     def to_arrow(self) -> pa.Schema:
         """Return the Arrow schema of the table's rows in memory, hidden columns included."""

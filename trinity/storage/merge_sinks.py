@@ -209,7 +209,7 @@ class VersionMergeSink(_ParquetMergeSink):
         self._vacated: list[pa.StructArray] = []
 
     def _places(self, names: Iterable[str]) -> list[int]:
-        return [self._definition.columns.index(self._definition.column(name)) for name in names]
+        return [self._definition.place(name) for name in names]
 
     def finish(self) -> list[bytes]:
         """Write the tombstones and return the fragments."""
@@ -265,7 +265,7 @@ class VersionMergeSink(_ParquetMergeSink):
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
         marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
         for name, value in marks.items():
-            place = self._definition.columns.index(self._definition.column(name))
+            place = self._definition.place(name)
             kind = self._definition.columns[place].to_arrow().type
             columns[place] = pa.repeat(pa.scalar(value, kind), len(row_ids)).cast(self._storage[place].type)
         return pa.RecordBatch.from_arrays(columns, schema=self._storage)
@@ -321,7 +321,7 @@ class ColumnMergeSink(VersionMergeSink):
             else pa.nulls(page.num_rows, self._storage[n].type)
             for n, column in enumerate(self._definition.columns)
         ]
-        marks = self._definition.columns.index(self._definition.column(CARRIED))
+        marks = self._definition.place(CARRIED)
         text = carried_marks(self._definition, carried)
         columns[marks] = pa.repeat(pa.scalar(text, self._storage[marks].type), page.num_rows)
         return self._data(columns)

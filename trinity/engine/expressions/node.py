@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -52,6 +53,10 @@ class Compiled:
 
     def only_value(self) -> pa.Scalar:
         """Return the value of a constant. Raises Refused for one without: what is wrong with it, Spark says."""
+        return self._only_value
+
+    @cached_property
+    def _only_value(self) -> pa.Scalar:
         try:
             return self.evaluate(ONE_ROW)[0]
         except TrinityError as error:

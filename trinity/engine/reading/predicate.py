@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
-from trinity.spi import DataFile, TableDefinition, parse_type
+from trinity.spi import TableDefinition, parse_type
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from trinity.engine.expressions import Compiled
+    from trinity.engine.reading.stats_tests import StatsTest
 
 __all__ = ["Predicate", "Where"]
 
@@ -76,18 +77,18 @@ class Predicate:
 
         return compile_predicate(self.tree, Scope.of(self.definition.visible), self.timezone)
 
-    def file_test(self, columns: frozenset[str] | None) -> Callable[[DataFile], bool]:
-        """Return a test that is false for a file without a row for which it is true; by some columns, or by all."""
-        if columns not in self._file_tests:
-            from trinity.engine.reading.file_tests import FileTests
+    def stats_test(self, columns: frozenset[str] | None = None) -> StatsTest:
+        """Return a test that is false for statistics of no row for which it is true; by some columns, or by all."""
+        if columns not in self._stats_tests:
+            from trinity.engine.reading.stats_tests import StatsTests
 
             known = {c.name.lower(): (c.name, c.type) for c in self.definition.columns}
             used = known if columns is None else {name.lower(): known[name.lower()] for name in columns}
-            self._file_tests[columns] = FileTests(used, self.timezone).test(self.tree)
-        return self._file_tests[columns]
+            self._stats_tests[columns] = StatsTests(used, self.timezone).test(self.tree)
+        return self._stats_tests[columns]
 
     @cached_property
-    def _file_tests(self) -> dict[frozenset[str] | None, Callable[[DataFile], bool]]:
+    def _stats_tests(self) -> dict[frozenset[str] | None, StatsTest]:
         return {}
 
     @cached_property

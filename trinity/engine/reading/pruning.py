@@ -29,8 +29,10 @@ def prune(
     """
     if not isinstance(predicate, Predicate):
         return list(files)
-    test = predicate.file_test(None if columns is None else frozenset(columns))
-    left = [f for f in files if test(f)]
+    from trinity.engine.reading.stats_tests import stats_of
+
+    test = predicate.stats_test(None if columns is None else frozenset(columns))
+    left = [f for f in files if test(stats_of(f))]
     if not any(f.bucket for f in left) or predicate.listed_keys is None:
         return left
     return with_buckets_of(left, predicate.definition, predicate.listed_keys)

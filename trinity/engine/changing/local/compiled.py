@@ -32,7 +32,7 @@ __all__ = [
 
 def target_field(definition: TableDefinition, name: str) -> str:
     """Return the name that a column of the target has in the rows of the join."""
-    return f"t{definition.columns.index(definition.column(name))}"
+    return f"t{definition.place(name)}"
 
 
 def target_scope(definition: TableDefinition, alias: str) -> list[ScopeColumn]:

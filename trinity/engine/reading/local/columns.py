@@ -14,6 +14,6 @@ __all__ = ["to_user_columns"]
 
 def to_user_columns(page: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
     """Return a page under the names and in the logical types of some columns."""
-    named = zip(columns, page.columns, strict=True)
-    arrays = [cast_array(a, c.to_arrow().type, f"column '{c.name}'", "UTC") for c, a in named]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([c.to_arrow() for c in columns]))
+    shown = pa.schema([c.to_arrow() for c in columns])
+    arrays = [cast_array(a, f.type, f"column '{f.name}'", "UTC") for f, a in zip(shown, page.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.arrays import as_numpy
+from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.threads import ROWS_AT_ONCE
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.reading.pruning import prune
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource
 from trinity.storage import (
     MOST_BY_PAGE,
@@ -87,7 +87,7 @@ class Selection:
         for number in range(footer.num_row_groups):
             found = footer_statistics(footer, list(names), number)
             groups.append({names[stored]: stats for stored, stats in found.items()})
-        return self._may_hold_rows(file, groups)
+        return self._may_hold_rows(groups)
 
     def rows_by_page(
         self, file: DataFile, left: np.ndarray | None, in_file: pa.Schema, group: PagedGroup, first: int
@@ -103,7 +103,7 @@ class Selection:
         """
         assert self.predicate is not None
         assert not isinstance(self.predicate.compiled, NotLocal)
-        rows = self._in_pages(file, in_file, group)
+        rows = self._in_pages(in_file, group)
         if rows is None:
             return None
         if left is not None:
@@ -117,7 +117,7 @@ class Selection:
         found: np.ndarray = rows[as_numpy(pc.fill_null(holds, False))]
         return found
 
-    def _in_pages(self, file: DataFile, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
+    def _in_pages(self, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
         """Return the rows in whose pages such rows may be, by their bounds; None where these are most rows."""
         assert self.predicate is not None
         assert not isinstance(self.predicate.compiled, NotLocal)
@@ -131,14 +131,15 @@ class Selection:
         firsts = np.unique(np.concatenate([found.first_rows for found, _ in pages.values()]))
         numbers = {name: found.pages_of(firsts) for name, (found, _) in pages.items()}
         parts = [{name: pages[name][1][numbers[name][n]] for name in pages} for n in range(len(firsts))]
-        kept = self._may_hold_rows(file, parts)
+        kept = self._may_hold_rows(parts)
         lasts = np.append(firsts[1:], group.rows)
         if (lasts[kept] - firsts[kept]).sum() > group.rows * MOST_BY_PAGE:
             return None
         return np.concatenate([_NOTHING, *(np.arange(firsts[n], lasts[n]) for n in kept)])
 
-    def _may_hold_rows(self, file: DataFile, parts: Sequence[Mapping[str, ColumnStats]]) -> list[int]:
+    @deep_recursion()
+    def _may_hold_rows(self, parts: Sequence[Mapping[str, ColumnStats]]) -> list[int]:
         """Return the numbers of the parts of a file that may hold such rows, by their statistics."""
-        bare = [replace(file, partition={}, bucket=None, stats=stats) for stats in parts]
-        left = {id(part) for part in prune(bare, self.predicate)}
-        return [number for number, part in enumerate(bare) if id(part) in left]
+        assert self.predicate is not None
+        test = self.predicate.stats_test()
+        return [number for number, stats in enumerate(parts) if test(stats)]

@@ -1,9 +1,9 @@
-"""A predicate as a test of files, by their partition and statistics."""
+"""A predicate as a test of statistics: those of files, with their partitions, of row groups and of pages."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -14,20 +14,28 @@ from trinity.spi import ColumnStats, DataFile
 from trinity.syntax.comparisons import Comparison
 from trinity.syntax.literals import literal_value
 
-__all__ = ["FileTests"]
+__all__ = ["StatsTest", "StatsTests", "stats_of"]
 
-_Test = Callable[[DataFile], bool]
-"""False when no row of the file can meet the predicate."""
-_StatsTest = Callable[[ColumnStats], bool]
+StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
+"""False when no row with such statistics of its columns can meet the predicate."""
+_ColumnTest = Callable[[ColumnStats], bool]
 
 
-def _no_test(_: DataFile) -> bool:
+def stats_of(file: DataFile) -> Mapping[str, ColumnStats]:
+    """Return the statistics of a file's columns; those of its partition are its values there."""
+    if not file.partition:
+        return file.stats
+    values = {name: _ALL_NULL if v is None else ColumnStats(v, v, 0) for name, v in file.partition.items()}
+    return {**file.stats, **values}
+
+
+def _no_test(_: Mapping[str, ColumnStats]) -> bool:
     return True
 
 
 @dataclass(frozen=True)
-class FileTests:
-    """Turns the trees of predicates into tests of files.
+class StatsTests:
+    """Turns the trees of predicates into tests of statistics.
 
     Attributes:
         known: lower case name -> (name, type) of the columns that may be used.
@@ -37,12 +45,12 @@ class FileTests:
     known: dict[str, tuple[str, str]]
     timezone: Callable[[], str]
 
-    def test(self, tree: exp.Expr) -> _Test:
+    def test(self, tree: exp.Expr) -> StatsTest:
         """Return the test of a predicate over bare column names."""
         tree = tree.unnest()
         if isinstance(tree, exp.And | exp.Or):
             tests, hold = [self.test(part) for part in tree.flatten()], all if isinstance(tree, exp.And) else any
-            return lambda f: hold(test(f) for test in tests)
+            return lambda stats: hold(test(stats) for test in tests)
         negated = isinstance(tree, exp.Not)
         column = tree.this.unnest() if negated else tree
         if isinstance(column, exp.Column):
@@ -50,13 +58,13 @@ class FileTests:
         found = Comparison.of(tree)
         return self._comparison(found) if found else _no_test
 
-    def _flag(self, column: exp.Column, *, wanted: bool) -> _Test:
+    def _flag(self, column: exp.Column, *, wanted: bool) -> StatsTest:
         known = self._known(column)
         if known is None or known[1] != "boolean":
             return _no_test
         return self._bounded(column, lambda s: s.min <= wanted <= s.max)
 
-    def _comparison(self, found: Comparison) -> _Test:
+    def _comparison(self, found: Comparison) -> StatsTest:
         if found.operator is exp.Is:
             nulls = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
             return self._on(found.column, nulls)
@@ -68,7 +76,7 @@ class FileTests:
             values.sort()
         return self._bounded(found.column, partial(test, values))
 
-    def _bounded(self, column: exp.Column, test: _StatsTest) -> _Test:
+    def _bounded(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
         """Return the test of a comparison, which is true for no NULL."""
 
         def checked(stats: ColumnStats) -> bool:
@@ -81,17 +89,14 @@ class FileTests:
 
         return self._on(column, checked)
 
-    def _on(self, column: exp.Column, test: _StatsTest) -> _Test:
+    def _on(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
         known = self._known(column)
         if known is None:
             return _no_test
         name, _ = known
 
-        def checked(file: DataFile) -> bool:
-            if name in file.partition:
-                value = file.partition[name]
-                return test(_ALL_NULL if value is None else ColumnStats(value, value, 0))
-            return name not in file.stats or test(file.stats[name])
+        def checked(stats: Mapping[str, ColumnStats]) -> bool:
+            return name not in stats or test(stats[name])
 
         return checked
 
