@@ -7,9 +7,10 @@ its own: expressions are computed before, over Arrow pages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
@@ -18,10 +19,14 @@ from trinity.engine.expressions import VOID, Compiled, ScopeColumn
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 __all__ = ["Pages", "Query", "Relation", "kept", "mapped", "new_field", "some_pages", "union_all", "with_values"]
 
 _ROWS_AT_ONCE: Final = 100_000
 _names: Final = count()
+_T = TypeVar("_T")
 
 
 def new_field() -> str:
@@ -87,19 +92,35 @@ class Query:
     def _open(self) -> Iterator[pa.RecordBatch]:
         duckdb = library("duckdb", "trinity-merge[local]")
         schema, failed = pa.schema([(c.field, c.type.to_arrow()) for c in self.columns]), list[Exception]()
-        with duckdb.connect(config={"threads": pa.cpu_count()}) as connection:
+        config = {"threads": pa.cpu_count()}
+        with duckdb.connect(config=config) as connection, ThreadPoolExecutor(1) as thread:
             connection.execute("SET enable_progress_bar = false")
             for name, rows in self.inputs.items():
                 reader = pa.RecordBatchReader.from_batches(rows.schema, _keep_error(rows.open(), failed))
                 connection.register(name, reader)
-            try:
+
+            def started() -> pa.RecordBatchReader:
                 done = connection.sql(self.text)
                 read = getattr(done, "to_arrow_reader", None) or done.fetch_arrow_reader  # its name before DuckDB 1.5
-                for page in read(_ROWS_AT_ONCE):
+                found: pa.RecordBatchReader = read(_ROWS_AT_ONCE)
+                return found
+
+            try:
+                reader = _interruptible(connection, thread.submit(started))
+                while page := _interruptible(connection, thread.submit(next, reader, None)):
                     arrays = [array.cast(field.type) for array, field in zip(page.columns, schema, strict=True)]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             except (duckdb.Error, pa.ArrowException) as error:
                 raise (failed[0] if failed else _translated(error)) from error
+
+
+def _interruptible(connection: DuckDBPyConnection, work: Future[_T]) -> _T:
+    """Wait for work of DuckDB's in another thread. Python sees Ctrl-C meanwhile, and DuckDB is told to stop."""
+    try:
+        return work.result()
+    except BaseException:
+        connection.interrupt()
+        raise
 
 
 def _keep_error(pages: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
