@@ -119,7 +119,7 @@ def test_care(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
     assert refused("vacuum", name, "--retain", "soon").startswith("INVALID_ARGUMENTS")
 
 
-def test_rows_become_a_file(run: Run, fmt: str, tmp_path: Path) -> None:
+def test_rows_become_a_file(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
     name = f"{fmt}.default.t"
     (tmp_path / "a.csv").write_text("id,v\n1,a\n2,b\n3,c\n")
     run("load", name, "a.csv", "--key", "id")
@@ -130,6 +130,7 @@ def test_rows_become_a_file(run: Run, fmt: str, tmp_path: Path) -> None:
             found = db.sql(f"FROM '{tmp_path}/out.{ending}' ORDER BY id")
             assert (found.columns, found.fetchall()) == (["v", "id"], [("b", 2), ("c", 3)])
     assert "exists already" in refused("export", name, "out.csv")
+    assert rows("export", name, "all.csv") == [{"file": "all.csv", "rows": 3}]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -170,9 +171,10 @@ def test_files_that_cannot_be_loaded(run: Run, rows: Rows, tmp_path: Path) -> No
     assert [(row["table"], row["version"]) for row in rows("tables")] == [("parquet.default.t", 1)]
 
 
-def test_a_warehouse_is_made(run: Run, tmp_path: Path) -> None:
+def test_a_warehouse_is_made(run: Run, rows: Rows, tmp_path: Path) -> None:
     assert "There is no warehouse" in refused("tables", "-w", "deep/new")
     assert run("init", "deep/new") == "deep/new: catalogs parquet, delta, iceberg\n"
+    assert rows("init", "deep/new") == [{"warehouse": "deep/new", "catalogs": ["parquet", "delta", "iceberg"]}]
     assert run("tables", "-w", "deep/new", "--json") == ""
     (tmp_path / "file").write_text("")
     assert refused("init", "file").startswith(("FILESYSTEM_ERROR", "CONFIGURATION_INVALID"))

@@ -47,6 +47,14 @@ def test_plans_and_history(run: Callable[..., str]) -> None:
     run("!history x\n", code=1)
 
 
+def test_an_executor_is_named(run: Callable[..., str], tmp_path: Path) -> None:
+    for_spark = ["-e", "SELECT explode(array(1)) FROM delta.default.orders", "--engine"]
+    arguments = ["shell", "-w", str(tmp_path / "w"), *for_spark]
+    found = RUNNER.invoke(app, [*arguments, "local"])
+    assert (found.exit_code, "engine='local'" in found.stderr) == (1, True), found.output
+    assert "'none' is not one of auto, local, spark" in RUNNER.invoke(app, [*arguments, "none"]).stderr
+
+
 def test_arrow_data(run: Callable[..., str], tmp_path: Path) -> None:
     query = "SELECT id, state FROM delta.default.orders ORDER BY id"
     arguments = ["shell", "-w", str(tmp_path / "w"), "-e", query, "-o", "arrow"]

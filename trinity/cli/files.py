@@ -84,6 +84,7 @@ def export(
     version: Annotated[int | None, typer.Option(help="An older version.")] = None,
     warehouse: Warehouse = "warehouse",
     engine: Executor = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Write the merged rows of a table into a file, which appears when it is whole."""
     kind = _kind_of(file)
@@ -98,6 +99,9 @@ def export(
             unfinished.rename(file)
         finally:
             unfinished.unlink(missing_ok=True)
+    if as_json:
+        print_line({"file": str(file), "rows": count()})
+    else:
         typer.echo(f"{file}: {count():,} rows.")
 
 

@@ -105,6 +105,7 @@ def shell(
     execute: Annotated[list[str] | None, typer.Option("--execute", "-e", help="Statements to run.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", exists=True, dir_okay=False, help="Script.")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="table, csv, json or arrow.")] = "table",
+    engine: Executor = "auto",
 ) -> None:
     """Run statements in the manner of sqlline: type them, or give them with -e, -f or through a pipe.
 
@@ -116,7 +117,7 @@ def shell(
     kind = next((f for f in FORMATS if f == output), None)
     if kind is None:
         raise typer.BadParameter(f"'{output}' is not one of {', '.join(FORMATS)}", param_hint="--output")
-    runner = Shell(sys.stdout, kind, Console(stderr=True))
+    runner = Shell(sys.stdout, kind, Console(stderr=True), engine_of(engine))
     with reporting_errors():
         if model is not None or warehouse is not None:
             runner.connect(model, warehouse)

@@ -19,6 +19,7 @@ from trinity.cli.line_editing import completions, edited_lines
 from trinity.cli.output import FORMATS, Format, write_arrow, write_rows
 from trinity.cli.pager import page
 from trinity.cli.progress import working
+from trinity.engine.target import Engine
 from trinity.errors import TrinityError, nearest
 from trinity.journal import load_model
 from trinity.journal.binding import statements_in
@@ -55,10 +56,11 @@ class Shell:
         page: shows a text that may be long; None writes it as it is.
     """
 
-    def __init__(self, out: TextIO, kind: Format, console: Console) -> None:
+    def __init__(self, out: TextIO, kind: Format, console: Console, engine: Engine = "auto") -> None:
         self._out = out
         self._kind: Format = kind
         self._console = console
+        self._engine = engine
         self._connection: dbapi.Connection | None = None
         self._warehouse: str | None = None
         self._timing = True
@@ -92,7 +94,8 @@ class Shell:
             Error: as :func:`trinity.dbapi.connect`.
         """
         self.close()
-        self._connection = dbapi.connect(model, warehouse=warehouse, autocommit=True)
+        options: dict[str, Any] = {} if warehouse is None else {"engine": self._engine}
+        self._connection = dbapi.connect(model, warehouse=warehouse, autocommit=True, **options)
         self._warehouse = warehouse or self._warehouse
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engine_of, open_session, reporting_errors
-from trinity.cli.output import print_result, print_values
+from trinity.cli.output import print_line, print_result, print_values
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _ALL: Final = 100_000
 
 def init(
     warehouse: Annotated[str, typer.Argument(help="A folder that need not exist.")] = "warehouse",
+    as_json: AsJson = False,
 ) -> None:
     """Make the folder of a warehouse, and name its catalogs.
 
@@ -37,7 +38,11 @@ def init(
                 folder = Path(str(Location.of(warehouse)))
                 check_warehouse(folder)
                 folder.mkdir(parents=True, exist_ok=True)
-            typer.echo(f"{warehouse}: catalogs {', '.join(session.catalogs)}")
+            catalogs = list(session.catalogs)
+    if as_json:
+        print_line({"warehouse": warehouse, "catalogs": catalogs})
+    else:
+        typer.echo(f"{warehouse}: catalogs {', '.join(catalogs)}")
 
 
 def tables(
@@ -48,10 +53,7 @@ def tables(
 ) -> None:
     """List the tables, with their formats and versions."""
     with reporting_errors(), open_session(warehouse, "local") as session:
-        every = (
-            f"{quoted(catalog)}.{quoted(name)}" for catalog in session.catalogs for name in session.schemas(catalog)
-        )
-        places = [schema] if schema else every
+        places = [schema] if schema else _schemas(session)
         found = [session.table(name) for place in places for name in session.tables(pattern, schema=place)]
         shown = [(str(table.name), table.format, table.version, table.location) for table in found]
     print_values(["table", "format", "version", "location"], shown, as_json=as_json)
