@@ -34,9 +34,7 @@ def why_not_by_position(
         return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
     if sum(f.rows for f in base) > _MOST_ROWS:
         return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
-    if sum(f.rows for f in log) > _MOST_LOG:
-        return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
-    return None
+    return _why_not_so_long(log)
 
 
 def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> NotLocal | None:
@@ -44,9 +42,13 @@ def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFi
     missing = ColumnFold(splits.definition, spec).not_in_arrow()
     if missing:
         return NotLocal(", ".join(f"column '{column}' folds by {why}" for column, why in missing.items()))
-    if sum(f.rows for f in log) > _MOST_LOG:
-        return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
-    return None
+    return _why_not_so_long(log)
+
+
+def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
+    if sum(f.rows for f in log) <= _MOST_LOG:
+        return None
+    return NotLocal(f"its log has more than {_MOST_LOG:,} rows (compact('full') folds them)")
 
 
 def compared_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[DataFile]) -> bool:
