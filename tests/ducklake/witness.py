@@ -23,17 +23,19 @@ from trinity import Session, Table
 
 TYPES = (
     "b BOOLEAN, t TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), h DECIMAL(38,10), "
-    "c CHAR(3), v VARCHAR(5), x STRING, y BINARY, a DATE, z TIMESTAMP, u TIMESTAMP_NTZ"
+    "c CHAR(3), v VARCHAR(5), x STRING, y BINARY, a DATE, z TIMESTAMP, u TIMESTAMP_NTZ, "
+    "e ARRAY<STRING>, m MAP<STRING,INT>, q STRUCT<x: INT, y: ARRAY<STRUCT<z: DATE>>>"
 )
 AT = dt.datetime(2024, 3, 31, 1, 30, 0, 1)
 ROWS: list[dict[str, object]] = [
     {
         "b": True, "t": -128, "s": 32767, "i": 1, "l": 2**53 + 1, "f": 1.5, "d": 0.1, "n": Decimal("1.50"),
         "h": Decimal("9007199254740993.0000000001"), "c": "ab ", "v": "äöüß", "x": "it's 日本", "y": b"\x80",
-        "a": dt.date(1969, 12, 31), "z": AT.replace(tzinfo=dt.UTC), "u": AT,
+        "a": dt.date(1969, 12, 31), "z": AT.replace(tzinfo=dt.UTC), "u": AT, "e": ["a", None], "m": {"k": 1, "l": None},
+        "q": {"x": 1, "y": [{"z": dt.date(2024, 2, 29)}]},
     },
     {"i": 2, "f": float("nan"), "d": float("inf"), "x": "", "y": b"", "a": dt.date(9999, 12, 31)},
-    {"i": 3},
+    {"i": 3, "e": [], "m": {}, "q": {"x": None, "y": []}},
 ]  # fmt: skip
 
 

@@ -74,12 +74,3 @@ def test_a_table_that_another_engine_has_changed_is_refused(lake: Session, tmp_p
     with refused("NOT_SUPPORTED", "Another engine has changed table 'lake.default.t'"):
         lake.sql("SELECT * FROM t").to_arrow()
     assert lake.sql("SELECT * FROM other").to_arrow().to_pylist() == []
-
-
-def test_nested_types_are_refused(lake: Session) -> None:
-    with refused("NOT_SUPPORTED", "Column 'a' of table"):
-        lake.sql("CREATE TABLE t (a ARRAY<INT>)")
-    lake.sql("CREATE TABLE t (k INT)")
-    with refused("NOT_SUPPORTED", "Column 'a' of table"):
-        lake.sql("ALTER TABLE t ADD COLUMN a ARRAY<INT>")
-    assert lake.sql("SELECT * FROM t").to_arrow().column_names == ["k"]

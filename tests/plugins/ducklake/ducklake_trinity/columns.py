@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from itertools import count
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from trinity.errors import TrinityError
-from trinity.spi import DataFile, TableDefinition, parse_type, stored_field
+from trinity.spi import DataFile, DataType, TableDefinition, parse_type, stored_field
 
 __all__ = ["bounds_of", "columns_of", "storage_of"]
 
@@ -30,40 +30,63 @@ _TYPES: Final[Mapping[str, str]] = {
     "time": "time",
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
+    "array": "list",
+    "map": "map",
+    "struct": "struct",
 }
+"""Type -> DuckLake's; a decimal is spelled alike."""
+_OF_PARTS: Final = 2**20
+_PARTS: Final = 2**10
+"""Parts of nested columns have ids above all columns, so many for each column."""
+_Facts: TypeAlias = tuple[int, str, str, bool, int | None]
+"""Place, name, type and nullability of a column, and the id of the column that it is a part of."""
 
 
-def columns_of(definition: TableDefinition) -> dict[int, tuple[int, str, str, bool]]:
-    """Return the place, name, type and nullability of each column, by its id. Raises NOT_SUPPORTED for nested types.
+def columns_of(definition: TableDefinition) -> dict[int, _Facts]:
+    """Return the facts of each column, and of each part of a nested one, by its id.
 
     Hidden columns have no id, so that DuckDB does not see them.
     """
-    numbered = ((c.field_id, place, c) for place, c in enumerate(definition.columns))
-    return {n: (place, c.name, _type_of(definition, c.name, c.type), c.nullable) for n, place, c in numbered if n}
+    found: dict[int, _Facts] = {}
+    for column in definition.columns:
+        if column.field_id is not None:
+            _add(found, (column.name, parse_type(column.type), column.nullable), _ids(column.field_id))
+    return found
 
 
-def _type_of(definition: TableDefinition, column: str, text: str) -> str:
-    kind = parse_type(text)
-    if kind.name == "decimal":
-        return text.replace(" ", "").lower()
-    if kind.name not in _TYPES:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Column '{column}' of table '{definition.full_name}' has the type {text}, which DuckLake tables do not "
-            "have here; use columns of simple types.",
-        )
-    return _TYPES[kind.name]
+def _add(
+    found: dict[int, _Facts], column: tuple[str, DataType, bool], ids: Iterator[int], parent: int | None = None
+) -> None:
+    name, kind, nullable = column
+    number = next(ids)
+    found[number] = (len(found), name, _TYPES.get(kind.name, str(kind)), nullable, parent)
+    for part, inner in kind.parts:
+        _add(found, (part, inner, True), ids, number)
+
+
+def _ids(column: int) -> Iterator[int]:
+    """Yield the id of a column, then those of its parts, from the outer to the inner."""
+    yield column
+    yield from count(_OF_PARTS + column * _PARTS)
 
 
 def storage_of(definition: TableDefinition) -> pa.Schema:
     """Return the schema of the files: Trinity's types as they are, and field ids, by which DuckDB finds columns."""
-    fields = []
-    for column in definition.columns:
-        field = stored_field(column, column.to_arrow().type)
-        if column.field_id is not None:
-            field = field.with_metadata({**(field.metadata or {}), b"PARQUET:field_id": str(column.field_id)})
-        fields.append(field)
-    return pa.schema(fields)
+    fields = ((c.field_id, stored_field(c, c.to_arrow().type)) for c in definition.columns)
+    return pa.schema([field if number is None else _numbered(field, _ids(number)) for number, field in fields])
+
+
+def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
+    """Return a field with the ids of the column and of its parts."""
+    found = {**(field.metadata or {}), b"PARQUET:field_id": str(next(ids)).encode()}
+    kind = field.type
+    if pa.types.is_list(kind):
+        kind = pa.list_(_numbered(kind.value_field, ids))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_numbered(kind.key_field, ids), _numbered(kind.item_field, ids))
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_numbered(kind.field(place), ids) for place in range(kind.num_fields)])
+    return pa.field(field.name, kind, field.nullable, found)
 
 
 def bounds_of(definition: TableDefinition, file: DataFile) -> Iterator[tuple[int, int | None, str, str]]:

@@ -12,10 +12,7 @@ from trinity.storage import ParquetSinkProvider
 
 __all__ = ["DuckLakeFormat"]
 
-_LACKS = {
-    Capability.EXTERNAL_TABLES, Capability.RENAME_TABLE, Capability.COMMITS_IN_STORAGE,
-    Capability.ARRAY, Capability.MAP, Capability.STRUCT,
-}  # fmt: skip
+_LACKS = TRANSFORMS | {Capability.EXTERNAL_TABLES, Capability.RENAME_TABLE, Capability.COMMITS_IN_STORAGE}
 
 
 class DuckLakeFormat(Format):
@@ -23,7 +20,7 @@ class DuckLakeFormat(Format):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return EVERYTHING - TRANSFORMS - _LACKS
+        return EVERYTHING - _LACKS
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         if set(options) != {"warehouse"}:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from ducklake_trinity.catalog import Catalog
-from ducklake_trinity.columns import columns_of, storage_of
+from ducklake_trinity.columns import storage_of
 from ducklake_trinity.versions import Versions
 from trinity.errors import TrinityError
 from trinity.spi import (
@@ -82,7 +82,6 @@ class DuckLakeMetadata(VersionedMetadata):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "DuckLake")
-        columns_of(definition)
         self._check_schema(definition.schema)
         first = TableVersion.first(definition.numbered())
         folder = self._catalog.folder_of(first.definition.id)
@@ -134,14 +133,6 @@ class DuckLakeMetadata(VersionedMetadata):
     def _versions(self, table: TableHandle) -> Versions:
         here, number = self._here(table)
         return Versions(self._catalog, here, number)
-
-    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def checked(before: TableDefinition) -> TableDefinition:
-            after = change(before)
-            columns_of(after)
-            return after
-
-        super().alter_table(table, checked)
 
     # -- writes: the folder is that of the table that has the name now --------------------------------------
 

@@ -141,10 +141,11 @@ class Versions:
         """Return the relative path of the file with the positions of a file's deleted rows."""
         return None if file.deletes is None else self._store.relative(file.deletes.paths[0])
 
-    def _columns(self, running: sqlite3.Connection) -> dict[int, tuple[int, str, str, bool]]:
-        query = "SELECT column_id, column_order, column_name, column_type, nulls_allowed FROM ducklake_column"
-        rows = running.execute(f"{query} WHERE table_id = ? AND end_snapshot IS NULL", (self._number,))
-        return {number: (place, name, kind, bool(nulls)) for number, place, name, kind, nulls in rows}
+    def _columns(self, running: sqlite3.Connection) -> dict[int, tuple[int, str, str, bool, int | None]]:
+        facts = "column_id, column_order, column_name, column_type, nulls_allowed, parent_column"
+        query = f"SELECT {facts} FROM ducklake_column WHERE table_id = ? AND end_snapshot IS NULL"
+        rows = running.execute(query, (self._number,))
+        return {number: (place, name, kind, bool(nulls), parent) for number, place, name, kind, nulls, parent in rows}
 
     def _put_columns(self, running: sqlite3.Connection, made: Snapshot, definition: TableDefinition) -> None:
         before, after = self._columns(running), columns_of(definition)
@@ -152,7 +153,7 @@ class Versions:
         new = [(c, made.number, self._number, *facts) for c, facts in after.items() if before.get(c) != facts]
         where = "WHERE table_id = ? AND column_id = ? AND end_snapshot IS NULL"
         running.executemany(f"UPDATE ducklake_column SET end_snapshot = ? {where}", ended)
-        values = "(?, ?, NULL, ?, ?, ?, ?, NULL, 'NULL', ?, NULL, 'literal', 'duckdb')"
+        values = "(?, ?, NULL, ?, ?, ?, ?, NULL, 'NULL', ?, ?, 'literal', 'duckdb')"
         running.executemany(f"INSERT INTO ducklake_column VALUES {values}", new)
         versions = (made.number, made.schema_version, self._number)
         running.execute("INSERT INTO ducklake_schema_versions VALUES (?, ?, ?)", versions)
