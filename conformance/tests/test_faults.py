@@ -199,7 +199,7 @@ def test_the_commit_of_a_database_is_among_the_operations(place: str, tmp_path: 
 def operation(verb: str, kind: str, opened: TrinitySubject) -> int:
     """Return the number of the first operation of an upsert with a verb, among those that this kind can happen to."""
     opened.create(SHAPE)
-    with opened.meeting(Fault(kind, -1)) as seen:
+    with opened.inject(Fault(kind, -1)) as seen:
         opened.upsert(UPSERT)
     could = [what for what, kinds in seen.seen if kind in kinds]
     return next(number for number, what in enumerate(could) if what.startswith(verb))

@@ -110,7 +110,7 @@ def test_markdown_has_each_check_and_the_finding(results: Results) -> None:
     text = FORMS[".md"](results)
     assert "| ✗ failed | read-equality | L1 " in text
     assert "| ✓ passed | idempotence | L4 | 5 |" in text
-    assert "met several-splits only 1 of 3 times" in text
+    assert "saw several-splits only 1 of 3 times" in text
     assert "expected <a> | `b`" in text
 
 

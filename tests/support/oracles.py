@@ -26,7 +26,7 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json
-from trinity_conformance.playing.faults import Meeting
+from trinity_conformance.playing.faults import Injection
 from trinity_conformance.playing.subject import LogRow, Outcome, Unsupported, Writer
 from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
@@ -61,9 +61,9 @@ class Oracle(ABC):
     def read_elsewhere(self) -> None:
         return None
 
-    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
+    def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
         """Nothing goes wrong: the engine's storage is its own."""
-        return nullcontext(Meeting(fault))
+        return nullcontext(Injection(fault))
 
     @abstractmethod
     def run(self, text: str) -> int | None:

@@ -82,5 +82,5 @@ def _played(check: Check) -> Iterator[str]:
     if check.needs_one_of != EVERYTHING:
         yield f"One without all of {_listed(check.needs_one_of)} is not tested by it."
     if check.quotas:
-        yield "It has passed only where these were met:"
+        yield "It has passed only where these occurred:"
         yield from (f"  {SITUATIONS[name]} (at least {wanted} times)" for name, wanted in check.quotas.items())

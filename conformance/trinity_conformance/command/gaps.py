@@ -8,7 +8,7 @@ A TOML file with a table ``[[gap]]`` for each::
     issue = "https://example.org/acme/issues/7"
     expires = 2027-06-30
 
-A gap that has expired fails, and so does one whose check passes: the file says what is so, and no more.
+A gap that has expired fails, and so does one whose check passes: the file lists what fails, and no more.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _gap(where: str, entry: dict[str, Any]) -> Gap:
 
 
 def stale(gaps: Iterable[Gap], passed: Sequence[str], today: date) -> list[NonConformance]:
-    """Return a failure for each gap that says what is not so any more."""
+    """Return a failure for each gap that has expired, or whose check passes."""
     found = [
         NonConformance(gap.check, f"passes, although it is a known gap ({gap.issue}); take it out of the file")
         for gap in gaps

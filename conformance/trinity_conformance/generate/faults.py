@@ -53,7 +53,7 @@ def faulted(number: int, capabilities: Collection[Capability] = EVERYTHING) -> H
 
 
 def with_faults(history: History, number: int) -> History:
-    """Return a history in which each write and each read meets a fault, and which this process executes alone.
+    """Return a history with a fault in each write and each read, which this process executes alone.
 
     Args:
         history: the history.
@@ -66,7 +66,7 @@ def with_faults(history: History, number: int) -> History:
         if isinstance(step, _WRITES):
             kind = kinds[turn % len(kinds)]
             places = _PLACES[kind]
-            step = _meeting(step, Fault(kind, places[(turn // len(kinds) + number) % len(places)]), place)
+            step = _with_fault(step, Fault(kind, places[(turn // len(kinds) + number) % len(places)]), place)
         elif isinstance(step, (Read, Query)):
             step = replace(step, fault=Fault("error", turn % _OF_READS))
         steps.append(step)
@@ -78,8 +78,8 @@ def without_races(shape: Shape) -> Shape:
     return replace(shape, properties={**shape.properties, "commit.retry.timeout": "0 seconds"})
 
 
-def _meeting(step: Step, fault: Fault, place: int) -> Step:
-    """Return a step that meets a fault; an upsert gets a transaction, by which it can be retried."""
+def _with_fault(step: Step, fault: Fault, place: int) -> Step:
+    """Return a step with a fault; an upsert gets a transaction, by which it can be retried."""
     if isinstance(step, Upsert):
         return replace(step, fault=fault, txn=("faults", place + 1))
     return replace(step, fault=fault)

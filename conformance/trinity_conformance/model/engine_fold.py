@@ -57,14 +57,14 @@ class Fold:
     """The rows of one key, folded.
 
     Attributes:
-        met: situations that occurred, by name; for coverage only.
+        situations: those that occurred, by name; for coverage only.
     """
 
     functions: ClassVar[Mapping[str, Callable[[str, Mapping[str, str]], Function]]] = FUNCTIONS
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.met: Counter[str] = Counter()
+        self.situations: Counter[str] = Counter()
         self.position = 0
         self.values: Row = {}
         self.contributions: dict[str, list[Contribution]] = {}
@@ -99,9 +99,9 @@ class Fold:
             return self.values[name]
         function, given = self.function(name), self.ordered(self.contributions[name])
         if len(given) > 1:
-            self.met[f"function {self.shape.function_of(name)}"] += 1
+            self.situations[f"function {self.shape.function_of(name)}"] += 1
         if any(c.verb == "retract" for c in given):
-            self.met[f"retract {self.shape.function_of(name)}"] += 1
+            self.situations[f"retract {self.shape.function_of(name)}"] += 1
         acc: Any = None
         for contribution in given:
             acc = getattr(function, contribution.verb)(acc, contribution.value)
@@ -119,7 +119,7 @@ class Fold:
     def contribute(self, name: str, verb: str, value: Value, *order: Any) -> None:
         """Give a row to a column's function; ``ignore-retract`` keeps retracts from it."""
         if verb == "retract" and self.function(name).switch("ignore-retract"):
-            self.met["ignored retract"] += 1
+            self.situations["ignored retract"] += 1
             return
         self.contributions[name].append(Contribution((*order, self.position), verb, value))
 
@@ -146,12 +146,12 @@ class Fold:
     def passes(self, version: Version) -> bool:
         """Apply cuts and skip ignored rows; return True for a row that is to be folded."""
         if self.removes_row(version) and not (self.shape.ignore_delete and not version.deleted):
-            self.met["hard delete" if version.deleted else "delete mode remove-record-on-delete"] += 1
-            self.met["cut of a visible row"] += self.visible
+            self.situations["hard delete" if version.deleted else "delete mode remove-record-on-delete"] += 1
+            self.situations["cut of a visible row"] += self.visible
             self.cut()
             return False
         if self.is_ignored(version):
-            self.met["delete mode ignore-delete"] += self.shape.ignore_delete
+            self.situations["delete mode ignore-delete"] += self.shape.ignore_delete
             return False
         return True
 
@@ -205,12 +205,12 @@ class PartialUpdateFold(Fold):
         """Take the part of an add that a group sees."""
         sequence = self.sequence_of(group, version)
         if not self.takes_part(group, sequence):
-            self.met["row out of a group"] += 1
+            self.situations["row out of a group"] += 1
             return
         accepted = self.accepts(group, sequence)
         for name in group.columns:
             if not version.names(name):
-                self.met["omitted column in a group"] += 1
+                self.situations["omitted column in a group"] += 1
             elif self.shape.function_of(name):
                 self.contribute(name, "assign" if version.assigned else "add", version.row[name], sequence)
             elif accepted:
@@ -225,7 +225,7 @@ class PartialUpdateFold(Fold):
     def takes_part(self, group: Group, sequence: Tuple) -> bool:
         """Return whether a row takes part in a group: not when all parts are NULL (G2)."""
         if sequence != self.blank(group) and (0,) in sequence:
-            self.met["sequence with a NULL part"] += 1
+            self.situations["sequence with a NULL part"] += 1
         return sequence != self.blank(group)
 
     def accepts(self, group: Group, sequence: Tuple) -> bool:
@@ -235,10 +235,10 @@ class PartialUpdateFold(Fold):
     def advance(self, group: Group, sequence: Tuple, version: Version) -> None:
         """Set all parts of the sequence, unless it is smaller (G4, G5)."""
         if not self.accepts(group, sequence):
-            self.met["late retract in a group" if self.is_retract(version) else "late row in a group"] += 1
+            self.situations["late retract in a group" if self.is_retract(version) else "late row in a group"] += 1
             return
         if sequence == self.sequences[group]:
-            self.met["tie in a group"] += 1
+            self.situations["tie in a group"] += 1
         self.sequences[group] = sequence
         self.values |= {name: version.row[name] if version.names(name) else None for name in group.sequence}
 
@@ -246,11 +246,11 @@ class PartialUpdateFold(Fold):
 
     def retract(self, version: Version) -> None:
         """Take a retract: per group; columns outside groups are unchanged."""
-        self.met["retract of nothing"] += not self.visible
+        self.situations["retract of nothing"] += not self.visible
         for group in self.shape.groups:
             sequence = self.sequence_of(group, version)
             if self.takes_part(group, sequence):
-                self.met["delete mode sequence-group"] += 1
+                self.situations["delete mode sequence-group"] += 1
                 self.retract_from_group(group, sequence, version)
 
     def retract_from_group(self, group: Group, sequence: Tuple, version: Version) -> None:
@@ -273,8 +273,8 @@ class PartialUpdateFold(Fold):
             if self.takes_part(group, sequence) and self.accepts(group, sequence):
                 reached[group] = sequence
         if reached:
-            self.met["delete mode remove-record-on-sequence-group"] += 1
-            self.met["cut of a visible row"] += self.visible
+            self.situations["delete mode remove-record-on-sequence-group"] += 1
+            self.situations["cut of a visible row"] += self.visible
             self.cut()
             self.thresholds = reached
         return bool(reached)
@@ -289,16 +289,16 @@ class PartialUpdateFold(Fold):
             self.raise_thresholds(version)
             return False
         if not self.revives(version):
-            self.met["row below a threshold"] += 1
+            self.situations["row below a threshold"] += 1
             return False
-        self.met["revival"] += 1
+        self.situations["revival"] += 1
         self.cut()
         return True
 
     def raise_thresholds(self, version: Version) -> None:
         """Raise the thresholds that a retract is not below."""
         for group, threshold in self.thresholds.items():
-            self.met["raised threshold"] += self.sequence_of(group, version) > threshold
+            self.situations["raised threshold"] += self.sequence_of(group, version) > threshold
             self.thresholds[group] = max(threshold, self.sequence_of(group, version))
 
     def revives(self, version: Version) -> bool:
@@ -316,7 +316,7 @@ class AggregationFold(Fold):
             return
         retract = self.is_retract(version)
         self.visible = self.visible or not retract
-        self.met["delete mode aggregation"] += retract
+        self.situations["delete mode aggregation"] += retract
         for name in self.shape.names:
             if version.assigned and not version.names(name):
                 continue
@@ -332,9 +332,9 @@ class FirstRowFold(Fold):
 
     def take(self, version: Version) -> None:
         if self.is_ignored(version):
-            self.met["delete mode ignore-delete"] += 1
+            self.situations["delete mode ignore-delete"] += 1
         elif self.visible:
-            self.met["row after the first"] += 1
+            self.situations["row after the first"] += 1
         else:
             self.visible = True
             self.values = dict(version.row)

@@ -70,12 +70,12 @@ class EngineModel(DmlModel):
 
         return sorted(versions, key=cmp_to_key(fresher))
 
-    def met(self) -> Counter[str]:
+    def situations(self) -> Counter[str]:
         found: Counter[str] = Counter()
         for versions in self.by_key().values():
             fold = self.new_fold()
             fold.fold(self.fold_order(versions))
-            found.update(name for name, times in fold.met.items() if times)
+            found.update(name for name, times in fold.situations.items() if times)
         return found
 
     def overflows(self, names: Iterable[str] | None = None, commits: int | None = None) -> dict[Key, set[str]]:

@@ -211,7 +211,7 @@ class Model:
         """Return the columns of which a read must fail, by key; none here (A4)."""
         return {}
 
-    def met(self) -> Counter[str]:
+    def situations(self) -> Counter[str]:
         """Return the situations of the folds; counted for merge engines only."""
         return Counter()
 

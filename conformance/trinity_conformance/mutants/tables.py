@@ -18,7 +18,7 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Key, Model, Row, Version
 from trinity_conformance.model.values import Json, Value, order_form
-from trinity_conformance.playing.faults import Meeting
+from trinity_conformance.playing.faults import Injection
 from trinity_conformance.playing.subject import LogRow, Outcome
 from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
@@ -68,8 +68,8 @@ class ModelSubject:
     def read_elsewhere(self) -> None:
         return None
 
-    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
-        return nullcontext(Meeting(fault))
+    def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
+        return nullcontext(Injection(fault))
 
     def another(self, how: int) -> ModelSubject:
         return _InPlace(self)

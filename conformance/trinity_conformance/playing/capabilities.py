@@ -17,7 +17,7 @@ from trinity.spi import Capability
 from trinity.storage import Location
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.faults import meeting
+from trinity_conformance.playing.faults import inject
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _external(bench: _Bench) -> None:
 def _commits(bench: _Bench) -> None:
     """Commit, and look whether that is an operation of the storage."""
     table = bench.made({"k": "int", "w": "int", "v": "string"})
-    with meeting(bench.session.connector("c"), None) as seen:
+    with inject(bench.session.connector("c"), None) as seen:
         table.upsert(_ROW)
     if not seen.at_commit:
         raise TrinityError("NOT_SUPPORTED", "a commit takes effect by no operation of trinity.storage")

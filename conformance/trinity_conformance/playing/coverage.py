@@ -207,7 +207,7 @@ class Coverage:
         """Count the situations in the folds of a finished history."""
         if model.shape.engine != DEDUPLICATE:
             self.saw(f"engine {model.shape.engine}")
-            self.counts.update(model.met())
+            self.counts.update(model.situations())
 
     def arriving(self, model: Model, rows: Iterable[Row], compacted: bool = False) -> None:
         """Count the situations of rows that are about to be appended to the model.
@@ -230,7 +230,7 @@ class Coverage:
                 self.saw("same-key-in-commit")
             fresh.add(key)
             if key in winners:
-                self._meeting(model, version, winners[key], winners[key] is self._compacted.get(key))
+                self._compare_with(model, version, winners[key], winners[key] is self._compacted.get(key))
             if key not in winners or model.takes_over(version, winners[key]):
                 winners[key] = version
 
@@ -243,7 +243,7 @@ class Coverage:
         elif order_form(model.shape.type_of(first), row[first]) == (2,):
             self.saw("nan-watermark")
 
-    def _meeting(self, model: Model, new: Version, old: Version, compacted: bool) -> None:
+    def _compare_with(self, model: Model, new: Version, old: Version, compacted: bool) -> None:
         order = model.compare(new.row, old.row)
         gone, was_gone = model.is_deleted(new), model.is_deleted(old)
         if any(str(new.row[n]) != str(old.row[n]) for n in model.shape.key):

@@ -1,8 +1,8 @@
 """Steps in which something goes wrong: afterwards the table is as before the step, or as after it (L6).
 
-What the adapter tells has to be so: success only for a step that stands, an error only for one that does not, but for
-COMMIT_STATE_UNKNOWN, and for the end of the process, which tells nothing. A retry makes the table as after the step; an
-upsert is retried with its transaction, and must not count twice (L4).
+What the adapter reports has to be true: success only for a step that took effect, an error only for one that did not.
+COMMIT_STATE_UNKNOWN leaves it open, and so does the end of the process, which reports nothing. A retry makes the table
+as after the step; an upsert is retried with its transaction, and must not count twice (L4).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.effects import Effects
-from trinity_conformance.playing.faults import Crashed, Meeting
+from trinity_conformance.playing.faults import Crashed, Injection
 from trinity_conformance.playing.subject import LeftToSpark, Outcome, Unsupported
 from trinity_conformance.playing.traces import (
     Change,
@@ -34,8 +34,8 @@ __all__ = ["FAULTS_CHECK", "Faulted"]
 
 FAULTS_CHECK: Final = "faults"
 _UNKNOWN: Final = "COMMIT_STATE_UNKNOWN"
-_TOLD: Final = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)
-"""Codes by which a fault of the storage may be told."""
+_REPORTED: Final = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)
+"""Codes by which a fault of the storage may be reported."""
 _CRASHED: Final = "the process ended"
 
 
@@ -43,10 +43,10 @@ class Faulted(Effects):
     """The steps of one history in which something goes wrong.
 
     Attributes:
-        met: True once something did.
+        went_wrong: True once something did.
     """
 
-    met = False
+    went_wrong = False
 
     @abstractmethod
     def step(self, step: Step) -> None:
@@ -59,25 +59,25 @@ class Faulted(Effects):
             self.step(plain)
             return
         before = self._newest()
-        with self.subject.meeting(fault) as meeting:
-            told, done = self._told(step, act, meeting)
-        if meeting.met:
-            self.met = True
-            self.tally.coverage.saw("fault", f"fault {fault.kind}", *(["fault at the commit"] * meeting.at_point))
+        with self.subject.inject(fault) as injection:
+            reported, done = self._report_of(step, act, injection)
+        if injection.operation:
+            self.went_wrong = True
+            self.tally.coverage.saw("fault", f"fault {fault.kind}", *(["fault at the commit"] * injection.at_point))
         if isinstance(step, (Read, Query)):
-            self._compare_read(step, told, done, meeting)
+            self._compare_read(step, reported, done, injection)
             self.step(plain)
             return
-        if told == _CRASHED:
+        if reported == _CRASHED:
             self.guarded("reopen", self.subject.reopen)
         now = self._newest()
-        stands = told == "" or now != before
+        stands = reported == "" or now != before
         if stands:
             self._stands(plain, done.version if isinstance(done, Outcome) else now)
-        self._compare(meeting, told, stands=stands, may_stand=isinstance(step, Vacuum))
-        if told and (not stands or _may_be_repeated(step)):
+        self._compare(injection, reported, stands=stands, may_stand=isinstance(step, Vacuum))
+        if reported and (not stands or _may_be_repeated(step)):
             self.step(plain)
-            self.expect(FAULTS_CHECK, self.model.merged(), self._read(), f"{meeting.met}; after a retry")
+            self.expect(FAULTS_CHECK, self.model.merged(), self._read(), f"{injection.operation}; after a retry")
 
     def _act(self, step: Step) -> Callable[[], Any] | None:
         """Return what a step asks of the subject; None for a step that nothing can happen to."""
@@ -106,8 +106,8 @@ class Faulted(Effects):
         effect = self.model.effect(step.statement)
         return not effect.refused and effect.counts.affected > 0
 
-    def _told(self, step: Step, act: Callable[[], Any], meeting: Meeting) -> tuple[str, Any]:
-        """Return the code that was told, empty for success, and what was returned."""
+    def _report_of(self, step: Step, act: Callable[[], Any], injection: Injection) -> tuple[str, Any]:
+        """Return the code that was reported, empty for success, and what was returned."""
         try:
             return "", act()
         except Crashed:
@@ -115,20 +115,20 @@ class Faulted(Effects):
         except (Unsupported, LeftToSpark):
             raise
         except Exception as error:
-            if not meeting.met:
+            if not injection.operation:
                 raise NonConformance(self.blame(step.op), f"a legal {step.op} raised {_text(error)}") from error
-            if not isinstance(error, TrinityError) or error.code not in _TOLD:
-                told = f"{meeting.met}; told as {_text(error)}, where {' or '.join(_TOLD)} is so"
-                raise NonConformance(FAULTS_CHECK, told) from error
+            if not isinstance(error, TrinityError) or error.code not in _REPORTED:
+                reported = f"{injection.operation}; reported as {_text(error)}, where {' or '.join(_REPORTED)} is right"
+                raise NonConformance(FAULTS_CHECK, reported) from error
             return error.code, None
 
-    def _compare_read(self, step: Read | Query, told: str, found: Any, meeting: Meeting) -> None:
+    def _compare_read(self, step: Read | Query, reported: str, found: Any, injection: Injection) -> None:
         """Compare what a read returned although something went wrong."""
-        if told:
+        if reported:
             return
         wanted = self.model.query(step.condition) if isinstance(step, Query) else self.model.merged()
         columns = step.columns if isinstance(step, Query) else None
-        self.expect(FAULTS_CHECK, wanted, found, f"{meeting.met}; what the read returned", columns)
+        self.expect(FAULTS_CHECK, wanted, found, f"{injection.operation}; what the read returned", columns)
 
     def _stands(self, step: Step, version: Any) -> None:
         """Note a step that took effect."""
@@ -146,20 +146,23 @@ class Faulted(Effects):
             case Vacuum():
                 self.vacuumed()
 
-    def _compare(self, meeting: Meeting, told: str, *, stands: bool, may_stand: bool) -> None:
+    def _compare(self, injection: Injection, reported: str, *, stands: bool, may_stand: bool) -> None:
         """Compare the table with the model, in the session and in a new one."""
-        what = f"{meeting.met or 'no fault'}; told: {told or 'success'}; the table {'after' if stands else 'before'} it"
+        place = "after" if stands else "before"
+        what = f"{injection.operation or 'no fault'}; reported: {reported or 'success'}; the table {place} it"
         self.expect(FAULTS_CHECK, self.model.merged(), self._read(), what)
-        if told == _CRASHED:
+        if reported == _CRASHED:
             elsewhere = self.guarded("read", self.subject.read_elsewhere)
             if elsewhere is not None:
                 self.tally.coverage.saw("read by a fresh process")
                 self.expect(FAULTS_CHECK, self.model.merged(), elsewhere, f"{what}, in a fresh process")
-        if told != _CRASHED and self.subject.durable:
+        if reported != _CRASHED and self.subject.durable:
             self.guarded("reopen", self.subject.reopen)
             self.expect(FAULTS_CHECK, self.model.merged(), self._read(), f"{what}, in a new session")
-        if stands and told not in ("", _CRASHED, _UNKNOWN) and not may_stand:
-            raise NonConformance(FAULTS_CHECK, f"{meeting.met}; told as {told}, although it is committed")
+        if stands and reported not in ("", _CRASHED, _UNKNOWN) and not may_stand:
+            raise NonConformance(
+                FAULTS_CHECK, f"{injection.operation}; reported as {reported}, although it is committed"
+            )
 
     def _read(self) -> Any:
         return self.guarded("read", self.subject.read)

@@ -29,7 +29,7 @@ from trinity_conformance.playing.traces import Fault
 if TYPE_CHECKING:
     from trinity.spi import Connector
 
-__all__ = ["Crashed", "Meeting", "meeting"]
+__all__ = ["Crashed", "Injection", "inject"]
 
 T = TypeVar("T")
 
@@ -54,19 +54,19 @@ class Crashed(BaseException):
 
 
 @dataclass
-class Meeting:
-    """The operations of one step, one of which goes wrong.
+class Injection:
+    """A fault that is injected into one of the operations of a step.
 
     Attributes:
         fault: what goes wrong; None for nothing.
-        met: the operation that did, in words; empty as long as none did.
+        operation: the one that went wrong, in words; empty as long as none did.
         seen: (operation, what can happen to it) of all, in their order.
         at_commit: True once an operation by which a commit may take effect was seen within a call that commits.
         at_point: True when the operation that went wrong was such.
     """
 
     fault: Fault | None = None
-    met: str = ""
+    operation: str = ""
     seen: list[tuple[str, frozenset[str]]] = field(default_factory=list)
     at_commit: bool = False
     at_point: bool = False
@@ -148,7 +148,7 @@ class Meeting:
             self.seen.append((f"{verb} {what}", kinds))
             if fault is None or fault.kind not in kinds or fault.at != number:
                 return ""
-            self.met, self.at_point = f"{fault.kind}: {verb} {what}", point
+            self.operation, self.at_point = f"{fault.kind}: {verb} {what}", point
             return fault.kind
 
     def _die(self) -> NoReturn:
@@ -157,9 +157,9 @@ class Meeting:
 
 
 @contextmanager
-def meeting(connector: Connector, fault: Fault | None) -> Iterator[Meeting]:
+def inject(connector: Connector, fault: Fault | None) -> Iterator[Injection]:
     """Number the operations of an adapter within the block, and have one go wrong."""
-    found = Meeting(fault)
+    found = Injection(fault)
     with ExitStack() as stack:
         stack.enter_context(watched_by(lambda objects: _Objects(objects, found), found.commit))
         for call in _COMMITS:
@@ -179,29 +179,29 @@ def _instead(of: object, name: str, wrapped: Callable[[Callable[..., Any], str],
         delattr(of, name)
 
 
-def _call(met: Meeting, method: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _call(injection: Injection, method: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*arguments: Any, **options: Any) -> Any:
         recorded = options.get("txn") is not None or (name in ("finish_insert", "finish_merge") and len(arguments) > 2)
         kinds = _STOPS | {"twice"} if recorded else _STOPS
 
         def commit() -> Any:
-            with met.within_commit():
+            with injection.within_commit():
                 return method(*arguments, **options)
 
         if not recorded:
-            return met.do("call", name, kinds, commit)
+            return injection.do("call", name, kinds, commit)
         answers: list[Any] = []
-        met.do("call", name, kinds, lambda: answers.append(commit()))
+        injection.do("call", name, kinds, lambda: answers.append(commit()))
         return answers[0]
 
     return call
 
 
-def _task(met: Meeting, make: Callable[..., Any]) -> Callable[..., Any]:
+def _task(injection: Injection, make: Callable[..., Any]) -> Callable[..., Any]:
     """Return a maker of sinks, of which one may be made twice: a task that ran again, and whose first files stay."""
 
     def made(*arguments: Any) -> Any:
-        if not met.repeats("a task of the sinks"):
+        if not injection.repeats("a task of the sinks"):
             return make(*arguments)
         return _Twice(make(*arguments), make(*arguments))
 
@@ -231,11 +231,11 @@ class _Objects:
     """The objects of a store, each operation of which may go wrong."""
 
     inner: Objects
-    met: Meeting
+    injection: Injection
 
     @cached_property
     def filesystem(self) -> FileSystem:
-        return PyFileSystem(_Files(self.inner.filesystem, self.met))
+        return PyFileSystem(_Files(self.inner.filesystem, self.injection))
 
     # -- reading ----------------------------------------------------------------------------------------
 
@@ -261,55 +261,57 @@ class _Objects:
         return iter(self._read("walk", root, lambda: [*self.inner.walk(root, hidden, endings)]))
 
     def _read(self, verb: str, path: str, act: Callable[[], T]) -> T:
-        return self.met.do(verb, _short(path), _READ, act)
+        return self.injection.do(verb, _short(path), _READ, act)
 
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
-        self.met.do("put", _short(path), _PUT, lambda: self.inner.put_new(path, data))
+        self.injection.do("put", _short(path), _PUT, lambda: self.inner.put_new(path, data))
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
-        self.met.do("replace", _short(path), _REPEATED, lambda: self.inner.replace(path, data, sync=sync))
+        self.injection.do("replace", _short(path), _REPEATED, lambda: self.inner.replace(path, data, sync=sync))
 
     def remove(self, paths: Iterable[str]) -> None:
         if found := [*paths]:
             half = found[: len(found) // 2]
             torn = (lambda: self.inner.remove(half)) if half else None
-            self.met.do("delete", ", ".join(map(_short, found)), _REPEATED, lambda: self.inner.remove(found), torn)
+            self.injection.do(
+                "delete", ", ".join(map(_short, found)), _REPEATED, lambda: self.inner.remove(found), torn
+            )
 
     def remove_below(self, folder: str) -> None:
-        self.met.do("delete all below", _short(folder), _REPEATED, lambda: self.inner.remove_below(folder))
+        self.injection.do("delete all below", _short(folder), _REPEATED, lambda: self.inner.remove_below(folder))
 
     def make_folder(self, path: str, *, sync: bool) -> None:
-        self.met.do("make folder", _short(path), _REPEATED, lambda: self.inner.make_folder(path, sync=sync))
+        self.injection.do("make folder", _short(path), _REPEATED, lambda: self.inner.make_folder(path, sync=sync))
 
     def writer(self, path: str, *, new: bool, listed: bool) -> BinaryIO:
         def put(data: bytes) -> None:
             with self.inner.writer(path, new=new, listed=listed) as stream:
                 stream.write(data)
 
-        return cast(BinaryIO, _Stream(self.met, path, put))
+        return cast(BinaryIO, _Stream(self.injection, path, put))
 
     def move(self, path: str, new: str) -> None:
-        self.met.do("move", f"{_short(path)} to {_short(new)}", _CHANGED, lambda: self.inner.move(path, new))
+        self.injection.do("move", f"{_short(path)} to {_short(new)}", _CHANGED, lambda: self.inner.move(path, new))
 
     def set_modified(self, path: str, modified_ns: int) -> None:
-        self.met.do("date", _short(path), _REPEATED, lambda: self.inner.set_modified(path, modified_ns))
+        self.injection.do("date", _short(path), _REPEATED, lambda: self.inner.set_modified(path, modified_ns))
 
     def sync(self, path: str) -> None:
-        self.met.do("sync", _short(path), _REPEATED, lambda: self.inner.sync(path))
+        self.injection.do("sync", _short(path), _REPEATED, lambda: self.inner.sync(path))
 
     def sync_folders(self, folders: Iterable[str]) -> None:
         found = [*folders]
-        self.met.do("sync", ", ".join(map(_short, found)), _REPEATED, lambda: self.inner.sync_folders(found))
+        self.injection.do("sync", ", ".join(map(_short, found)), _REPEATED, lambda: self.inner.sync_folders(found))
 
 
 class _Stream:
     """A stream into an object, whose bytes are written once it is closed: whole, the first half of them, or not."""
 
-    def __init__(self, met: Meeting, path: str, put: Callable[[bytes], object]) -> None:
+    def __init__(self, injection: Injection, path: str, put: Callable[[bytes], object]) -> None:
         self.closed = False
-        self._met, self._path, self._put = met, path, put
+        self._injection, self._path, self._put = injection, path, put
         self._data = bytearray()
 
     def write(self, data: bytes) -> int:
@@ -323,12 +325,12 @@ class _Stream:
         """Nothing is written before the end."""
 
     def close(self) -> None:
-        if self.closed or self._met.over:
+        if self.closed or self._injection.over:
             return
         self.closed = True
         data = bytes(self._data)
         half = data[: len(data) // 2]
-        self._met.do("write", _short(self._path), _CHANGED, lambda: self._put(data), lambda: self._put(half))
+        self._injection.do("write", _short(self._path), _CHANGED, lambda: self._put(data), lambda: self._put(half))
 
     def readable(self) -> bool:
         return False
@@ -349,8 +351,8 @@ class _Stream:
 class _Files(FileSystemHandler):  # type: ignore[misc]
     """pyarrow's file system of a store: what opens and writes files may go wrong, all else is passed on."""
 
-    def __init__(self, inner: FileSystem, met: Meeting) -> None:
-        self.inner, self.met = inner, met
+    def __init__(self, inner: FileSystem, injection: Injection) -> None:
+        self.inner, self.injection = inner, injection
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Files) and self.inner == other.inner
@@ -358,17 +360,17 @@ class _Files(FileSystemHandler):  # type: ignore[misc]
     __hash__ = None  # type: ignore[assignment]
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        return self.met.do("open", _short(path), _READ, lambda: self.inner.open_input_stream(path))
+        return self.injection.do("open", _short(path), _READ, lambda: self.inner.open_input_stream(path))
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return self.met.do("open", _short(path), _READ, lambda: self.inner.open_input_file(path))
+        return self.injection.do("open", _short(path), _READ, lambda: self.inner.open_input_file(path))
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         def put(data: bytes) -> None:
             with self.inner.open_output_stream(path) as stream:
                 stream.write(data)
 
-        return pa.PythonFile(_Stream(self.met, path, put), mode="w")
+        return pa.PythonFile(_Stream(self.injection, path, put), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         return self.inner.open_append_stream(path)

@@ -51,7 +51,7 @@ def play(subject: Subject, history: History, tally: Tally | None = None, every_s
         run.whole(every_step)
     except NonConformance as failure:
         failure.history, failure.step = history, run.number
-        if run.met:
+        if run.went_wrong:
             failure.check = FAULTS_CHECK
         raise
 

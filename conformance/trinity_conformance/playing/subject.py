@@ -27,7 +27,7 @@ from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.elsewhere import read_elsewhere
-from trinity_conformance.playing.faults import Meeting, meeting
+from trinity_conformance.playing.faults import Injection, inject
 from trinity_conformance.playing.names import Names
 from trinity_conformance.playing.needs import of_alteration, of_shape
 from trinity_conformance.playing.traces import Executor, Fault, Upsert
@@ -133,7 +133,7 @@ class Subject(Writer, Protocol):
     def history(self) -> list[tuple[Any, datetime]]:
         """Return version and time of the readable commits, by version."""
 
-    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
+    def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
         """Have something go wrong within the block, and tell whether it did."""
 
     def another(self, how: int) -> Writer:
@@ -416,8 +416,8 @@ class TrinitySubject:
         rows = found.rename_columns([*facts, *self._shape.names]).to_pylist()
         return [Changed(r.pop("_change_type"), r.pop("_commit_version"), r) for r in rows]
 
-    def meeting(self, fault: Fault) -> AbstractContextManager[Meeting]:
-        return meeting(self._session.connector("c"), fault)
+    def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
+        return inject(self._session.connector("c"), fault)
 
     def another(self, how: int) -> Writer:
         raise Unsupported("a step of another engine, of which an adapter's player has none")

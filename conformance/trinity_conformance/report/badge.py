@@ -16,7 +16,7 @@ _PER_CHARACTER: Final = 6.6
 
 
 def badge(results: Results) -> str:
-    """Return results as a badge that says the verdict and how many checks passed."""
+    """Return results as a badge with the verdict, and how many checks passed."""
     passed = len(results.with_status("passed"))
     verdict = f"{results.verdict} ({passed} of {len(results.checks)})"
     left, right = (round(len(text) * _PER_CHARACTER) + 12 for text in (_LABEL, verdict))

@@ -75,7 +75,7 @@ class Outcome:
         """What a reader should know beside the status: the known gap, what was not seen often enough, or what holds."""
         if self.gap:
             return self.gap
-        seen = "; ".join(f"met {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
+        seen = "; ".join(f"saw {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
         return seen if seen and self.status in ("inconclusive", "left out") else self.title
 
     @classmethod
@@ -99,7 +99,7 @@ class Results:
         seconds: duration without the start of Spark.
         histories, rows, keys: histories played, row versions written, keys compared.
         checks: one outcome per check.
-        situations: how often each was met.
+        situations: how often each occurred.
         unsupported: what the adapter refused to support, and how often.
         left_to_spark: why this process left steps to Spark, and how often.
         lacks: capabilities that the adapter does not declare.
