@@ -117,3 +117,15 @@ def test_what_makes_no_table(local: Session, given: Any, code: str, named: tuple
     with refused(code, *named):
         local.create_table("t", given)
     assert not local.table_exists("t")
+
+
+def test_ctrl_c_within_a_stream_is_ctrl_c(local: Session, local_fmt: str) -> None:
+    table = local.create_table(f"{local_fmt}.default.t", pa.schema([("id", pa.int64())]))
+
+    def pages() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [1]})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.append(pa.RecordBatchReader.from_batches(table.schema, pages()))
+    assert table.count() == 0

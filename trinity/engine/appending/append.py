@@ -345,6 +345,8 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader:
         TrinityError: INVALID_ARGUMENTS for anything else; TYPE_MISMATCH as :func:`with_python_rows`.
     """
     data = with_python_rows(data)
+    if isinstance(data, pa.RecordBatchReader):  # as it is: another stream over it would make a text of Ctrl-C
+        return data
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if not hasattr(data, "__arrow_c_stream__"):
