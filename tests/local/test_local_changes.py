@@ -226,3 +226,14 @@ def test_what_needs_spark_is_said_by_name(local: Session, local_fmt: str) -> Non
     with pytest.raises(TrinityError, match=r"changes\(\) of '.*' needs Spark: Arrow compares") as error:
         table.changes(table.splits().version - 1)
     assert error.value.code == "NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
+def test_a_delete_of_a_row_that_says_update_is_a_delete(local: Session, fmt: str) -> None:
+    columns = [Column("k", "int"), Column("kind", "string"), Column("gone", "boolean")]
+    properties = {"changelog-producer": "input", "rowkind.field": "kind", "tombstone-key": "gone"}
+    table = local.create_table(f"{fmt}.default.t", columns, primary_key=["k"], properties=properties)
+    row = {"k": pa.array([1], pa.int32()), "kind": ["+U"], "gone": pa.array([None], pa.bool_())}
+    before = table.upsert(pa.table(row)).version
+    table.delete([{"k": 1}])
+    assert table.changes(before).to_arrow()["_change_type"].to_pylist() == ["delete"]

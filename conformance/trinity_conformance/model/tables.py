@@ -161,11 +161,13 @@ class Model:
         return [Changed(self.kind_of(v), n, v.row) for n, commit in commits if n > after for v in commit]
 
     def kind_of(self, version: Version) -> str:
-        """Return the kind that a writer gave a row version, or else its effective kind."""
+        """Return the kind that a writer gave a row version; one that deletes is a delete, whatever it says."""
         kind = version.row[self.shape.row_kind] if self.shape.row_kind and not version.deleted else None
-        if kind in ("-U", "+U"):
-            return "update_preimage" if kind == "-U" else "update_postimage"
-        return "delete" if self.is_deleted(version) else "insert"
+        if kind == "-U":
+            return "update_preimage"
+        if self.is_deleted(version):
+            return "delete"
+        return "update_postimage" if kind == "+U" else "insert"
 
     def rounds(self, after: int) -> list[Changed]:
         """Return the changes of the merged read from one full compaction to the next, under the second's version."""

@@ -43,8 +43,8 @@ def _kinds(spec: MergeSpec, rows: pa.Table) -> pa.Array:
     kinds = np.full(len(rows), "insert", object)
     if CARRIED in rows.column_names:  # an update carries some columns alone
         kinds[_true(pc.match_substring(rows.column(CARRIED), "1"))] = "update_postimage"
-    kinds[_true(is_deleted(spec, rows))] = "delete"
     kinds[_true(pc.equal(row_kinds, "+U"))] = "update_postimage"
+    kinds[_true(is_deleted(spec, rows))] = "delete"  # a writer's delete copies the row's kind, too
     kinds[_true(pc.equal(row_kinds, "-U"))] = "update_preimage"
     return pa.array(kinds, pa.string())
 

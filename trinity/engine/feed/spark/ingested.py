@@ -30,8 +30,8 @@ def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) ->
     updated = f"{CARRIED} LIKE '%1%'" if splits.definition.keyed and CARRIED in rows.columns else "false"
     kind = f"rtrim({quoted(spec.row_kind)})" if spec.row_kind else "''"
     kind = (
-        f"CASE WHEN {kind} = '-U' THEN 'update_preimage' WHEN {kind} = '+U' THEN 'update_postimage' "
-        f"WHEN {is_deleted(spec, rows)} THEN 'delete' WHEN {updated} THEN 'update_postimage' ELSE 'insert' END"
+        f"CASE WHEN {kind} = '-U' THEN 'update_preimage' WHEN {is_deleted(spec, rows)} THEN 'delete' "
+        f"WHEN {kind} = '+U' OR {updated} THEN 'update_postimage' ELSE 'insert' END"
     )
     shown = to_user_columns(rows, splits, (f"{kind} AS {CHANGE_TYPE}", f"{step.version}L AS {VERSION}"))
     named = zip(columns, values(columns, splits.definition.visible), strict=True)
