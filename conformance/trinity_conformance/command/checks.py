@@ -195,7 +195,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"upsert": 5, "change": 6, "delete": 2, "compact": 1, "resolve": 1},
         engines=True,
         needs=_ROW_CHANGES,
-        needs_one_of=_ENGINES,
+        needs_one_of=_ENGINES - {Capability.FIRST_ROW},
     ),
     Check(
         "out-of-range",
