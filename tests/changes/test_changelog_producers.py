@@ -170,6 +170,16 @@ def test_full_compaction_shows_rounds(session: Session, tiered_fmt: str) -> None
     assert shown(table, third) == [(fourth, "insert", 9, 9)]
 
 
+def test_input_shows_a_tombstone_as_a_delete_whatever_its_row_kind_says(session: Session, tiered_fmt: str) -> None:
+    options = "'changelog-producer' = 'input', 'rowkind.field' = 'kind', 'tombstone-key' = 'gone'"
+    name = f"{tiered_fmt}.default.t"
+    session.sql(f"CREATE TABLE {name} (k INT, kind STRING, gone BOOLEAN, PRIMARY KEY (k)) TBLPROPERTIES ({options})")
+    table = session.table(name)
+    before = table.upsert([{"k": 1, "kind": "+U"}]).version
+    session.sql(f"DELETE FROM {name} WHERE k = 1")
+    assert [row["_change_type"] for row in table.changes(before).collect()] == ["delete"]
+
+
 @pytest.mark.parametrize("engine", ["deduplicate", pytest.param("partial-update", marks=pytest.mark.full),
                                     pytest.param("aggregation", marks=pytest.mark.full)])  # fmt: skip
 def test_input_shows_rows_as_they_came(session: Session, tiered_fmt: str, engine: str) -> None:
