@@ -43,6 +43,8 @@ _DAY: Final = 86_400_000_000
 _FEW: Final = 10_000
 """Changes beside PyIceberg, whose upsert looks at every row by itself."""
 _MIB: Final = 2**20
+_ONE_FILE: Final = 2**40
+"""Bytes that no file here has."""
 
 
 def rows_of(ids: np.ndarray, day: int, *, deletes: bool = False) -> pa.Table:
@@ -234,13 +236,14 @@ class Bench:
     # -- care, folds and changes --------------------------------------------------------------------------
 
     def compactions(self) -> Iterator[Result]:
-        """A full compaction after ten commits of half a per cent, beside delta-rs after as many merges."""
+        """A full compaction after ten commits of half a per cent, beside delta-rs, which makes one file of the same."""
         table, place = self.table("compaction"), self.delta_rs("compaction")
         for number in range(10):
             batch = self.changes(max(10, self.rows // 200), 1 + number)
             table.upsert(batch)
-            _merged(place, batch)
-        ours, theirs = timed(lambda: table.compact(full=True)), timed(DeltaTable(str(place)).optimize.compact)
+            write_deltalake(str(place), batch, mode="append")
+        theirs = timed(lambda: DeltaTable(str(place)).optimize.compact(target_size=_ONE_FILE))
+        ours = timed(lambda: table.compact(full=True))
         case = "full compaction after ten commits"
         yield self.result(case, Timings.of([ours]), Timings.of([theirs]), 1.0, found=table.to_arrow().num_rows)
         self.session.drop_table(table.name)
@@ -348,9 +351,9 @@ def _process(code: str) -> str:
 
 
 def _peak(code: str) -> int:
-    """The most bytes of a process that runs a code."""
-    told = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
-    return int(_process(f"{code}\n{told}").split()[-1])
+    """Return the most bytes that a process holds which runs a code; ``ru_maxrss`` would be at least this one's."""
+    peak = "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    return int(_process(f"{code}\n{peak}").split()[-1]) * 1024
 
 
 CASES: Final[dict[str, Callable[[Bench], Iterator[Result]]]] = {
