@@ -6,7 +6,6 @@ Run by ``make test-ducklake``.
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import trinity
+from tests.support.ducklake import open_lake
 from tests.support.paths import TESTS
 from trinity import Session, Table
 
@@ -41,10 +40,7 @@ ROWS: list[dict[str, object]] = [
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    monkeypatch.syspath_prepend(str(TESTS / "plugins/ducklake"))
-    format_class = importlib.import_module("ducklake_trinity").DuckLakeFormat
-    catalogs = {"lake": {"connector": format_class, "warehouse": str(tmp_path / "lake")}}
-    with trinity.connect(catalogs=catalogs, catalog="lake", engine="local") as session:
+    with open_lake(tmp_path, monkeypatch) as session:
         yield session
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 
 import pytest
 
-import trinity
-from tests.support.paths import TESTS
+from tests.support.ducklake import ducklake_class, open_lake
 from tests.support.refusals import refused
 from trinity import Session
 from trinity_conformance import run_check
@@ -22,18 +20,13 @@ from trinity_conformance import run_check
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    monkeypatch.syspath_prepend(str(TESTS / "plugins/ducklake"))
-    format_class = importlib.import_module("ducklake_trinity").DuckLakeFormat
-    catalogs = {"lake": {"connector": format_class, "warehouse": str(tmp_path / "lake")}}
-    with trinity.connect(catalogs=catalogs, catalog="lake", engine="local") as session:
+    with open_lake(tmp_path, monkeypatch) as session:
         yield session
 
 
 @pytest.mark.full
 def test_the_adapter_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TESTS / "plugins/ducklake"))
-    format_class = importlib.import_module("ducklake_trinity").DuckLakeFormat
-    report = run_check(format_class, None, budget="smoke", folder=tmp_path)
+    report = run_check(ducklake_class(monkeypatch), None, budget="smoke", folder=tmp_path)
     assert report.conforms, report.text()
     assert report.undeclared == []
 

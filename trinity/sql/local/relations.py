@@ -107,7 +107,7 @@ class Query:
 
             try:
                 reader = _interruptible(connection, thread.submit(started))
-                while page := _interruptible(connection, thread.submit(next, reader, None)):
+                while (page := _interruptible(connection, thread.submit(next, reader, None))) is not None:
                     arrays = [array.cast(field.type) for array, field in zip(page.columns, schema, strict=True)]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             except (duckdb.Error, pa.ArrowException) as error:
