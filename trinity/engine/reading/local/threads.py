@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 import pyarrow as pa
+
+from trinity.storage.read_ahead import results_ahead
 
 __all__ = ["ROWS_AT_ONCE", "in_threads"]
 
@@ -18,23 +18,7 @@ _T = TypeVar("_T")
 
 
 def in_threads(parts: Iterable[Callable[[], list[_T]]]) -> Iterator[_T]:
-    """Yield what some parts return, in their order. Raises what they raise.
-
-    A reader that is left before its end does not wait for the threads: the garbage collector may end it within a thread
-    that is starting, and holds a lock that the wait needs.
-    """
+    """Yield what some parts return, in their order. Raises what they raise."""
     threads = pa.cpu_count()
-    ahead = deque[Future[list[_T]]]()
-    pool, wait = ThreadPoolExecutor(threads), True
-    try:
-        for part in parts:
-            ahead.append(pool.submit(part))
-            if len(ahead) > threads:
-                yield from ahead.popleft().result()
-        while ahead:
-            yield from ahead.popleft().result()
-    except GeneratorExit:
-        wait = False
-        raise
-    finally:
-        pool.shutdown(wait=wait, cancel_futures=True)
+    for found in results_ahead(parts, threads, threads):
+        yield from found
