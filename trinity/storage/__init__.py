@@ -96,6 +96,7 @@ from trinity.storage.position_deletes import deletes_of_fragments as deletes_of_
 from trinity.storage.position_deletes import named_files as named_files
 from trinity.storage.position_deletes import unreadable_deletes as unreadable_deletes
 from trinity.storage.position_deletes import with_earlier as with_earlier
+from trinity.storage.read_ahead import results_ahead as results_ahead
 from trinity.storage.readable import check_still_there, no_such_version, oldest_needed, version_at
 from trinity.storage.readable import no_readable_version as no_readable_version
 from trinity.storage.repairs import newest_readable as newest_readable

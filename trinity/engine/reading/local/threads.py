@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from trinity.storage.read_ahead import results_ahead
+from trinity.storage import results_ahead
 
 __all__ = ["ROWS_AT_ONCE", "in_threads"]
 
