@@ -150,15 +150,21 @@ def test_what_nothing_hangs_on_is_not_in_doubt(there: BucketLake) -> None:
 
 
 SEEDS = [
-    *((fmt, seed) for fmt, seed in (("parquet", 3), ("delta", 13), ("iceberg", 5))),
-    *(pytest.param((fmt, seed), marks=pytest.mark.full) for fmt in FIRST for seed in range(100, 130)),
+    *(("s3", fmt, seed) for fmt, seed in (("parquet", 3), ("delta", 13), ("iceberg", 5))),
+    *(
+        pytest.param((kind, fmt, first + n), marks=pytest.mark.full)
+        for kind, first, seeds in (("s3", 100, 30), ("gcs", 200, 6), ("azure", 300, 6))
+        for fmt in FIRST
+        for n in range(seeds)
+    ),
 ]
 
 
 @pytest.mark.parametrize("drawn", SEEDS, ids=str)
 def test_what_statements_tell_of_drawn_faults_is_so(
-    drawn: tuple[str, int], object_server: Server, tmp_path: Path
+    request: pytest.FixtureRequest, drawn: tuple[str, str, int], tmp_path: Path
 ) -> None:
     """A failure prints its history: ``play`` of it plays it again."""
-    fmt, seed = drawn
-    play(bucket_lake(fmt, object_server, object_server.new_bucket(), database_of(fmt, tmp_path)), drawn_history(seed))
+    kind, fmt, seed = drawn
+    server: Server = request.getfixturevalue(KINDS[kind])
+    play(bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path)), drawn_history(seed))
