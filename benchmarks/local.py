@@ -5,6 +5,7 @@ No JVM starts. Rows are made by numpy: as those of :mod:`benchmarks.data`, with 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -347,7 +348,13 @@ def _merged(place: Path, batch: pa.Table) -> None:
 
 
 def _process(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    """Return what a process prints, whose modules are compiled already, as those of an installed package are."""
+    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    place = {"PYTHONPYCACHEPREFIX": f"{tempfile.gettempdir()}/trinity-benchmarks-compiled"}
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env={**compiled, **place}
+    )
+    return found.stdout
 
 
 def _peak(code: str) -> int:

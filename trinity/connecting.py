@@ -97,8 +97,7 @@ def _statements() -> Statements:
 
 
 def _built_in(spark: SparkSession | None, settings: Mapping[str, str]) -> tuple[str, ...]:
-    from trinity.engine.spark.local import remote_url
-    from trinity.engine.spark.remote import is_remote
+    from trinity.engine.spark.remote import is_remote, remote_url
 
     remote = remote_url(settings) is not None if spark is None else is_remote(spark)
     return _OVER_CONNECT if remote else _BUILT_IN

@@ -15,12 +15,12 @@ import pytest
 from trinity import Column, Session
 from trinity.arrays import as_arrow, as_numpy, as_scalar
 
-HEAVY = ["pyspark", "sqlglot", "duckdb", "deltalake", "obstore", "polars", "pandas", "pyiceberg"]
+HEAVY = ["pyspark", "sqlglot", "duckdb", "deltalake", "obstore", "polars", "pandas", "requests", "pyiceberg"]
 ROWS = [{"k": "a", "ts": 1, "gone": None, "n": 1}, {"k": "b", "ts": None, "gone": False, "n": 2}]
 LATER = [{"k": "a", "ts": 2, "gone": True, "n": 3}, {"k": "c", "ts": 2, "gone": None, "n": 4}]
 
 
-@pytest.mark.parametrize(("fmt", "needed"), [("parquet", []), ("delta", []), ("iceberg", ["pandas", "pyiceberg"])])
+@pytest.mark.parametrize(("fmt", "needed"), [("parquet", []), ("delta", []), ("iceberg", ["pyiceberg"])])
 @pytest.mark.parametrize("key", [["k"], ["n"], ["k", "n"]], ids=lambda key: "+".join(key))
 def test_a_merged_read_loads_what_it_needs_alone(
     local: Session, warehouse: Path, fmt: str, needed: list[str], key: list[str]

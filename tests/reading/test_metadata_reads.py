@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from pyiceberg.io.pyarrow import PyArrowFile
 
 import trinity
 from trinity import Column, Session
@@ -41,19 +40,14 @@ _MERGE: Final = (
 def _reading(table: Table) -> Iterator[Counter[str]]:
     """Counts how often files below the table's folder are opened to be read; by their names there."""
     found: Counter[str] = Counter()
-    get, opened = ObjectStore.get, PyArrowFile.open
+    get = ObjectStore.get
 
     def got(store: ObjectStore, name: str) -> bytes:
         found[store.path(name).removeprefix(f"{table.location}/")] += 1
         return get(store, name)
 
-    def open_(file: PyArrowFile, *args: Any, **named: Any) -> Any:
-        found[file.location.partition(f"{table.location}/")[2]] += 1
-        return opened(file, *args, **named)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ObjectStore, "get", got)
-        patch.setattr(PyArrowFile, "open", open_)
         yield found
 
 

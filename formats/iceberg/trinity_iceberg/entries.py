@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
 from pyiceberg.partitioning import PartitionSpec
@@ -16,6 +15,7 @@ from pyiceberg.types import IcebergType
 from trinity.errors import TrinityError
 from trinity.spi import DataFile
 from trinity.storage import Location, local_path
+from trinity_iceberg.column_paths import column_paths
 from trinity_iceberg.order import origin_of
 from trinity_iceberg.partition import to_record
 from trinity_iceberg.schema import bounds, column_stats
@@ -77,7 +77,7 @@ class Columns:
         self.top: dict[int, tuple[str, IcebergType]] = {
             f.field_id: (f.name, f.field_type) for f in schema.fields if f.field_type.is_primitive
         }
-        self.paths = {field_id: path for path, field_id in parquet_path_to_id_mapping(schema).items()}
+        self.paths = {field_id: path for path, field_id in column_paths(schema).items()}
 
 
 def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:

@@ -1,7 +1,6 @@
 """Iceberg's own files, manifests and metadata, which have to be stored before the catalog's commit names them.
 
-On a disk they are synced. In a bucket they are objects that go through the storage seam like all others, so that only
-the seam knows how to reach the bucket.
+They are read and written through the storage seam like all others. On a disk they are synced.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from types import TracebackType
 from typing import BinaryIO, Final
 
 import pyarrow as pa
-from pyiceberg.io import InputFile, OutputFile
-from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.io import FileIO, InputFile, OutputFile
 
-from trinity.storage import Cache, Location, ObjectStore, in_bucket
+from trinity.storage import Cache, Location, ObjectStore
 
-__all__ = ["SyncedFileIO"]
+__all__ = ["StoredFile", "SyncedFileIO"]
 
 _KEPT: Final = 32 * 1024 * 1024
 """Bytes of objects that a process keeps: a commit builds on the one before, whose files it would read again."""
@@ -24,47 +22,34 @@ _UNIQUE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Part of a name that is unique."""
 
 
-class SyncedFileIO(PyArrowFileIO):
-    """PyIceberg's own, except that a local file is synced when it is closed, and that objects go through the seam."""
+class SyncedFileIO(FileIO):
+    """Access to files as PyIceberg asks for it. PyIceberg's own takes a second to load."""
 
-    def new_input(self, location: str) -> InputFile:  # type: ignore[override]
+    def new_input(self, location: str) -> InputFile:
         """Return the file to read."""
-        return _Object(location) if in_bucket(location) else super().new_input(location)
+        return StoredFile(location)
 
-    def new_output(self, location: str) -> OutputFile:  # type: ignore[override]
+    def new_output(self, location: str) -> OutputFile:
         """Return the file to write."""
-        if in_bucket(location):
-            return _Object(location)
-        scheme, _, path = self.parse_location(location, self.properties)
-        found = super().new_output(location)
-        return _SyncedFile(location, path, found._filesystem) if scheme == "file" else found
+        return StoredFile(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Delete a file."""
-        name = location if isinstance(location, str) else location.location
-        if in_bucket(name):
-            _Object(name).remove()
-        else:
-            super().delete(name)
+        StoredFile(location if isinstance(location, str) else location.location).remove()
 
 
-class _SyncedFile(PyArrowFile):
-    def create(self, overwrite: bool = False) -> BinaryIO:
-        file = Location.of(self._path)
-        last = file.name.endswith(".metadata.json")  # the last of a commit's files
-        return ObjectStore(file.parent).writer(file.name, new=not overwrite, listed=last)
-
-
-class _Object(InputFile, OutputFile):
-    """An object: read by one request, and put by one."""
+class StoredFile(InputFile, OutputFile):
+    """A file, which is read whole. In a bucket it is read by one request, and put by one."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
         place = Location.of(location)
         self._store, self._name = ObjectStore(place.parent), place.name
         self._path = str(place)
+        self._kept = not place.on_disk and _UNIQUE.search(self._name) is not None
 
     def __len__(self) -> int:
+        """Return the number of bytes. Raises FileNotFoundError."""
         if (known := _kept.peek(self._path)) is not None:
             return len(known)
         found = self._store.stat(self._name)
@@ -73,27 +58,36 @@ class _Object(InputFile, OutputFile):
         return found.size
 
     def exists(self) -> bool:
+        """Return whether there is one."""
         return self._store.exists(self._name)
 
     def open(self, seekable: bool = True) -> pa.BufferReader:
+        """Return its bytes. Raises FileNotFoundError."""
+
         def get() -> bytes:
             return self._store.get(self._name)
 
-        return pa.BufferReader(_kept.get(self._path, get) if _UNIQUE.search(self._name) else get())
+        return pa.BufferReader(_kept.get(self._path, get) if self._kept else get())
 
     def to_input_file(self) -> InputFile:
+        """Return this file, to be read."""
         return self
 
-    def create(self, overwrite: bool = False) -> _Upload:
-        """Return a stream into the object. Names have ids in them, so none overwrites another object."""
-        return _Upload(self)
+    def create(self, overwrite: bool = False) -> BinaryIO | _Upload:
+        """Return a stream into the file. In a bucket names have ids in them, so none overwrites another object."""
+        if not self._store.on_disk:
+            return _Upload(self)
+        last = self._name.endswith(".metadata.json")  # the last of a commit's files
+        return self._store.writer(self._name, new=not overwrite, listed=last)
 
     def put(self, data: bytes) -> None:
+        """Put its bytes at once."""
         self._store.put(self._name, data)
-        if _UNIQUE.search(self._name):
+        if self._kept:
             _kept.put(self._path, data)
 
     def remove(self) -> None:
+        """Delete it, if it is there."""
         self._store.delete([self._name])
         _kept.drop(lambda path: path == self._path)
 
@@ -101,7 +95,7 @@ class _Object(InputFile, OutputFile):
 class _Upload:
     """A stream whose bytes are put when it is closed, and never after an error."""
 
-    def __init__(self, of: _Object) -> None:
+    def __init__(self, of: StoredFile) -> None:
         self._of = of
         self._data = bytearray()
         self._closed = False

@@ -18,7 +18,7 @@ from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 from trinity_iceberg.sql_tables import stat_of
 from trinity_iceberg.state import State
-from trinity_iceberg.trouble import TROUBLE, catalog_trouble, load_table
+from trinity_iceberg.trouble import catalog_trouble, load_table, trouble
 
 __all__ = ["Tables"]
 
@@ -47,7 +47,7 @@ class Tables:
             newest = self._present(table)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise no_table(table.full_name) from error
-        except TROUBLE as error:
+        except trouble() as error:
             raise catalog_trouble(table.catalog, error) from error
         except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
             raise system_trouble(error, table.location) or _unreadable(self._catalog, table, error) from error

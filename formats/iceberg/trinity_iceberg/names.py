@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -55,8 +54,6 @@ from trinity_iceberg.trouble import catalog_errors, load_table, may_be_under_way
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of", "see_to_default"]
 
-_RENAMING: Final = (SqlCatalog, RestCatalog)
-"""Catalogs that give a table another name by one step."""
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
 
@@ -238,7 +235,7 @@ class CatalogNames:
                 not rename by one step; as ``check``.
         """
         renamed = replace(table, schema=schema, table=name)
-        if not isinstance(self._iceberg, _RENAMING):
+        if not _renames(self._iceberg):
             raise self._renames_none(table)
         if table.table in self.list_tables(table.schema) and name in self.list_tables(schema):
             raise table_taken(renamed.full_name)
@@ -329,6 +326,13 @@ def _remove(folder: Location, objects: Sequence[str]) -> None:
     elif store.is_folder("metadata"):
         with contextlib.suppress(FileNotFoundError):
             bury(folder)
+
+
+def _renames(iceberg: Catalog) -> bool:
+    """Return whether a catalog gives a table another name by one step."""
+    from pyiceberg.catalog.rest import RestCatalog  # takes long to load
+
+    return isinstance(iceberg, (SqlCatalog, RestCatalog))
 
 
 def _namespace(schema: str) -> tuple[str]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
@@ -40,6 +39,7 @@ from trinity.spi import DataFile, RowOrder, TableHandle
 from trinity.storage import CommitRaced, DeletesFragment, is_sink_file, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
+from trinity_iceberg.column_paths import column_paths
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.expire import expiry_due
@@ -174,7 +174,7 @@ class _Producer:
 
     def _added(self, files: Iterable[DataFile]) -> list[ManifestEntry]:
         schema, entries = self.table.schema(), []
-        paths = parquet_path_to_id_mapping(schema)
+        paths = column_paths(schema)
         for file in files:
             found = iceberg_file(file, schema, paths, self.metadata.spec())
             self.summary.add_file(found, schema, self.metadata.spec())

@@ -30,12 +30,12 @@ from trinity.storage import CommitRaced, after_commit, asking_again, commit_poin
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.trouble import (
-    TROUBLE,
     catalog_trouble,
     is_refused,
     load_table,
     may_be_under_way,
     of_another_kind,
+    trouble,
 )
 
 __all__ = ["commit_updates", "put_table", "staged", "writing"]
@@ -171,7 +171,7 @@ def _errors(catalog: str, name: str) -> Iterator[None]:
         if not of_another_kind(error):
             raise
         raise CommitRaced(str(error)) from error  # Glue has tables that are not Iceberg's
-    except TROUBLE as error:
+    except trouble() as error:
         if isinstance(error, OperationalError) and "locked" in str(error):
             raise CommitRaced(str(error)) from error
         raise catalog_trouble(catalog, error) from error

@@ -19,30 +19,10 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.table import Table
-from requests.exceptions import ConnectTimeout, RequestException
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from trinity.errors import TrinityError, first_line
 
-try:
-    from botocore.exceptions import (
-        BotoCoreError,
-        ClientError,
-        ConnectTimeoutError,
-        EndpointConnectionError,
-        HTTPClientError,
-    )
-except ImportError:  # Glue's packages are an extra
-    _AWS: tuple[type[Exception], ...] = ()
-    _UNANSWERED_BY_AWS: tuple[type[Exception], ...] = ()
-    _UNSENT: tuple[type[Exception], ...] = (ConnectTimeout,)
-else:
-    _AWS = (BotoCoreError, ClientError)
-    _UNANSWERED_BY_AWS = (HTTPClientError,)
-    _UNSENT = (ConnectTimeout, ConnectTimeoutError, EndpointConnectionError)
-
 __all__ = [
-    "TROUBLE",
     "catalog_errors",
     "catalog_trouble",
     "is_denied",
@@ -50,17 +30,9 @@ __all__ = [
     "load_table",
     "may_be_under_way",
     "of_another_kind",
+    "trouble",
 ]
 
-TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLAlchemyError, *_AWS)
-"""Errors of a failing catalog, or of the way to it. Its answers about names are other errors."""
-_UNANSWERED: Final[tuple[type[Exception], ...]] = (
-    CommitStateUnknownException,
-    ServerError,
-    RequestException,
-    *_UNANSWERED_BY_AWS,
-)
-"""Errors of requests that got no answer, or none from the catalog itself."""
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
 _DENIED_BY_AWS: Final = frozenset(
     {
@@ -89,6 +61,13 @@ _DENIED_TEXTS: Final = (
 )
 
 
+def trouble() -> tuple[type[Exception], ...]:
+    """Return the errors of a failing catalog, or of the way to it. Its answers about names are other errors."""
+    from trinity_iceberg.client_errors import FAILED  # not before something fails: its libraries take long to load
+
+    return (RESTError, *FAILED)
+
+
 def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
     """Return the error of a failed call to a catalog."""
     reason = first_line(error)
@@ -101,14 +80,20 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
 
 def is_refused(error: TrinityError) -> bool:
     """Return whether a catalog, or the storage seam, is known to have done nothing, or has reported its outcome."""
-    unsent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, _UNSENT)
+    from trinity_iceberg.client_errors import UNSENT
+
+    unsent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, UNSENT)
     return unsent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
 
 
 def may_be_under_way(error: Exception) -> bool:
     """Return whether a catalog may still do what it was asked after an error: it has not answered."""
+    from trinity_iceberg.client_errors import UNANSWERED, DBAPIError
+
     cause = error.__cause__
-    return isinstance(cause, _UNANSWERED) or (isinstance(cause, DBAPIError) and cause.connection_invalidated)
+    if isinstance(cause, DBAPIError):
+        return cause.connection_invalidated
+    return isinstance(cause, (CommitStateUnknownException, ServerError, *UNANSWERED))
 
 
 def is_denied(error: Exception) -> bool:
@@ -148,10 +133,12 @@ def of_another_kind(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def catalog_errors(catalog: str) -> Iterator[None]:
-    """Map the errors of :data:`TROUBLE`, except IntegrityError, which means that somebody else was first."""
+    """Map the errors of :func:`trouble`, except IntegrityError, which means that somebody else was first."""
     try:
         yield
-    except IntegrityError:
-        raise
-    except TROUBLE as error:
+    except trouble() as error:
+        from trinity_iceberg.client_errors import IntegrityError
+
+        if isinstance(error, IntegrityError):
+            raise
         raise catalog_trouble(catalog, error) from error

@@ -14,7 +14,7 @@ from pyiceberg.table import StagedTable, Table
 from trinity.errors import TrinityError
 from trinity.storage import Credential, Location, S3Options, grant, in_bucket
 from trinity_iceberg.options import DELEGATION
-from trinity_iceberg.trouble import TROUBLE, catalog_trouble
+from trinity_iceberg.trouble import catalog_trouble, trouble
 
 __all__ = ["VendingCatalog"]
 
@@ -111,7 +111,7 @@ class VendingCatalog(RestCatalog):
                 listed = {one.prefix: one.config for one in self._load_credentials(name).storage_credentials}
                 return self._credentials(name, place, listed, self._settings.get(str(place), {}))
             self.load_table(name)
-        except TROUBLE as error:
+        except trouble() as error:
             raise catalog_trouble(self.name, error) from error
         except ValueError as error:  # a malformed answer
             raise catalog_trouble(self.name, error) from error

@@ -18,7 +18,7 @@ from trinity.engine.spark.class_lookups import remember_classes
 from trinity.engine.spark.further_session import further_session
 from trinity.engine.spark.jars import add_jars, find_jars
 from trinity.engine.spark.quiet import LOGGING, without_start_lines
-from trinity.engine.spark.remote import is_remote, runs_in_process
+from trinity.engine.spark.remote import is_remote, remote_url, runs_in_process
 from trinity.engine.spark.workers import check_workers
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["check_spark", "local_spark", "remote_url"]
+__all__ = ["check_spark", "local_spark"]
 
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
@@ -157,11 +157,6 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
         running = further_session(running, {key: wanted[key] for need in every for key in need.settings})
     _own = replace(own, requirements=every)
     return running
-
-
-def remote_url(settings: Mapping[str, str]) -> str | None:
-    """Return the server of Spark Connect that settings or the environment name, as pyspark takes it."""
-    return settings.get("spark.remote") or os.environ.get("SPARK_REMOTE")
 
 
 def _wanted(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:

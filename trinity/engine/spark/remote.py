@@ -29,6 +29,7 @@ __all__ = [
     "plan_text",
     "query_over",
     "refuse_remote",
+    "remote_url",
 ]
 
 _MODULE: Final = "pyspark.sql.connect"
@@ -36,6 +37,11 @@ _MANY: Final = 1 << 16
 """Rows of a range, more than any cluster has cores."""
 _cores: Final[Cache[str, int]] = Cache(16)
 """Id of a session of Spark Connect -> the number of tasks that its cluster runs in parallel."""
+
+
+def remote_url(settings: Mapping[str, str]) -> str | None:
+    """Return the server of Spark Connect that settings or the environment name, as pyspark takes it."""
+    return settings.get("spark.remote") or os.environ.get("SPARK_REMOTE")
 
 
 def is_remote(of: SparkSession | DataFrame) -> bool:
