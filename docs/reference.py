@@ -32,6 +32,8 @@ _WIDTH: Final = 100
 _PAGE: Final = re.compile(r"\bdocs/([\w/-]+\.md)")
 _RULES: Final = re.compile(r"\([A-Z]\d{1,2}(?:(?:, |-| to | and )[A-Z]\d{1,2})*\)")
 """Rules that a docstring cites: ids in brackets."""
+INNER: Final = "For Trinity's own modules."
+"""What a docstring says of a method that is not public though it has no underscore: it is not in the reference."""
 
 
 def pages() -> Mapping[str, str]:
@@ -96,7 +98,11 @@ def _methods(owner: griffe.Class) -> list[Any]:
     """
     private = [base for base in owner.mro() if base.path not in _public_classes()]
     members = (_target(m) for part in (owner, *private) for n, m in part.members.items() if not n.startswith("_"))
-    return [m for m in members if m.is_function or "property" in m.labels]
+    return [m for m in members if (m.is_function or "property" in m.labels) and not _is_inner(m)]
+
+
+def _is_inner(member: Any) -> bool:
+    return member.docstring is not None and INNER in member.docstring.value
 
 
 def _docstring(found: Any) -> griffe.Docstring | None:
@@ -161,7 +167,7 @@ def _broken(signature: str) -> str:
 def _prose(docstring: griffe.Docstring | None) -> list[str]:
     """A docstring's sections as paragraphs of Markdown."""
     found = []
-    for section in docstring.parse("google", warnings=False) if docstring else ():
+    for section in docstring.parse("google", warnings=False, returns_multiple_items=False) if docstring else ():
         if section.kind is griffe.DocstringSectionKind.text:
             found.append(_markdown(section.value))
         elif section.kind is griffe.DocstringSectionKind.admonition:
@@ -174,6 +180,8 @@ def _prose(docstring: griffe.Docstring | None) -> list[str]:
 
 def _item(kind: griffe.DocstringSectionKind, item: Any) -> str:
     name = getattr(item, "name", "") if kind is not griffe.DocstringSectionKind.raises else str(item.annotation)
+    if name.endswith(","):  # several attributes, of which griffe takes all but the first for a type
+        name = f"{name} {str(item.annotation).strip('()')}"
     text = _markdown(item.description).replace("\n", "\n  ")
     return f"`{name}`: {text}" if name else text
 

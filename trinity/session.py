@@ -68,10 +68,11 @@ class Statements(Protocol):
 
 @public
 class Session:
-    """Catalogs of tables over one Spark. Safe to use from several threads, except for :meth:`use`.
+    """Catalogs of tables, and what executes statements on them. Several threads may use it, except for :meth:`use`.
 
     Attributes:
-        external: the registered tables.
+        current_catalog: the catalog of names that name none.
+        current_schema: the schema of names that name none.
         allow_code: whether SQL may run code and read files by path.
         engine: who executes, as of :func:`trinity.connect`.
         local_bytes: bytes of the files of one statement up to which this process executes it.
@@ -148,7 +149,10 @@ class Session:
         self._catalogs.close(for_good=True)
 
     def check_open(self) -> None:
-        """Check that the session is not closed. Raises INVALID_ARGUMENTS."""
+        """Check that the session is not closed. Raises INVALID_ARGUMENTS.
+
+        For Trinity's own modules.
+        """
         self._catalogs.check_open()
 
     @property
@@ -177,19 +181,25 @@ class Session:
 
     @property
     def spark_is_given(self) -> bool:
-        """True where the caller gave the session its Spark."""
+        """True where the caller gave the session its Spark.
+
+        For Trinity's own modules.
+        """
         return self._spark_is_given
 
     @property
     def running_spark(self) -> SparkSession | None:
-        """The session's Spark; None when it does not run."""
+        """The session's Spark; None when it does not run.
+
+        For Trinity's own modules.
+        """
         found = self._spark
         return None if found is None or is_stopped(found) else found
 
     def has_temp_view(self, name: str) -> bool:
         """Return True for a temporary view of Spark's, by its one-part name, that :meth:`publish` has not made here.
 
-        A Spark that does not run has none.
+        A Spark that does not run has none. For Trinity's own modules.
         """
         spark = self.spark if self.engine == "spark" else self.running_spark or running_session()
         if spark is None or self.engine == "local":
@@ -242,7 +252,7 @@ class Session:
         self.current_catalog, self.current_schema = catalog, schema.lower()
 
     def table_name(self, parts: Sequence[str], within: TableName | None = None) -> TableName:
-        """Return the full name, in lower case, for one to three parts.
+        """Return the full name, in lower case, for one to three parts. For Trinity's own modules.
 
         Args:
             parts: the parts.
@@ -397,6 +407,8 @@ class Session:
     def schema_name(self, parts: Sequence[str]) -> tuple[str, str]:
         """Return catalog and schema, in lower case, for one or two parts; one is a schema of the current catalog.
 
+        For Trinity's own modules.
+
         Raises:
             TrinityError: INVALID_ARGUMENTS for more parts, or one that is no name (N1); CATALOG_NOT_FOUND.
         """
@@ -435,7 +447,10 @@ class Session:
         return found
 
     def table_missing(self, name: TableName) -> TrinityError:
-        """Return SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a table that does not exist, with the nearest name."""
+        """Return SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a table that does not exist, with the nearest name.
+
+        For Trinity's own modules.
+        """
         metadata = self.connector(name.catalog).metadata
         schemas = metadata.list_schemas()
         if name.schema not in schemas:
@@ -722,14 +737,20 @@ class Session:
         properties: Properties | None = None,
         checks: Mapping[str, str] | None = None,
     ) -> TableDefinition:
-        """Return the definition of a table that :meth:`create_table` would make. Arguments and errors are its own."""
+        """Return the definition of a table that :meth:`create_table` would make. Arguments and errors are its own.
+
+        For Trinity's own modules.
+        """
         from trinity.definition.define import define_table  # with SQL's parser, which a read may do without
 
         prefixes = self._catalogs.property_prefixes(name.catalog)
         return define_table(name, columns, primary_key, partition_by, properties or {}, prefixes, checks or {})
 
     def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]:
-        """Return properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""
+        """Return properties in canonical spelling. Raises INVALID_TABLE_PROPERTY.
+
+        For Trinity's own modules.
+        """
         return canonical_properties(properties, self._catalogs.property_prefixes(catalog))
 
     # -- SQL --------------------------------------------------------------------------------------------

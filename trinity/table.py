@@ -467,7 +467,7 @@ class Table:
     # -- writes -----------------------------------------------------------------------------------------
 
     def upsert(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
-        """Append row versions to a keyed table in one commit, without reading it (architecture.md, A write).
+        """Append row versions to a keyed table in one commit, without reading it (docs/upsert.md).
 
         Args:
             data: a Spark DataFrame; or, written by this process without a Spark job, Arrow data (anything with
@@ -504,10 +504,11 @@ class Table:
         compact_every: int | None = None,
         evolve: bool = False,
     ) -> StreamingQuery:
-        """Start a stream into the table: each micro-batch is one commit, exactly once (L4; docs/streaming.md).
+        """Start a stream into the table: each micro-batch is one commit, exactly once (L4).
 
         Rows of a keyed table are row versions, as in :meth:`upsert`; rows of a plain one are appended. A batch without
-        rows makes no commit. A batch that the table refuses ends the query, and leaves the table as it was.
+        rows makes no commit. A batch that the table refuses ends the query, and leaves the table as it was. See
+        docs/streaming.md.
 
         Args:
             frame: a streaming DataFrame.
@@ -642,6 +643,8 @@ class Table:
     def alter(self, *changes: evolve.Change) -> None:
         """Make changes of :mod:`trinity.definition.evolve`, in order, in one commit; older versions keep theirs.
 
+        For Trinity's own modules.
+
         Raises:
             TrinityError: the errors of a change, or of the resulting definition (V1); the table is then as it was.
         """
@@ -659,28 +662,44 @@ class Table:
             after: the column after which it goes; ``""`` for the first place. By default it goes last.
 
         Raises:
-            TrinityError: see :func:`trinity.definition.evolve.added`.
+            TrinityError: COLUMN_ALREADY_EXISTS; COLUMN_NOT_FOUND for ``after``; NOT_SUPPORTED for NOT NULL;
+                INVALID_ARGUMENTS for a name that columns may not have.
         """
         self.alter(lambda definition: evolve.added(definition, column, after))
 
     def rename_column(self, old: str, new: str) -> None:
-        """Rename a column, in the key and in options too. Raises as :func:`trinity.definition.evolve.rename_column`."""
+        """Rename a column, in the key and in options too.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND; COLUMN_ALREADY_EXISTS; INVALID_ARGUMENTS for a name that columns may not
+                have; NOT_SUPPORTED for a column that a CHECK constraint names.
+        """
         self.alter(lambda definition: evolve.rename_column(definition, old, new))
 
     def drop_column(self, name: str) -> None:
-        """Drop a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
+        """Drop a column; older versions still have it.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column by which rows are merged or partitioned, one that
+                a CHECK constraint names, and the last one of the table.
+        """
         self.alter(lambda definition: evolve.dropped(definition, name))
 
     def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
-        """Give a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
+        """Give a column a wider type, as ``bigint`` for INT (docs/schema-evolution.md).
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is no wider one; NOT_SUPPORTED for a partition
+                column.
+        """
         self.alter(lambda definition: evolve.with_type(definition, name, type))
 
     def set_not_null(self, name: str, not_null: bool = True) -> None:
         """Declare a column NOT NULL, or nullable again.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; and as
-                :func:`trinity.definition.evolve.with_not_null`.
+            TrinityError: COLUMN_NOT_FOUND; CONSTRAINT_VIOLATION when a row has NULL there; NOT_SUPPORTED for a key
+                column, and for NOT NULL where rows need not carry the column.
         """
         if not_null:
             from trinity.engine.values.altering import set_not_null
@@ -697,7 +716,8 @@ class Table:
             condition: Spark SQL over bare column names; NULL passes.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION when a row fails it; and as :func:`trinity.definition.checks.with_check`.
+            TrinityError: CONSTRAINT_VIOLATION when a row fails it; INVALID_ARGUMENTS for a name that is taken;
+                COLUMN_NOT_FOUND; SYNTAX_ERROR; NOT_SUPPORTED for a subquery, and for tables that fold by column.
         """
         from trinity.engine.values.altering import add_check
 

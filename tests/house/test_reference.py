@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from docs.program import program_pages
-from docs.reference import FOLDER, OF_PROGRAM, PACKAGES, pages, undocumented
+from docs.reference import FOLDER, INNER, OF_PROGRAM, PACKAGES, pages, undocumented
 from trinity.merge.changelog import changelog_producer
 from trinity.merge.options import TABLE_PROPERTIES, commit_timeout_s, keeps_versions, syncs_files
 from trinity.merge.parse import merge_spec
@@ -60,7 +60,8 @@ def members(package: str) -> Iterator[str]:
             if (base is not owner and base in public) or not base.__module__.startswith("trinity"):
                 continue
             for member, value in vars(base).items():
-                if not member.startswith("_") and (inspect.isroutine(value) or isinstance(value, property)):
+                named = not member.startswith("_") and INNER not in (inspect.getdoc(value) or "")
+                if named and (inspect.isroutine(value) or isinstance(value, property)):
                     yield f"{name}.{member}"
 
 

@@ -123,7 +123,10 @@ class Connection:
         return self.backend.archive(table, retention)
 
     def check_open(self) -> None:
-        """Raise InterfaceError on a closed connection."""
+        """Raise InterfaceError on a closed connection.
+
+        For Trinity's own modules.
+        """
         if self._closed:
             raise InterfaceError("INVALID_ARGUMENTS", "The connection is closed.")
 

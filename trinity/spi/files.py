@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Tier(str, Enum):
-    """Where a data file stands in the merged read (architecture.md, Tiers)."""
+    """Where a data file stands in the merged read (docs/concepts/log-and-base.md)."""
 
     BASE = "base"
     """Compacted: live rows only, one per key, sorted by key; one file per bucket."""

@@ -64,7 +64,7 @@ class Column:
 
     Attributes:
         name: as its creator wrote it; matched without regard to case (M10).
-        type: a type text of :mod:`trinity.spi.types`.
+        type: as Spark writes it, in lower case: ``bigint``, ``decimal(10,2)``, ``array<int>``.
         nullable: False for NOT NULL.
         default: SQL text of the DEFAULT, or None.
         comment: text that SHOW and DESCRIBE show.
