@@ -65,8 +65,8 @@ def test_examples_in_tabs_of_spark(page: Page, spark: SparkSession) -> None:
     assert different == [], report(page, different)
 
 
-def test_examples_in_buckets(object_server: ObjectServer, google_server: GoogleServer) -> None:
-    (page,) = (page for page in pages() if page.needs == {"bucket"})
+@pytest.mark.parametrize("page", [page for page in pages() if page.needs == {"bucket"}], ids=lambda page: page.name)
+def test_examples_in_buckets(page: Page, object_server: ObjectServer, google_server: GoogleServer) -> None:
     with buckets(object_server, google_server) as given, without_spark():
         different = differences(page, given)
     assert different == [], report(page, different)

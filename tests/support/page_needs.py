@@ -52,7 +52,15 @@ def buckets(objects: ObjectServer, google: GoogleServer) -> Iterator[dict[str, s
     """Make the buckets of a page, and return the names that are the reader's own."""
     objects.files.create_dir("lakehouse")
     google.stored.buckets["lakehouse"] = {}
-    with patch.dict(os.environ, {"GOOGLE_BASE_URL": google.options["endpoint"], "GOOGLE_ALLOW_HTTP": "true"}):
+    found = {
+        "GOOGLE_BASE_URL": google.options["endpoint"],
+        "GOOGLE_ALLOW_HTTP": "true",
+        "AWS_ENDPOINT_URL": objects.options["endpoint"],
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": objects.options["access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": objects.options["secret_access_key"],
+    }
+    with patch.dict(os.environ, found):
         yield {
             "endpoint": objects.options["endpoint"],
             "key": objects.options["access_key_id"],
