@@ -641,9 +641,11 @@ class Table:
     # -- columns and constraints ------------------------------------------------------------------------
 
     def alter(self, *changes: evolve.Change) -> None:
-        """Make changes of :mod:`trinity.definition.evolve`, in order, in one commit; older versions keep theirs.
+        """Change the definition, in one commit; older versions keep theirs. ALTER TABLE of SQL says the usual changes.
 
-        For Trinity's own modules.
+        Args:
+            changes: functions that are given a :class:`trinity.spi.TableDefinition` and return the new one, in order.
+                They are called again after another commit came between.
 
         Raises:
             TrinityError: the errors of a change, or of the resulting definition (V1); the table is then as it was.
