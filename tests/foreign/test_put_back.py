@@ -150,6 +150,23 @@ def test_a_session_goes_on_in_a_warehouse_that_is_put_back_whole(table: Table, w
     assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
 
 
+def test_a_table_is_put_back_twice_and_its_first_files_are_there_again(table: Table, tmp_path: Path) -> None:
+    """Files of a copy may have the inodes of earlier ones, and their times; here the folder itself comes again."""
+    put(table, 1)
+    first, copy = Backup.of(table, tmp_path / "first"), Backup.of(table, tmp_path / "copy")
+    put(table, 2)
+    assert stored(table) == [1, 2]
+    Path(table.location).rename(tmp_path / "aside")
+    copy.folder.rename(table.location)
+    first.put_back(in_place=True)
+    assert stored(table) == [1]
+    shutil.rmtree(table.location)
+    (tmp_path / "aside").rename(table.location)
+    first.put_back(in_place=True)
+    put(elsewhere(table), 3)
+    assert stored(table) == stored(elsewhere(table)) == [1, 3]
+
+
 @pytest.mark.parametrize("lake", ["parquet", "delta"], indirect=True)
 def test_a_session_reads_what_was_written_since_in_a_bucket(
     s3: Session, plain: Table, lake: BucketLake, object_server: ObjectServer

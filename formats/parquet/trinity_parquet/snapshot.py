@@ -149,7 +149,8 @@ class Snapshots:
         """
         with self._mutex:
             known = self._known.get(store.root)
-        if known is not None and known.born != born:
+        if known is not None and known.born != born:  # a file that is put back may have its old stat
+            self.forget(table)
             known = None
         look = _counted if store.on_disk else _listed
         found = look(store, table, born, known)
