@@ -48,7 +48,7 @@ def test_a_number_keeps_all_its_digits(session: Session, tool: str) -> None:
 
 
 def test_text_is_told_from_what_it_looks_like(session: Session) -> None:
-    texts = ["#1", "##", "#", "{", "[1]", '{"a": "#1"}', "\uffff", "1.50", "", "a\n", "{#", "\\u0023"]
+    texts = ["#1", "##", "#", "{", "[1]", '{"a": "#1"}', "\uffff", "1.50", "", "a\n", "{#", "\\u0023", "true"]
     columns = [
         Column("id", "int"),
         Column("s", "string"),
@@ -66,11 +66,11 @@ def test_times_that_fit(session: Session) -> None:
     columns = {"id": "int", "d": "date", "z": "timestamp", "n": "timestamp_ntz", "t": "time", "b": "binary"}
     row = json.dumps({
         "id": 1, "d": "2020-01-02T00:00:00", "z": "2020-01-02T03:04:05.1234567+05:00", "n": "2020-01-02T03:04:05Z",
-        "t": "03:04:05.5", "b": "1234",
+        "t": "03:04:05.5", "b": "true",
     })  # fmt: skip
     shown = ("CAST(d AS STRING)", "unix_micros(z)", "CAST(n AS STRING)", "CAST(t AS STRING)", "hex(b)")
     found = row_by(session, "debezium", columns, row).selectExpr(*shown).collect()[0]
-    assert tuple(found) == ("2020-01-02", 1577916245123456, "2020-01-02 03:04:05", "03:04:05.5", "D76DF8")
+    assert tuple(found) == ("2020-01-02", 1577916245123456, "2020-01-02 03:04:05", "03:04:05.5", "B6BB9E")
 
 
 @pytest.mark.parametrize("invalid", ["drop", pytest.param("refuse", marks=pytest.mark.full)])
@@ -92,6 +92,7 @@ def test_times_that_fit(session: Session) -> None:
         pytest.param("time", '"2020-01-02T03:04:05"', ["03:04:05"], marks=pytest.mark.full),
         pytest.param("binary", "1234", ["1234"], marks=pytest.mark.full),
         pytest.param("binary", '"123"', ["123"], marks=pytest.mark.full),
+        pytest.param("binary", "true", ["true"], marks=pytest.mark.full),
         pytest.param("boolean", '"yes"', ["yes"], marks=pytest.mark.full),
         ("array<struct<x:int>>", '[{"x": 1}, {"x": "b"}]', ["'c[1].x'", "b", "int"]),
         pytest.param("struct<x:date,y:int>", '{"x": "now"}', ["'c.x'", "now", "date"], marks=pytest.mark.full),

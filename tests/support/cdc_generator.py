@@ -110,7 +110,7 @@ _LIKELY: Final[Mapping[str, Callable[[random.Random], str]]] = {
     "da": lambda draw: draw.choice((_text, lambda d: str(d.randint(-9999, 99999)), _date))(draw),
     "ts": lambda draw: draw.choice((_text, _date, _time))(draw),
     "tn": lambda draw: draw.choice((_text, _date, _time))(draw),
-    "by": lambda draw: draw.choice((_text, lambda d: f'"{_digits(d, 9)}"'))(draw),
+    "by": lambda draw: draw.choice((_text, lambda d: f'"{_digits(d, 9)}"', lambda _: "true"))(draw),
 }  # fmt: skip
 """Column -> what stands there mostly."""
 

@@ -200,9 +200,7 @@ def _scalar(kind: DataType, given: Any, tool: str) -> Any:
     if kind.name == "boolean":
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower())
     if kind.name == "binary":
-        return (
-            None if isinstance(given, Number) or (tool == "canal" and isinstance(given, bool)) else _bytes(text, tool)
-        )
+        return None if isinstance(given, Number | bool) else _bytes(text, tool)
     if isinstance(given, Number):
         days = _integer(text, 31) if kind.name == "date" and tool == "debezium" else None
         return (

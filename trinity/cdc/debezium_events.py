@@ -192,10 +192,11 @@ def _flat(reading: Reading) -> DataFrame:
     added = ["__op", "__deleted", *(f"__{n}" for n in _SOURCE), *(f"__source_{n}" for n in _SOURCE)]
     fields = ", ".join([fields_of(reading.columns), *(f"{name}: STRING" for name in added)])
     wrapped = "payload" not in {c.name.lower() for c in reading.columns}
+    deleted = text_of("e.__deleted")
     cases: list[tuple[str, str | None]] = [
-        ("e.__deleted = 'true' OR e.__op = 'd'", "-D"),
+        (f"{deleted} = 'true' OR e.__op = 'd'", "-D"),
         ("e.__op IN ('c', 'r')", "+I"),
-        ("e.__op = 'u' OR (e.__op IS NULL AND e.__deleted = 'false')", "+U"),
+        (f"e.__op = 'u' OR (e.__op IS NULL AND {deleted} = 'false')", "+U"),
         *([(_wrapped_null("__op"), None)] if wrapped else []),
     ]
     places = {n: f"e.__{n}" for n in _TIMES} | {f"source.{n}": f"e.__source_{n}" for n in _SOURCE}

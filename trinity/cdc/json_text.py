@@ -1,10 +1,10 @@
 """JSON texts whose numbers Spark's reader leaves as they are, in Spark SQL.
 
-Spark's from_json reads a number through a DOUBLE. It does not distinguish a number or an object from a string with the
-same text. So numbers become marked strings before it reads them. Strings that look like marked ones, or like arrays and
-objects, get the mark as well:
+Spark's from_json reads a number through a DOUBLE. It does not distinguish a number, a boolean or an object from a
+string with the same text. So numbers become marked strings before it reads them. Strings that look like marked ones, or
+like booleans, arrays and objects, get the mark as well:
 
-``{"a": 1.50, "b": "1.50", "c": "#1", "d": [1]}`` becomes ``{"a": "#1.50", "b": "1.50", "c": "##1", "d": ["#1"]}``.
+``{"a": 1.50, "b": "1.50", "c": "#1", "d": "true"}`` becomes ``{"a": "#1.50", "b": "1.50", "c": "##1", "d": "#true"}``.
 
 Below, a *field* is Spark SQL of what from_json reads of such a text into a STRING.
 """
@@ -21,8 +21,8 @@ __all__ = ["beginning", "is_array", "is_number", "is_object", "is_text", "marked
 _REST: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 """Pattern of a string after its opening quote, up to the closing one."""
 _NUMBER: Final = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"
-_DOUBTFUL: Final = r"(?:[#{\[]|\\u00(?:23|5[bB]|7[bB]))"
-"""Pattern of the beginning of a string that gets the mark."""
+_DOUBTFUL: Final = r'(?:[#{\[]|\\u00(?:23|5[bB]|7[bB])|(?:true|false)(?="(?!\s*+:)))'
+"""Pattern of the beginning of a string that gets the mark: as a name, ``true`` needs none."""
 _MARKING: Final = (
     rf'\G((?:[^"0-9-]++|"(?!{_DOUBTFUL}){_REST}")*+)(?:({_NUMBER})(?=[\s,}}\]])|"({_DOUBTFUL}{_REST})")',
     r'$1"#$2$3"',
@@ -50,8 +50,8 @@ def is_number(field: str) -> str:
 
 
 def is_text(field: str) -> str:
-    """Return Spark SQL that is true for a string, ``true`` and ``false``."""
-    return f"NOT ({is_number(field)} OR {is_array(field)} OR {is_object(field)})"
+    """Return Spark SQL that is true for a string."""
+    return f"NOT ({is_number(field)} OR {field} IN ('true', 'false') OR {is_array(field)} OR {is_object(field)})"
 
 
 def is_array(field: str) -> str:

@@ -53,10 +53,9 @@ def time_of(field: str, kind: str) -> str:
 
 def bytes_of(field: str, latin1: bool) -> str:
     """Return Spark SQL of bytes in base64; with ``latin1`` as the characters U+0000 to U+00FF."""
-    if latin1:
-        text = text_of(field)
-        return f"IF({is_text(field)} AND {matches(text, _LATIN1)}, encode({text}, 'ISO-8859-1'), NULL)"
-    return f"IF({matches(field, _BASE64)}, unbase64({field}), NULL)"
+    text = text_of(field)
+    pattern, found = (_LATIN1, f"encode({text}, 'ISO-8859-1')") if latin1 else (_BASE64, f"unbase64({text})")
+    return f"IF({is_text(field)} AND {matches(text, pattern)}, {found}, NULL)"
 
 
 def decimal_of_bytes(field: str, kind: DataType) -> str:
