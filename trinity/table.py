@@ -530,7 +530,8 @@ class Table:
             TrinityError: INVALID_ARGUMENTS for a DataFrame that is no stream, and for arguments that do not fit; and,
                 without ``transform``, the errors of :meth:`upsert` about names and types of columns.
         """
-        from trinity.engine.streaming.stream_in import StreamOptions, stream_in
+        from trinity.engine.streaming.batches import StreamOptions
+        from trinity.engine.streaming.stream_in import stream_in
 
         options = StreamOptions(
             checkpoint, query_name, available_now, processing_time, transform, compact_every, evolve

@@ -29,7 +29,7 @@ from trinity.cli.tail import followed
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
 from trinity.engine.feed.reached import Reached
-from trinity.engine.streaming.batches import Batches
+from trinity.engine.streaming.batches import Batches, StreamOptions
 from trinity.spi import CommitResult, HistoryEntry
 
 ANEW = ("put back to an earlier state", "new checkpoint")
@@ -300,7 +300,7 @@ def writing_stream(table: Table) -> Callable[[int], None]:
         number = pa.array([txn[1]], pa.int32())
         return None if txn[1] == 2 else (table.upsert(pa.table({"id": number}), txn=txn), "")
 
-    batches = Batches(table, "checkpoints/q", -1, None, apply=commit)
+    batches = Batches(table, StreamOptions("checkpoints/q", apply=commit), -1)
     return partial(unwrap(Batches.write), batches, rows)  # without the check of what rows are
 
 

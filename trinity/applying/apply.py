@@ -222,7 +222,8 @@ def _apply_source(
 def _start_stream(
     table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, words: dict[str, Any]
 ) -> StreamingQuery:
-    from trinity.engine.streaming.stream_in import StreamOptions, stream_in
+    from trinity.engine.streaming.batches import StreamOptions
+    from trinity.engine.streaming.stream_in import stream_in
 
     if unknown := words.keys() - {"query_name", "available_now", "processing_time", "compact_every"}:
         raise TrinityError("INVALID_ARGUMENTS", f"apply_changes() has no argument '{min(unknown)}'.")

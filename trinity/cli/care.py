@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,20 +15,13 @@ from rich.text import Text
 from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
 from trinity.cli.output import print_line
 from trinity.cli.progress import working
+from trinity.merge.strength import Strength
 
 if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
     from trinity.engine.compacting.upkeep import Upkeep
 
 __all__ = ["compact", "health", "maintain", "repair", "restore", "vacuum"]
-
-
-class Strength(StrEnum):
-    """The strengths of a compaction."""
-
-    MINOR = "minor"
-    RESOLVE = "resolve"
-    FULL = "full"
 
 
 def health(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trinity.engine.feed.changelog import TableChangelog
-from trinity.engine.feed.spark.written import write_files
+from trinity.engine.feed.spark.kept import write_files
 from trinity.engine.feed.stored import stored_columns
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.spark.settings import pinned

@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from trinity.engine.feed.shape import Form
 from trinity.engine.feed.steps import keeps_rows
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
-from trinity.spi import HistoryEntry
+from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
 
-__all__ = ["TableChangelog", "found_changes", "prune"]
+__all__ = ["TableChangelog", "found_changes", "is_usable", "prune"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ def found_changes(
         return {}
     known = TableChangelog.of(target, None)
     return replace(known, producer=producer).find(entries)
+
+
+def is_usable(kept: KeptChanges, definition: TableDefinition, form: Form) -> bool:
+    """Return True for changes that need not be computed again; those of a plain table that may cancel out must be."""
+    return definition.keyed or not kept.files or not form.recomputes(kept.columns, definition.visible)
 
 
 def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, place: str | None = None) -> list[Entry]:

@@ -11,7 +11,7 @@ from trinity.errors import TrinityError
 from trinity.merge.changelog import changelog_producer
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "check_net", "has_more"]
+__all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "check_net"]
 
 VERSION: Final = "_commit_version"
 """BIGINT: the version that made a change."""
@@ -49,6 +49,15 @@ class Form:
             )
         return cls(net, compute_updates, preimages)
 
+    def recomputes(self, old: Sequence[Column], columns: Sequence[Column]) -> bool:
+        """Return True where changes that are on disk are not shown as they are, since some may cancel out.
+
+        Args:
+            old: the columns that they are stored with.
+            columns: the columns of the feed. One that it lacks was dropped since.
+        """
+        return self.net or not {c.identity for c in old} <= {c.identity for c in columns}
+
 
 def check_names(target: Target, definition: TableDefinition) -> None:
     """Refuse a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
@@ -69,8 +78,3 @@ def check_net(target: Target, form: Form) -> None:
             f"Table '{target.name}' has changelog-producer=input: its changes are rows as they came, and of these "
             "there are no net ones.",
         )
-
-
-def has_more(old: Sequence[Column], columns: Sequence[Column]) -> bool:
-    """Return True when another version has a column that the feed lacks: it was dropped since."""
-    return not {c.identity for c in old} <= {c.identity for c in columns}

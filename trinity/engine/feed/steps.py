@@ -8,13 +8,14 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final
 
+from trinity.engine.feed.interval import Interval
 from trinity.engine.reading.spark.arrival_order import order_is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.storage import KEEPS_ROWS
 
-__all__ = ["Step", "keeps_rows", "runs", "steps"]
+__all__ = ["Step", "keeps_rows", "runs", "steps", "steps_of"]
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
@@ -100,6 +101,11 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
         if step.added or step.removed or step.native:
             found.append(_checked(step, target))
     return found
+
+
+def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
+    """Return the steps in some parts of a table's history. Raises as :func:`steps`."""
+    return [step for part in parts for step in steps(target, part.before, part.entries)]
 
 
 def keeps_rows(entry: HistoryEntry) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
@@ -21,7 +23,7 @@ from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragm
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ApplyBatch", "Batches"]
+__all__ = ["Batches", "StreamOptions"]
 
 ApplyBatch = Callable[["DataFrame", TransactionId], tuple[CommitResult, str] | None]
 """A function that commits the rows of a batch with its ``txn``. It returns the commit and a text for the log, or None
@@ -30,6 +32,30 @@ where there are no rows."""
 _log: Final = logger("trinity.streaming")
 _QUERY_ID: Final = "sql.streaming.queryId"
 """The local property of Spark's context with the id of a micro-batch's query."""
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The keyword arguments of :meth:`trinity.Table.stream_writer`."""
+
+    checkpoint: str | Path
+    query_name: str | None = None
+    available_now: bool = False
+    processing_time: str | None = None
+    transform: Callable[[DataFrame], Any] | None = None
+    compact_every: int | None = None
+    evolve: bool = False
+    apply: ApplyBatch | None = None
+    """Commits the rows of a batch instead of an append; no argument of that method."""
+
+    def check(self) -> None:
+        """Check the options. Raises INVALID_ARGUMENTS."""
+        if not str(self.checkpoint).strip():
+            raise TrinityError("INVALID_ARGUMENTS", "checkpoint: the folder has no name; give each stream its own.")
+        if self.available_now and self.processing_time is not None:
+            raise TrinityError("INVALID_ARGUMENTS", "Give available_now or processing_time, not both.")
+        if self.compact_every is not None and self.compact_every < 1:
+            raise TrinityError("INVALID_ARGUMENTS", f"compact_every={self.compact_every}: give 1 or more commits.")
 
 
 class Batches:
@@ -42,34 +68,20 @@ class Batches:
     itself put back.
     """
 
-    def __init__(
-        self,
-        table: Target,
-        checkpoint: str,
-        planned: int,
-        transform: Callable[[DataFrame], Any] | None,
-        compactor: Compactor | None = None,
-        evolve: bool = False,
-        apply: ApplyBatch | None = None,
-    ) -> None:
+    def __init__(self, table: Target, options: StreamOptions, planned: int, compactor: Compactor | None = None) -> None:
         """Prepare a run.
 
         Args:
             table: the table.
-            checkpoint: the query's folder, for messages.
+            options: the stream's options.
             planned: the highest batch that the checkpoint had planned before this run.
-            transform: the function applied to the rows of each batch.
             compactor: the compactor to which each commit is reported.
-            evolve: True when the table's columns follow those of each batch.
-            apply: the function that commits the rows of a batch instead of an append.
         """
         self._table = table
-        self._checkpoint = checkpoint
+        self._options = options
         self._planned = planned
-        self._transform = transform
         self._compactor = compactor
-        self._evolve = evolve
-        self._apply = apply or self._append
+        self._apply = options.apply or self._append
         self._first: int | None = None
         self._known: int | None = None
         """The newest batch that the table has, as far as this run has seen."""
@@ -84,7 +96,7 @@ class Batches:
         if self._is_done(txn):
             _log.info("%s: batch %d of query %s was committed before.", self._table.name, batch, query)
             return
-        committed = self._apply(transformed(self._table, rows, self._transform), txn)
+        committed = self._apply(transformed(self._table, rows, self._options.transform), txn)
         if committed is None:
             _log.debug("%s: batch %d of query %s has no rows.", self._table.name, batch, query)
             return
@@ -123,9 +135,9 @@ class Batches:
         return TrinityError(
             "INVALID_ARGUMENTS",
             f"Table '{self._table.name}' has batch {recorded} of {txn[0]} already, and checkpoint "
-            f"'{self._checkpoint}' is at batch {txn[1]}: it is a copy of another one, or was put back to an earlier "
-            "state, and the rows of the batches between might be lost or doubled. Begin a new checkpoint where the "
-            "table ends, or put table and checkpoint back together.",
+            f"'{self._options.checkpoint}' is at batch {txn[1]}: it is a copy of another one, or was put back to an "
+            "earlier state, and the rows of the batches between might be lost or doubled. Begin a new checkpoint where "
+            "the table ends, or put table and checkpoint back together.",
         )
 
     def _put_back(self, txn: TransactionId, known: int) -> TrinityError:
@@ -133,13 +145,13 @@ class Batches:
             "INVALID_ARGUMENTS",
             f"Table '{self._table.name}' had batch {known} of {txn[0]} and has it no more: it was put back to an "
             "earlier state, or made anew, and lacks the rows of that batch, which checkpoint "
-            f"'{self._checkpoint}' has passed. Put table and checkpoint back together, or begin a new checkpoint where "
-            "the table ends.",
+            f"'{self._options.checkpoint}' has passed. Put table and checkpoint back together, or begin a new "
+            "checkpoint where the table ends.",
         )
 
     def _append(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
         metadata = self._table.connector.metadata
-        if self._evolve:
+        if self._options.evolve:
             rows = evolve_table(self._table, rows)
         insert = metadata.begin_insert(self._table.handle)
         fragments = write_rows(self._table, insert, rows)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.appending.append import check_columns, is_spark_frame
 from trinity.engine.spark.remote import refuse_remote
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.streaming.background import Compactor
-from trinity.engine.streaming.batches import ApplyBatch, Batches
+from trinity.engine.streaming.batches import Batches, StreamOptions
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
@@ -21,34 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-__all__ = ["StreamOptions", "stream_in"]
+__all__ = ["stream_in"]
 
 _METRICS: Final = "trinity"
 """Name of the metrics of each micro-batch in a stream's progress."""
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """The keyword arguments of :meth:`trinity.Table.stream_writer`."""
-
-    checkpoint: str | Path
-    query_name: str | None = None
-    available_now: bool = False
-    processing_time: str | None = None
-    transform: Callable[[DataFrame], Any] | None = None
-    compact_every: int | None = None
-    evolve: bool = False
-    apply: ApplyBatch | None = None
-    """Commits the rows of a batch instead of an append; no argument of that method."""
-
-    def check(self) -> None:
-        """Check the options. Raises INVALID_ARGUMENTS."""
-        if not str(self.checkpoint).strip():
-            raise TrinityError("INVALID_ARGUMENTS", "checkpoint: the folder has no name; give each stream its own.")
-        if self.available_now and self.processing_time is not None:
-            raise TrinityError("INVALID_ARGUMENTS", "Give available_now or processing_time, not both.")
-        if self.compact_every is not None and self.compact_every < 1:
-            raise TrinityError("INVALID_ARGUMENTS", f"compact_every={self.compact_every}: give 1 or more commits.")
 
 
 def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> StreamingQuery:
@@ -63,9 +36,7 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
     planned = _planned(frame.sparkSession, str(options.checkpoint))
-    batches = Batches(
-        *(table, str(options.checkpoint), planned, options.transform, compactor, options.evolve, options.apply)
-    )
+    batches = Batches(table, options, planned, compactor)
     query = _writer(_observed(table, frame), options).foreachBatch(batches.write).start()
     if compactor is not None:
         compactor.end_with(query)

@@ -55,9 +55,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
 def _moved(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
     """Return the rows that a step added, or removed."""
     splits, files = (step.after, step.added) if sign > 0 else (step.before, step.removed)
-    places = [places_left(file) for file in files]
-    numbers = np.repeat(np.arange(len(files)), [len(found) for found in places])
-    return InColumns(splits, columns).at(files, numbers, np.concatenate([np.empty(0, np.int64), *places]))
+    return InColumns(splits, columns).at((file, places_left(file)) for file in files)
 
 
 def _flat(rows: pa.Table) -> Iterator[pa.Array]:

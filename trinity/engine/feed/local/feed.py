@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.feed.changelog import found_changes
+from trinity.engine.feed.changelog import found_changes, is_usable
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.compared import compared_pairs
@@ -22,8 +22,8 @@ from trinity.engine.feed.local.moments import folded_pairs
 from trinity.engine.feed.local.rows import InColumns, why_not_shown
 from trinity.engine.feed.local.whole_rows import whole_row_pairs
 from trinity.engine.feed.rounds import rounds
-from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form, has_more
-from trinity.engine.feed.steps import Step, runs, steps
+from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form
+from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.plan import plan_read
@@ -62,18 +62,12 @@ class LocalFeed:
         """Return the feed of a part of the history: what is on disk is read, and the rest is computed."""
         producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
         found = found_changes(target, part.entries, producer).values()
-        feed = cls(target, (), (), definition, producer, form)
-        # changes of a plain table that may cancel out are computed
-        kept = [k for k in found if definition.keyed or not k.files or not feed._needs_more(k)]
-        return replace(feed, parts=part.without({k.version for k in kept}), kept=kept)
+        kept = [changes for changes in found if is_usable(changes, definition, form)]
+        return cls(target, part.without({changes.version for changes in kept}), kept, definition, producer, form)
 
     @cached_property
     def _columns(self) -> Sequence[Column]:
         return self.definition.visible
-
-    def _needs_more(self, kept: KeptChanges) -> bool:
-        """Return True where rows that are on disk are not shown as they are: some cancel out."""
-        return self.form.net or has_more(kept.columns, self._columns)
 
     @cached_property
     def _groups(self) -> list[tuple[int | None, list[Step]]]:
@@ -84,7 +78,7 @@ class LocalFeed:
 
     @cached_property
     def _steps(self) -> list[Step]:
-        return [step for part in self.parts for step in steps(self.target, part.before, part.entries)]
+        return steps_of(self.target, self.parts)
 
     @cached_property
     def _came(self) -> list[Step]:
@@ -143,7 +137,7 @@ class LocalFeed:
                 mine = [Pairs(net.rows, net.before, net.after, np.full(len(net.versions), version))]
             pairs += mine
         for kept in self.kept:
-            if not self._needs_more(kept):
+            if not self.form.recomputes(kept.columns, self._columns):
                 yield in_form(self._on_disk(kept), self.form)
             elif kept.files:
                 pairs.append(paired(self._on_disk(kept), self._columns, key).that_differ())
@@ -164,9 +158,7 @@ class LocalFeed:
         splits = SplitSource(0, 0, written, stored_schema(written), ())
         shown = InColumns(splits, (*self._columns, *MARKS))
         files = [DataFile(path, 0, parquet_footer(path).num_rows) for path in kept.files]
-        places = [np.arange(file.rows) for file in files]
-        numbers = np.repeat(np.arange(len(files)), [file.rows for file in files])
-        return shown.at(files, numbers, np.concatenate([np.empty(0, np.int64), *places]))
+        return shown.at((file, np.arange(file.rows)) for file in files)
 
 
 def timed(rows: pa.Table, entries: Sequence[HistoryEntry]) -> pa.Table:

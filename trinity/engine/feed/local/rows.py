@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -46,20 +46,13 @@ class InColumns:
         """The columns of the feed."""
         return pa.schema([c.to_arrow() for c in self.columns])
 
-    def at(self, files: Sequence[DataFile], numbers: np.ndarray, places: np.ndarray) -> pa.Table:
-        """Return rows by file and place, in ascending order of these.
-
-        Args:
-            files: the files.
-            numbers: the number of each row's file among them, ascending.
-            places: the row's place in its file, ascending in each.
+    def at(self, wanted: Iterable[tuple[DataFile, np.ndarray]]) -> pa.Table:
+        """Return rows of files by their places, which ascend in each file.
 
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
-        edges = np.searchsorted(numbers, np.arange(len(files) + 1))
-        wanted = [(file, places[edges[n] : edges[n + 1]]) for n, file in enumerate(files)]
-        parts = [(file, part) for file, whole in wanted for part in _by_row_group(file, whole)]
+        parts = [(file, part) for file, places in wanted for part in _by_row_group(file, places)]
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             found = pool.map(lambda part: list(self.of_file(*part)), parts)
             return pa.Table.from_batches([page for pages in found for page in pages], self.schema)

@@ -41,9 +41,9 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     needed = found[found != NONE]
     # the versions are in the order of the files, and of their places in these
     located = versions.select([FILE_NUMBER, POSITION]).take(needed)
-    images = InColumns(appends.splits, columns).at(
-        rows.files, as_numpy(located.column(FILE_NUMBER)), as_numpy(located.column(POSITION))
-    )
+    edges = np.searchsorted(as_numpy(located.column(FILE_NUMBER)), np.arange(1, len(rows.files)))
+    by_file = np.split(as_numpy(located.column(POSITION)), edges)
+    images = InColumns(appends.splits, columns).at(zip(rows.files, by_file, strict=True))
     places -= len(found) - len(needed)  # NONE comes first among them
     return Pairs(images.combine_chunks(), places[: len(before)], places[len(before) :], moments).that_differ()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from trinity.engine.feed.local.appends import FIRST
 from trinity.engine.feed.spark.picked_rows import pickable, picked_rows
 from trinity.engine.reading.layout import tiers, well_bucketed
 from trinity.engine.reading.pruning import may_share_keys
@@ -25,10 +26,8 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FIRST", "Appends"]
+__all__ = ["Appends"]
 
-FIRST: Final = -1
-"""The moment before the first append."""
 _FEW: Final = 500_000
 """The most keys that every task can hold."""
 

@@ -6,13 +6,14 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.changelog import found_changes
+from trinity.engine.feed.changelog import found_changes, is_usable
 from trinity.engine.feed.interval import Bound, Interval, interval
-from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, Form, check_names, check_net, has_more
-from trinity.engine.feed.spark.computed import Changes, computed_changes, steps_of
+from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, Form, check_names, check_net
+from trinity.engine.feed.spark.computed import Changes, computed_changes
 from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, differ, in_form, net_pairs, paired, union
 from trinity.engine.feed.spark.kept import kept_rows
+from trinity.engine.feed.steps import steps_of
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import with_char
@@ -63,24 +64,18 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, form: F
 
 def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
     producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
-    kept = _usable(found_changes(target, part.entries, producer), definition, form)
+    found = found_changes(target, part.entries, producer)
+    kept = {version: changes for version, changes in found.items() if is_usable(changes, definition, form)}
     rest = part.without(kept)
     columns = definition.visible
     if definition.keyed:
         changes = computed_changes(target, rest, definition, producer)
-        found = _shown(_with_kept(target, changes, kept.values(), definition, form), definition, form)
+        shown = _shown(_with_kept(target, changes, kept.values(), definition, form), definition, form)
     else:
-        found = [rows for rows in (kept_rows(target, kept.values(), columns),) if rows is not None]
+        shown = [rows for rows in (kept_rows(target, kept.values(), columns),) if rows is not None]
         if moved := steps_of(target, rest):
-            found.append(counted_changes(target.session.spark, moved, columns, net=form.net))
-    return union(found) if found else _empty_feed(target.session.spark, columns)
-
-
-def _usable(kept: dict[int, KeptChanges], definition: TableDefinition, form: Form) -> dict[int, KeptChanges]:
-    """Return the changes that need no computation; those of a plain table that may cancel out need it."""
-    if definition.keyed:
-        return kept
-    return {v: k for v, k in kept.items() if not k.files or not (form.net or has_more(k.columns, definition.visible))}
+            shown.append(counted_changes(target.session.spark, moved, columns, net=form.net))
+    return union(shown) if shown else _empty_feed(target.session.spark, columns)
 
 
 def _with_kept(
@@ -91,8 +86,7 @@ def _with_kept(
     as_they_are: list[KeptChanges] = []
     compared: list[KeptChanges] = []
     for each in kept:
-        by_itself = not form.net and not has_more(each.columns, columns)
-        (as_they_are if by_itself else compared).append(each)
+        (compared if form.recomputes(each.columns, columns) else as_they_are).append(each)
     rows, pairs = (kept_rows(target, each, columns) for each in (as_they_are, compared))
     found = [] if pairs is None else [paired(pairs, columns, definition.primary_key).where(differ(columns))]
     return Changes([*changes.pairs, *found], [*changes.rows, *([] if rows is None else [rows])])
@@ -102,8 +96,7 @@ def _shown(changes: Changes, definition: TableDefinition, form: Form) -> list[Da
     columns, pairs = definition.visible, changes.pairs
     if form.net and pairs:
         pairs = [net_pairs(union(pairs), columns, definition.primary_key)]
-    shown = [changed_rows(each, columns, updates=form.updates, preimages=form.preimages) for each in pairs]
-    return [*shown, *(in_form(each, updates=form.updates, preimages=form.preimages) for each in changes.rows)]
+    return [*(changed_rows(each, columns, form) for each in pairs), *(in_form(each, form) for each in changes.rows)]
 
 
 def _empty_feed(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.rounds import Round, rounds
-from trinity.engine.feed.shape import VERSION
+from trinity.engine.feed.shape import VERSION, Form
 from trinity.engine.feed.spark.compared import compared_pairs
 from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, net_pairs, union
 from trinity.engine.feed.spark.ingested import ingested_rows
 from trinity.engine.feed.spark.moments import appended_pairs
-from trinity.engine.feed.steps import Step, runs, steps
+from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.target import Target
 from trinity.merge.changelog import ChangelogProducer
 from trinity.spark_names import DataFrame, F
@@ -23,7 +23,7 @@ from trinity.spi import TableDefinition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Changes", "all_rows", "computed_changes", "steps_of"]
+__all__ = ["Changes", "all_rows", "computed_changes"]
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,8 @@ def all_rows(
         found = steps_of(target, parts)
         return counted_changes(spark, found, definition.visible, net=False) if found else None
     changes = computed_changes(target, parts, definition, producer)
-    shown = [changed_rows(pairs, definition.visible, updates=True, preimages=True) for pairs in changes.pairs]
+    shown = [changed_rows(pairs, definition.visible, Form()) for pairs in changes.pairs]
     return union([*shown, *changes.rows]) if shown or changes.rows else None
-
-
-def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
-    """Return the steps, in some parts of a table's history, that may have changed rows."""
-    return [step for part in parts for step in steps(target, part.before, part.entries)]
 
 
 def _net_of(target: Target, found: Round, definition: TableDefinition) -> list[DataFrame]:

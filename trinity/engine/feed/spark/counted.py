@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
-from trinity.engine.feed.spark.images import comparable_image, image
+from trinity.engine.feed.spark.images import comparable_image, image, union
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import version_scan
@@ -35,7 +34,7 @@ def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequenc
         net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
             version that touched its row.
     """
-    moved = reduce(DataFrame.unionByName, [_moved(spark, step, columns) for step in steps])
+    moved = union([_moved(spark, step, columns) for step in steps])
     rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")
     counted = rows.groupBy(*([_SAME] if net else [_SAME, VERSION])).agg(
         *([F.max(VERSION).alias(VERSION)] if net else []), F.first(_ROW).alias(_ROW), F.sum(_COUNT).alias(_COUNT)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, Form
 from trinity.engine.feed.spark.within import value_by_id
 from trinity.engine.spark.types import spark_type
 from trinity.spark_names import DataFrame, F
@@ -25,12 +25,12 @@ __all__ = [
     "BEFORE",
     "changed_rows",
     "differ",
+    "feed_rows",
     "image",
     "in_form",
     "net_pairs",
     "paired",
     "union",
-    "values",
 ]
 
 BEFORE: Final = "_trinity_before"
@@ -46,11 +46,17 @@ def image(columns: Sequence[Column], of: TableDefinition) -> str:
         columns: the columns of the feed.
         of: the definition under which the row was read, with its columns under their names.
     """
-    fields = zip(columns, values(columns, of.visible), strict=True)
+    fields = zip(columns, _values(columns, of.visible), strict=True)
     return f"named_struct({', '.join(f'{text_literal(column.name)}, {value}' for column, value in fields)})"
 
 
-def values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
+def feed_rows(rows: DataFrame, columns: Sequence[Column], old: Sequence[Column]) -> DataFrame:
+    """Return rows of the feed that have the columns of another version, in those of the feed."""
+    shown = zip(columns, _values(columns, old), strict=True)
+    return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)
+
+
+def _values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
     """Return Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
     known: Mapping[object, Column] = {c.identity: c for c in old}
     return [_value(column, known.get(column.identity)) for column in columns]
@@ -115,18 +121,17 @@ def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -
     return found.where(differ(columns)).drop(*names)
 
 
-def changed_rows(pairs: DataFrame, columns: Sequence[Column], *, updates: bool, preimages: bool) -> DataFrame:
+def changed_rows(pairs: DataFrame, columns: Sequence[Column], form: Form) -> DataFrame:
     """Return the rows of the feed: its columns, :data:`CHANGE_TYPE` and :data:`VERSION`.
 
     Args:
         pairs: :data:`VERSION`, :data:`BEFORE` and :data:`AFTER`, which differ.
         columns: the columns of the feed.
-        updates: False for a delete and an insert instead of the two images of an update.
-        preimages: False to leave out the rows before an update.
+        form: how changes are shown.
     """
-    before = _change("update_preimage" if updates else "delete", BEFORE)
-    after = _change("update_postimage" if updates else "insert", AFTER)
-    both = f"array({before}, {after})" if preimages or not updates else f"array({after})"
+    before = _change("update_preimage" if form.updates else "delete", BEFORE)
+    after = _change("update_postimage" if form.updates else "insert", AFTER)
+    both = f"array({before}, {after})" if form.preimages or not form.updates else f"array({after})"
     rows = (
         f"CASE WHEN {BEFORE} IS NULL THEN array({_change('insert', AFTER)}) "
         f"WHEN {AFTER} IS NULL THEN array({_change('delete', BEFORE)}) ELSE {both} END"
@@ -135,12 +140,12 @@ def changed_rows(pairs: DataFrame, columns: Sequence[Column], *, updates: bool, 
     return found.selectExpr(*(f"row.{quoted(c.name)}" for c in columns), f"kind AS {CHANGE_TYPE}", VERSION)
 
 
-def in_form(rows: DataFrame, *, updates: bool, preimages: bool) -> DataFrame:
-    """Return rows of the feed that show everything, in the form of :func:`changed_rows`."""
-    if not updates:
+def in_form(rows: DataFrame, form: Form) -> DataFrame:
+    """Return rows of the feed that show everything, in another form."""
+    if not form.updates:
         other = f"CASE {CHANGE_TYPE} WHEN 'update_preimage' THEN 'delete' WHEN 'update_postimage' THEN 'insert' "
         return rows.withColumn(CHANGE_TYPE, F.expr(f"{other} ELSE {CHANGE_TYPE} END"))
-    return rows if preimages else rows.where(f"{CHANGE_TYPE} <> 'update_preimage'")
+    return rows if form.preimages else rows.where(f"{CHANGE_TYPE} <> 'update_preimage'")
 
 
 def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
-from trinity.engine.feed.spark.images import values
+from trinity.engine.feed.spark.images import feed_rows
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
@@ -34,5 +34,4 @@ def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) ->
         f"WHEN {kind} = '+U' OR {updated} THEN 'update_postimage' ELSE 'insert' END"
     )
     shown = to_user_columns(rows, splits, (f"{kind} AS {CHANGE_TYPE}", f"{step.version}L AS {VERSION}"))
-    named = zip(columns, values(columns, splits.definition.visible), strict=True)
-    return shown.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in named), CHANGE_TYPE, VERSION)
+    return feed_rows(shown, columns, splits.definition.visible)

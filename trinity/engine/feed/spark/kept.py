@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trinity.engine.feed.changelog import TableChangelog
-from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.spark.computed import all_rows
-from trinity.engine.feed.spark.images import union, values
-from trinity.engine.feed.spark.written import write_files
-from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_schema, written_columns
+from trinity.engine.feed.spark.images import feed_rows, union
+from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_schema, writing, written_columns
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
+from trinity.engine.writing.run_sinks import run_on_spark
 from trinity.spark_names import DataFrame
-from trinity.spi import Column, DataFile, SplitSource
+from trinity.spi import Column, DataFile, SplitSource, TableDefinition, from_fragments
 from trinity.storage.changelog import KeptChanges
-from trinity.syntax.quoting import quoted
 
-__all__ = ["kept_rows", "written_by_spark"]
+__all__ = ["kept_rows", "write_files", "written_by_spark"]
 
 
 def written_by_spark(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
@@ -34,6 +33,12 @@ def written_by_spark(known: TableChangelog, target: Target, equal_columns: Equal
             return {}
         written = equal_columns.written(target)
         return by_version(write_files(target, known.changelog.store.root, written, rows.coalesce(parallelism(spark))))
+
+
+def write_files(target: Target, folder: str, written: TableDefinition, rows: DataFrame) -> list[DataFile]:
+    """Write rows into a folder, one file or several per Spark task. Raises errors of writing files."""
+    task = writing(target, folder, written, arrow_schema(rows.schema))
+    return from_fragments(run_on_spark(task, rows))
 
 
 def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
@@ -50,5 +55,4 @@ def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], column
     storage = stored_schema(written)
     rows = plain_scan(target.session.spark, [DataFile(path, 0, 0) for path in files], storage)
     rows = to_user_columns(rows, SplitSource(0, 0, written, storage, ()))
-    shown = zip(columns, values(columns, old), strict=True)
-    return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)
+    return feed_rows(rows, columns, old)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from trinity.engine.feed.local.appends import FIRST
 from trinity.engine.feed.shape import VERSION
-from trinity.engine.feed.spark.appends import FIRST, Appends
+from trinity.engine.feed.spark.appends import Appends
 from trinity.engine.feed.spark.images import AFTER, BEFORE, differ, image
 from trinity.engine.feed.spark.whole_rows import whole_row_pairs
 from trinity.engine.feed.steps import Step

@@ -7,12 +7,12 @@ is then the version with the lowest rank so far.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
+from trinity.engine.feed.local.appends import FIRST
 from trinity.engine.feed.shape import VERSION
-from trinity.engine.feed.spark.appends import FIRST, Appends
-from trinity.engine.feed.spark.images import AFTER, BEFORE, image
+from trinity.engine.feed.spark.appends import Appends
+from trinity.engine.feed.spark.images import AFTER, BEFORE, image, union
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
@@ -46,8 +46,7 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
     placed = {name: f"_trinity_order_{number}" for number, name in enumerate(names)}
     further = [f"{quoted(name)} AS {other}" for name, other in placed.items()]
     shown = f"IF({DELETED}, NULL, {image(columns, splits.definition)}) AS {_IMAGE}"
-    rows = reduce(DataFrame.unionByName, found)
-    rows = to_user_columns(rows, splits, (*further, ARRIVAL, _SINCE, DELETED))
+    rows = to_user_columns(union(found), splits, (*further, ARRIVAL, _SINCE, DELETED))
     rows = rows.selectExpr(*placed.values(), ARRIVAL, _SINCE, shown)
     key = ", ".join(placed[k] for k in spec.key)
     rank = f"row_number() OVER (PARTITION BY {key} ORDER BY {winner_first(spec, placed)}) AS {_RANK}"
