@@ -1,4 +1,4 @@
-"""Commits from Arrow in one process, each read as Arrow, beside delta-rs and PyIceberg."""
+"""Commits from Arrow in one process, each read as Arrow, compared with delta-rs and PyIceberg."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ArrowBench(FormatsBench):
     """Half a per cent of the rows a commit; all tables take turns, commit by commit. One pass counts."""
 
     def cases(self) -> Iterator[Result]:
-        """Twenty commits beside delta-rs; then one of few rows beside PyIceberg."""
+        """Twenty commits compared with delta-rs; then one of few rows, compared with PyIceberg."""
         tables = {catalog: self.scene.base_table(catalog) for catalog in self.formats}
         self.scene.base()
         base = arrow_rows(self.scene.folder / "base")
@@ -55,7 +55,7 @@ class ArrowBench(FormatsBench):
                 found=found,
             )
         self.drop(tables)
-        yield from self._beside_pyiceberg(base)
+        yield from self._compared_with_pyiceberg(base)
 
     def _ours(self, table: Table, batch: pa.Table) -> float:
         return timed(lambda: table.upsert(batch)) + timed(lambda: _read(table))
@@ -68,7 +68,7 @@ class ArrowBench(FormatsBench):
 
         return timed(commit) + timed(lambda: DeltaTable(str(place)).to_pyarrow_table())
 
-    def _beside_pyiceberg(self, base: pa.Table) -> Iterator[Result]:
+    def _compared_with_pyiceberg(self, base: pa.Table) -> Iterator[Result]:
         """An upsert of few rows, none of them deleted, and a read: one round."""
         folder = self.scene.folder / "pyiceberg"
         folder.mkdir()

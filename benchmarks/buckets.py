@@ -1,4 +1,4 @@
-"""``python -m benchmarks.buckets``: appends and reads of tables in a bucket, beside the plain tools in the same bucket.
+"""``python -m benchmarks.buckets``: appends and reads of tables in a bucket, and the plain tools there.
 
 The store is a SeaweedFS of the benchmark's own on this machine, or the one that ``--place`` and the environment name.
 Each read is measured on a disk, too, in the same run: the bucket's ratio is to be the disk's.
@@ -61,7 +61,7 @@ class BucketBench(ReadBench):
         yield from super().cases()
 
     def append_in_bucket(self) -> Iterator[Result]:
-        """A tenth of the rows as an Arrow table, beside ``pq.write_table`` of it to the same bucket."""
+        """A tenth of the rows as an Arrow table, compared with ``pq.write_table`` of it to the same bucket."""
         self.scene.prepared("changed_10", changes(self.session.spark, self.rows, self.rows // 10, 200, 2))
         rows, table = arrow_rows(self.folder / "changed_10"), self.scene.new_table(self.catalog)
         one, target = rows.slice(0, 1), f"{self.place.removeprefix('s3://')}/reference.parquet"
@@ -73,7 +73,7 @@ class BucketBench(ReadBench):
         ours, reference = in_turns(self.runs, lambda: table.upsert(rows), plainly)
         yield Result("append, Arrow table", self.catalog, ours, reference, 1.3, commit.median)
 
-    def _beside(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         return f"{self.place}/{name}".replace("s3://", "s3a://")
 
 
@@ -137,7 +137,7 @@ def run(
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "buckets",
     results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
 ) -> None:
-    """Measure Trinity in a bucket beside the plain tools."""
+    """Measure Trinity and the plain tools in a bucket."""
     known, found = {**facts(), "rows": rows, "runs": runs}, list[Result]()
     with ExitStack() as opened:
         folder, options = Path(opened.enter_context(tempfile.TemporaryDirectory())), dict[str, Any]()

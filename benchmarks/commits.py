@@ -1,4 +1,4 @@
-"""Small commits, beside the format's own writer in Spark; and many rows by the database API, beside Arrow data."""
+"""Small commits, compared with the format's own writer in Spark; many rows by the database API or as Arrow data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CommitBench(CatalogBench):
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def cases(self) -> Iterator[Result]:
-        """``table.upsert(arrow, txn=...)`` beside an append of the same row."""
+        """``table.upsert(arrow, txn=...)`` compared with an append of the same row."""
         table, unsynced = self._table("commits"), self._table("unsynced_commits", {"write.sync": "false"})
         row = pa.table({"id": [1], "v": [1]})
         plain = self.session.spark.createDataFrame(row)
@@ -62,7 +62,7 @@ class CommitBench(CatalogBench):
         )
 
     def _many(self) -> Result:
-        """``executemany()`` of an INSERT, beside ``table.upsert(arrow)`` of the same rows from Python."""
+        """``executemany()`` of an INSERT, compared with ``table.upsert(arrow)`` of the same rows from Python."""
         columns = [Column("id", "bigint"), Column("name", "string"), Column("price", "decimal(8,2)")]
         table = self.session.create_table(f"{self.catalog}.default.many", columns, primary_key=["id"])
         rows = [(i, f"name {i}", Decimal(i) / 4) for i in range(_ROWS)]

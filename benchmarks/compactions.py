@@ -1,4 +1,4 @@
-"""A full compaction, beside OPTIMIZE and ``rewrite_data_files`` of tables in the same state."""
+"""A full compaction, compared with OPTIMIZE and ``rewrite_data_files`` of tables in the same state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from benchmarks.peers import MERGE_ON_READ, Native
-from benchmarks.results import Result, beside_best
+from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench, fingerprint
 from benchmarks.timing import timings_of
 
@@ -46,6 +46,6 @@ class CompactionBench(FormatsBench):
         assert len(set(found.values())) == 1, f"other rows: {found}"
         for name in tables:
             peers = [MERGE_ON_READ[name]] if name in MERGE_ON_READ else list(natives)
-            beside = {peer: times[peer] for peer in peers}
-            yield beside_best("full compaction after ten commits", name, times[name], beside, 0.8, found[name][0])
+            others = {peer: times[peer] for peer in peers}
+            yield against_best("full compaction after ten commits", name, times[name], others, 0.8, found[name][0])
         self.drop(tables, natives)

@@ -1,4 +1,4 @@
-"""The change feed of one commit, computed and from files, beside a merged read of the whole table."""
+"""The change feed of one commit, computed and from files, compared with a merged read of the whole table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folds of merge engines, beside Spark's own aggregation of the same rows."""
+"""The folds of merge engines, compared with Spark's own aggregation of the same rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FoldBench(CatalogBench):
         return table
 
     def _fold(self, case: str, table: Table, aggregates: tuple[str, ...], factor: float) -> Result:
-        """The merged read, beside Spark's aggregation over the same files."""
+        """The merged read, compared with Spark's aggregation over the same files."""
         paths = [f.path for f in table.splits().files]
 
         def plain() -> DataFrame:

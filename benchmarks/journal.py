@@ -1,4 +1,4 @@
-"""``python -m benchmarks.journal "host=... port=... user=..."``: reads of a journal beside DISTINCT ON written by hand.
+"""``python -m benchmarks.journal "host=... port=... user=..."``: reads of a journal, or by DISTINCT ON.
 
 Makes and drops the schema ``trinity_bench`` in that database.
 """

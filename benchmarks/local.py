@@ -1,4 +1,4 @@
-"""``python -m benchmarks.local``: Trinity without Spark, beside delta-rs, DuckDB, Polars and PyIceberg.
+"""``python -m benchmarks.local``: Trinity without Spark, compared with delta-rs, DuckDB, Polars and PyIceberg.
 
 No JVM starts. Rows are made by numpy: as those of :mod:`benchmarks.data`, with even ids, and changes all over them.
 """
@@ -42,7 +42,7 @@ _COLUMNS: Final = [
 _OPTIONS: Final = {"watermark-key": "ts", "tombstone-key": "del"}
 _DAY: Final = 86_400_000_000
 _FEW: Final = 10_000
-"""Changes beside PyIceberg, whose upsert looks at every row by itself."""
+"""Changes compared with PyIceberg, whose upsert looks at every row by itself."""
 _MIB: Final = 2**20
 _ONE_FILE: Final = 2**40
 """Bytes that no file here has."""
@@ -119,7 +119,7 @@ class Bench:
     # -- reads ------------------------------------------------------------------------------------------
 
     def reads(self) -> Iterator[Result]:
-        """Reads of all rows, and of 100 keys, beside DuckDB's scan of the merged rows."""
+        """Reads of all rows, and of 100 keys, compared with DuckDB's scan of the merged rows."""
         for log, whole, few in ((0.0, None, 0.05), (0.1, 1.3, 0.1)):
             state = "10 % in the log" if log else "compacted"
             table = self.table(f"read_{int(log * 100)}", log=log)
@@ -138,7 +138,7 @@ class Bench:
             self.session.drop_table(table.name)
 
     def first(self) -> Iterator[Result]:
-        """A process that imports, connects and reads, beside one that reads the same rows by pyarrow alone."""
+        """A process that imports, connects and reads, compared with one that reads the same rows by pyarrow alone."""
         small = replace(self, rows=min(self.rows, 1_000_000))
         table = small.table("first", log=0.1)
         plain = self.folder / f"first_{self.catalog}.parquet"
@@ -152,7 +152,7 @@ class Bench:
     # -- changes ----------------------------------------------------------------------------------------
 
     def upserts(self) -> Iterator[Result]:
-        """An upsert and a read of all rows, beside delta-rs with Polars, and beside PyIceberg."""
+        """An upsert and a read of all rows, compared with delta-rs with Polars, and with PyIceberg."""
         table, place = self.table("upsert"), self.delta_rs("upsert")
 
         def ours(number: int) -> None:
@@ -165,10 +165,10 @@ class Bench:
 
         found = timings_of(self.runs.at_most(3), {"": ours, "delta-rs": theirs})
         yield self.result("upsert of 10 % and read, beside delta-rs", found[""], found["delta-rs"], 0.3)
-        yield self._beside_pyiceberg(table)
+        yield self._compared_with_pyiceberg(table)
         self.session.drop_table(table.name)
 
-    def _beside_pyiceberg(self, table: Table) -> Result:
+    def _compared_with_pyiceberg(self, table: Table) -> Result:
         folder = self.folder / f"pyiceberg_{self.catalog}"
         folder.mkdir()
         catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
@@ -205,7 +205,7 @@ class Bench:
             self.session.drop_table(table.name)
 
     def points(self) -> Iterator[Result]:
-        """Commits of one row, each with a read of it, beside delta-rs."""
+        """Commits of one row, each with a read of it, compared with delta-rs."""
         table, place = self.table("points"), self.delta_rs("points")
         ids = np.linspace(0, self.rows - 1, 20).astype(np.int64) * 2
 
@@ -237,7 +237,7 @@ class Bench:
     # -- care, folds and changes --------------------------------------------------------------------------
 
     def compactions(self) -> Iterator[Result]:
-        """A full compaction after ten commits of half a per cent, beside delta-rs, which makes one file of the same."""
+        """A full compaction after ten commits of half a per cent, and delta-rs's, which makes one file of the same."""
         table, place = self.table("compaction"), self.delta_rs("compaction")
         for number in range(10):
             batch = self.changes(max(10, self.rows // 200), 1 + number)
@@ -250,7 +250,7 @@ class Bench:
         self.session.drop_table(table.name)
 
     def folds(self) -> Iterator[Result]:
-        """The folds of ten log rows a key, beside DuckDB's aggregation of the same file."""
+        """The folds of ten log rows a key, compared with DuckDB's aggregation of the same file."""
         count = max(100, self.rows // 4)
         drawn = np.random.default_rng(1)
         rows = pa.table(
@@ -281,7 +281,7 @@ class Bench:
             self.session.drop_table(table.name)
 
     def feeds(self) -> Iterator[Result]:
-        """The changes of one per cent, computed and from files, beside the merged read of this process."""
+        """The changes of one per cent, computed and from files, compared with the merged read of this process."""
         table = self.table("feed")
         before = table.splits().version
         after = table.upsert(self.changes(max(10, self.rows // 100), 1)).version
@@ -381,7 +381,7 @@ def run(
     scratch: Scratch = None,
     quick: Quick = False,
 ) -> None:
-    """Measure the executor of this process beside the plain tools."""
+    """Measure the executor of this process and the plain tools."""
     rows, runs = (20_000, 1) if quick else (rows, runs)
     known = {**facts(), "rows": rows, "runs": runs}
     for catalog in formats.split(","):

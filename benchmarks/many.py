@@ -134,7 +134,7 @@ class ManyBench(CatalogBench):
 
 
 def figures(session: Session, folder: Path, commits: int, every: int = _EVERY) -> Iterator[tuple[Figures, Figures]]:
-    """Figures of a table of few commits, and beside it of one after a tenth of its commits, and after all.
+    """Figures of a table of few commits, and of one after a tenth of its commits, and after all.
 
     What takes time is measured in turns.
 

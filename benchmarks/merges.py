@@ -1,4 +1,4 @@
-"""MERGE of 1 % and 10 % of the rows, beside Delta's and Iceberg's own MERGE of the same kind."""
+"""MERGE of 1 % and 10 % of the rows, compared with Delta's and Iceberg's own MERGE of the same kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from benchmarks.data import COLUMNS
 from benchmarks.peers import COPY_ON_WRITE, NATIVES, Native
-from benchmarks.results import Result, beside_best
+from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench
 from benchmarks.timing import timings_of
 from trinity.table import Table
@@ -70,9 +70,9 @@ class MergeBench(FormatsBench):
         times = timings_of(runs, {name: merge(name) for name in (*tables, *natives)}, after=after)
         found = {name: table.to_df().count() for name, table in (tables | natives).items()}
         assert len(set(found.values())) == 1, f"{case}: other rows: {found}"
-        beside = {name: times[name] for name in natives}
+        others = {name: times[name] for name in natives}
         for name in tables:
-            yield beside_best(case, name, times[name], beside, factor, found[name])
+            yield against_best(case, name, times[name], others, factor, found[name])
 
     def _merge(self, table: Table, source: DataFrame, clauses: str) -> None:
         source.createOrReplaceTempView("changed")

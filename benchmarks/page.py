@@ -87,10 +87,10 @@ def _ratios(entries: Sequence[Mapping[str, Any]], runs: Mapping[str, Any]) -> st
         numbers = sorted({used.index(e["run"]) + 1 for e in own.values()})
         last = [", ".join(map(str, numbers))] if len(used) > 1 else []
         lines.append("| " + " | ".join([case, *cells, _budget(list(own.values())), *last]) + " |")
-    told = [run_line(runs[run]) for run in used]
+    notes = [run_line(runs[run]) for run in used]
     if len(used) > 1:
-        told = [f"{number}. {text}" for number, text in enumerate(told, 1)]
-    return "\n".join([*lines, "", *told])
+        notes = [f"{number}. {text}" for number, text in enumerate(notes, 1)]
+    return "\n".join([*lines, "", *notes])
 
 
 def _seconds(entries: Sequence[Mapping[str, Any]]) -> str:

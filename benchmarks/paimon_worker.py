@@ -46,16 +46,16 @@ def write(spark: SparkSession, path: str) -> None:
     rows.selectExpr("*", "IF(del, '-D', '+I') AS kind").writeTo(TABLE).append()
 
 
-def answer(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
+def answer(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a line."""
-    if asked["do"] == "create":
+    if request["do"] == "create":
         spark.sql(DDL)
-        write(spark, asked["path"])
+        write(spark, request["path"])
         return {}
-    if asked["do"] == "count":
+    if request["do"] == "count":
         return {"rows": spark.table(TABLE).count()}
     start = time.perf_counter()
-    write(spark, asked["path"])
+    write(spark, request["path"])
     spark.table(TABLE)._jdf.queryExecution().toRdd().count()
     return {"seconds": time.perf_counter() - start}
 

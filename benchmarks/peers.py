@@ -1,4 +1,4 @@
-"""Delta's and Iceberg's own tables, as Spark writes, maintains and reads them: what ours are measured beside."""
+"""Delta's and Iceberg's own tables, as Spark writes, maintains and reads them: what ours are compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of a table in several states, beside a plain scan of the rows that they return."""
+"""Reads of a table in several states, compared with a plain scan of the rows that they return."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class ReadBench(CatalogBench):
 
     def _read(self, case: str, table: Table, factor: float, *, first: bool = False) -> Result:
         """The whole merged table. Under ``first`` nothing is known of the version from a read before."""
-        return self._beside_scan(case, table, factor, lambda: scan(table.to_df()), forget if first else None)
+        return self._compared_with_scan(case, table, factor, lambda: scan(table.to_df()), forget if first else None)
 
     def _look_up(self, case: str, table: Table) -> Result:
-        """A hundred keys spread over the base, beside a scan of all rows."""
+        """A hundred keys spread over the base, compared with a scan of all rows."""
         keys = f"id IN ({', '.join(str(2 * (n * self.rows // _KEYS)) for n in range(_KEYS))})"
         found, wanted = fingerprint(table.to_df(where=keys)), fingerprint(table.to_df().where(keys))
         assert found == wanted, f"{case}: {found}, by a filter {wanted}"
-        return self._beside_scan(case, table, 0.2, lambda: scan(table.to_df(where=keys)), forget)
+        return self._compared_with_scan(case, table, 0.2, lambda: scan(table.to_df(where=keys)), forget)
 
     def _after_one_more(self, table: Table) -> Result:
         """A read after a commit of a thousandth of the rows, where the version before it was read."""
@@ -82,10 +82,10 @@ class ReadBench(CatalogBench):
             table.upsert(self.scene.batch_arrow(self.rows // 1000, next(numbers)))
 
         case = "first read after one more commit, 10 % in the log"
-        return self._beside_scan(case, table, 1.5, lambda: scan(table.to_df()), commit)
+        return self._compared_with_scan(case, table, 1.5, lambda: scan(table.to_df()), commit)
 
     def _own_reader(self, table: Table, changed: list[DataFrame]) -> Result:
-        """The format's own reader of our table, beside its own table after its own MERGE of the same rows."""
+        """The format's own reader of our table, compared with its own table after its own MERGE of the same rows."""
         peer, own = Native(self.scene, MERGE_ON_READ[self.catalog]), self._own_rows(table)
         peer.merge(changed[0])
         peer.optimize()
@@ -118,7 +118,7 @@ class ReadBench(CatalogBench):
 
     # -- the reference ----------------------------------------------------------------------------------
 
-    def _beside_scan(
+    def _compared_with_scan(
         self,
         case: str,
         table: Table,
@@ -126,7 +126,7 @@ class ReadBench(CatalogBench):
         ours: Callable[[], object],
         before: Callable[[], object] | None = None,
     ) -> Result:
-        """Something of the table, beside a plain scan of all its rows; ``before`` is run before it, not timed."""
+        """Something of the table, compared with a plain scan of all its rows; ``before`` runs first, not timed."""
 
         def prepare(name: str, _: int) -> None:
             if before and name == "ours":
@@ -142,12 +142,12 @@ class ReadBench(CatalogBench):
     @contextmanager
     def _plain(self, table: Table) -> Iterator[Callable[[], DataFrame]]:
         """The merged rows in files of their own."""
-        target = self._beside(f"merged_{self.catalog}")
+        target = self._path(f"merged_{self.catalog}")
         table.to_df().write.mode("overwrite").parquet(target)
         yield lambda: self.session.spark.read.parquet(target)
         shutil.rmtree(target, ignore_errors=True)
 
-    def _beside(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         """The place of a reference's files, in the store that the tables are in."""
         return str(self.folder / name)
 

@@ -1,11 +1,11 @@
-"""A resolve of the log, beside the merge-on-read MERGE of Delta and Iceberg of the same rows into the same base."""
+"""A resolve of the log, compared with a merge-on-read MERGE of the same rows by Delta and Iceberg."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from benchmarks.peers import MERGE_ON_READ, Native
-from benchmarks.results import Result, beside_best
+from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench, fingerprint
 from benchmarks.timing import timings_of
 from trinity.engine.reading.hidden_rows import forget
@@ -46,5 +46,5 @@ class ResolveBench(FormatsBench):
         assert len(set(found.values())) == 1, f"other rows: {found}"
         peers = {name: times[name] for name in natives}
         for name in tables:
-            yield beside_best("resolve of 10 %", name, times[name], peers, 0.6, found[name][0])
+            yield against_best("resolve of 10 %", name, times[name], peers, 0.6, found[name][0])
         self.drop(tables, natives)

@@ -1,4 +1,4 @@
-"""A result: one case of one table, beside what it is measured against."""
+"""A result: the figure of one case of one table, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.timing import Timings
 
-__all__ = ["Result", "beside_best"]
+__all__ = ["Result", "against_best"]
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Result:
         }
 
 
-def beside_best(
+def against_best(
     case: str, catalog: str, ours: Timings, peers: Mapping[str, Timings], factor: float, found: int | None = None
 ) -> Result:
-    """The result beside the fastest of the peers."""
+    """The result compared with the fastest of the peers."""
     best = min(peers.values(), key=lambda times: times.median)
     return Result(case, catalog, ours, best, factor, peers=peers, found=found)

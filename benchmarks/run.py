@@ -73,7 +73,7 @@ def run(
     scratch: Scratch = None,
     quick: Quick = False,
 ) -> None:
-    """Measure Trinity beside the plain tools."""
+    """Measure Trinity and the plain tools."""
     groups = cases.split(",")
     if unknown := [group for group in groups if group not in GROUPS]:
         raise typer.BadParameter(f"no cases are named {', '.join(unknown)}; there are {', '.join(GROUPS)}")

@@ -1,4 +1,4 @@
-"""A stream of small batches into a table, beside ``foreachBatch`` that appends the same rows to a Delta table."""
+"""A stream of small batches into a table, compared with ``foreachBatch`` that appends the rows to a Delta table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StreamBench(CatalogBench):
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def cases(self) -> Iterator[Result]:
-        """``table.stream_writer`` beside ``foreachBatch``; each writes into a new table, exactly once."""
+        """``table.stream_writer`` compared with ``foreachBatch``; each writes into a new table, exactly once."""
         batches = max(2, min(_BATCHES, self.rows // 20_000))
         warm = min(_WARM, batches)
         self._ours(warm)

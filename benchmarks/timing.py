@@ -72,7 +72,7 @@ def in_turns(
     Args:
         rounds: how many.
         ours: what is timed.
-        reference: what it is timed beside.
+        reference: what it is compared with.
         warm: True where both have run already, so that there is no round before.
     """
     found = timings_of(

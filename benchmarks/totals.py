@@ -1,4 +1,4 @@
-"""Commits, each followed by a full read: what both cost together, beside Delta, Iceberg and Paimon."""
+"""Commits, each followed by a full read: what both cost together, compared with Delta, Iceberg and Paimon."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from benchmarks.paimon import Paimon, paimon_python
 from benchmarks.peers import NATIVES, Native
-from benchmarks.results import Result, beside_best
+from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench, drain, fingerprint
 from benchmarks.timing import timed, totals_of
 from trinity.table import Table
@@ -25,7 +25,7 @@ class TotalBench(FormatsBench):
     """Twenty commits of half a per cent; all tables take turns, commit by commit. One pass counts."""
 
     def cases(self) -> Iterator[Result]:
-        """The totals of each format, beside the best of the peers'."""
+        """The totals of each format, compared with the best of the peers'."""
         tables = {catalog: self.scene.base_table(catalog) for catalog in self.formats}
         natives = {peer: Native(self.scene, peer) for peer in NATIVES}
         steps: dict[str, Callable[[int], float]] = {
@@ -45,7 +45,7 @@ class TotalBench(FormatsBench):
             assert not python or paimon.count() == rows, f"Paimon has other rows than {rows}"
         peers = {name: times for name, times in taken.items() if name not in tables}
         for name in tables:
-            yield beside_best("20 commits, each read", name, taken[name], peers, 0.35, rows)
+            yield against_best("20 commits, each read", name, taken[name], peers, 0.35, rows)
         self.drop(tables, natives)
 
     def _prepared(self, number: int) -> int:

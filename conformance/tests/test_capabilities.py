@@ -103,16 +103,16 @@ truncate = MemoryMetadata.truncate
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "message"),
     [(refuses_late, "truncate: was refused, and left"), (refuses_otherwise, "truncate: neither works nor is refused")],
 )
 def test_a_refusal_is_by_name_and_changes_nothing(
-    way: Callable[..., CommitResult], said: str, monkeypatch: pytest.MonkeyPatch
+    way: Callable[..., CommitResult], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declares(monkeypatch, OF_MEMORY - {Capability.TRUNCATE})
     monkeypatch.setattr(MemoryMetadata, "truncate", way)
     [failure] = failing(run_check("memory", None, "capabilities"))
-    assert said in failure
+    assert message in failure
 
 
 def generated(checks: list[Check], capabilities: frozenset[Capability], tally: Tally) -> Iterator[History]:

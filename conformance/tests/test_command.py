@@ -36,7 +36,7 @@ NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
 
 
 @pytest.mark.parametrize(
-    ("results", "code", "said"),
+    ("results", "code", "message"),
     [
         ([PASSED], 0, "passed"),
         ([PASSED, NOT_SUPPORTED], 0, "not supported"),
@@ -47,7 +47,7 @@ NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
     ],
 )
 def test_exit_codes(
-    results: list[CheckResult], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: list[CheckResult], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(connector: str, *_: Any, **__: Any) -> Report:
         return Report(connector, "smoke", 0, results, Tally())
@@ -56,7 +56,7 @@ def test_exit_codes(
     done = CliRunner().invoke(cli.app, ["run", "memory", "--no-spark", "--traces", str(tmp_path)])
     assert done.exit_code == code, done.output
     assert "memory (trinity.memory:MemoryFormat, of trinity-merge" in done.output
-    assert said in done.output
+    assert message in done.output
 
 
 def test_a_suite_that_breaks_says_so_and_keeps_the_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["memry"], "memory"),
         (["os:path"], "is no adapter"),
@@ -117,12 +117,12 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
         (["memory", "--report", "x.pdf"], "There is no form of a report '.pdf'"),
     ],
 )
-def test_wrong_usage(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "")
     done = CliRunner().invoke(cli.app, ["run", *words])
-    assert (done.exit_code, said in done.output) == (2, True), done.output
+    assert (done.exit_code, message in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.id)
@@ -140,18 +140,18 @@ def test_an_explanation_has_rule_situations_and_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (["run", "memory", "--option", "=1"], "give NAME=VALUE"),
         (["run", "memory", "--option", "uri"], "--option 'uri' is no setting"),
         (["replay", "TRACE", "--warehouse", "s3://b/c"], "name it by --format"),
     ],
 )
-def test_settings_of_a_catalog_that_are_none(command: list[str], said: str, tmp_path: Path) -> None:
+def test_settings_of_a_catalog_that_are_none(command: list[str], message: str, tmp_path: Path) -> None:
     _, histories, _ = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, EVERYTHING, Tally()))
     trace = str(traces.save(next(histories), tmp_path))
     done = CliRunner().invoke(cli.app, [trace if word == "TRACE" else word for word in command])
-    assert (done.exit_code, said in done.output) == (2, True), done.output
+    assert (done.exit_code, message in done.output) == (2, True), done.output
 
 
 def test_a_warehouse_with_tables_is_refused(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_command_takes_a_file(broken: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("gap = 1 1", "cannot be read"),
         ("[[gaps]]\n", "has 'gaps'; each gap is a [[gap]]"),
@@ -77,9 +77,9 @@ def test_the_command_takes_a_file(broken: None, tmp_path: Path) -> None:
         (GAP + GAP, "has 'capabilities' twice"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_says_something_else_is_refused(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "gaps.toml"
     file.write_text(text)
     with pytest.raises(TrinityError) as caught:
         load_gaps(file)
-    assert (caught.value.code, said in caught.value.message) == ("INVALID_ARGUMENTS", True), caught.value.message
+    assert (caught.value.code, message in caught.value.message) == ("INVALID_ARGUMENTS", True), caught.value.message

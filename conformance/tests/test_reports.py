@@ -89,10 +89,10 @@ def test_junit_has_a_case_for_each_check(results: Results) -> None:
         "row-change": ["skipped"],
     }
     assert (suites.attrib["tests"], suites.attrib["failures"], suites.attrib["skipped"]) == ("4", "1", "2")
-    [told] = [element.text for element in suites.iter("failure")]
-    assert told is not None
-    assert "expected <a>" in told
-    assert f"replay {HISTORY.id}" in told
+    [text] = [element.text for element in suites.iter("failure")]
+    assert text is not None
+    assert "expected <a>" in text
+    assert f"replay {HISTORY.id}" in text
 
 
 def test_the_page_is_whole_and_needs_no_script(results: Results) -> None:
@@ -156,11 +156,11 @@ def test_a_comparison_names_what_got_worse(results: Results, tmp_path: Path) -> 
 
 
 def test_steps_are_told_in_words_and_whole_on_request() -> None:
-    told = story(HISTORY)
+    text = story(HISTORY)
     assert (
         "upsert 3 rows of Arrow data in 2 partitions as transaction 7 of 'loader', (k, v): "
-        "(1, a<b) (2, xxxxxxxxxxxxx...) | (3, NULL)" in told
+        "(1, a<b) (2, xxxxxxxxxxxxx...) | (3, NULL)" in text
     )
-    assert "  1  compact the table into its base" in told
-    assert "All steps are executed by Spark." in told
+    assert "  1  compact the table into its base" in text
+    assert "All steps are executed by Spark." in text
     assert LONG in story(HISTORY, whole=True)

@@ -69,12 +69,12 @@ def keys(requests: Sequence[Request]) -> list[str]:
 
 def test_a_key_is_for_its_place_alone(giver: Giver, object_server: ObjectServer) -> None:
     store = giver.hands_out()
-    beside = Giver(object_server, f"{giver.place}-beside").hands_out()
-    for one in (store, beside):
+    neighbour = Giver(object_server, f"{giver.place}-beside").hands_out()
+    for one in (store, neighbour):
         one.put_if_absent("a", b"1")
         assert [entry.path for entry in one.list() if not entry.path.startswith("_trinity/")] == ["a"]
         assert one.get("a") == b"1"
-    assert "the catalog hands out" in refusal("PERMISSION_DENIED", lambda: store.get(beside.path("a")))
+    assert "the catalog hands out" in refusal("PERMISSION_DENIED", lambda: store.get(neighbour.path("a")))
 
 
 def test_the_longest_beginning_counts(giver: Giver, object_server: ObjectServer) -> None:

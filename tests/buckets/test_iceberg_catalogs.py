@@ -136,9 +136,9 @@ def test_what_a_catalog_says_is_told_by_its_name(
     }
     with catalog.proxy.faulty(lambda request, ask: given):
         for what, call in calls.items():
-            said = refusal(code, call)
-            assert "'lake'" in said, what
-            assert "\n" not in said, what
+            message = refusal(code, call)
+            assert "'lake'" in message, what
+            assert "\n" not in message, what
     assert plain.append(ROWS).rows == 2
 
 
@@ -255,9 +255,9 @@ def test_what_a_catalog_needs(settings: dict[str, Any], words: str, place: str, 
     given: dict[str, Any] = {"connector": "iceberg", **settings}
     if "warehouse" in settings:
         given |= {"warehouse": place, "storage_options": object_server.options}
-    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": given}))
-    assert "'lake'" in said
-    assert words in said
+    message = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": given}))
+    assert "'lake'" in message
+    assert words in message
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_a_catalog_whose_packages_are_not_installed(
     monkeypatch.delitem(sys.modules, f"pyiceberg.catalog.{kind}", raising=False)
     given = {"connector": "iceberg", "type": kind, "uri": "thrift://127.0.0.1:1", "warehouse": place}
     lake = {**given, "storage_options": object_server.options}
-    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": lake}))
-    assert said.endswith(f"pip install '{extra}'.")
+    message = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": lake}))
+    assert message.endswith(f"pip install '{extra}'.")
 
 
 class OfOnesOwn(SqlCatalog):
@@ -291,8 +291,8 @@ def test_a_name_that_a_service_knows_is_no_folder(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     settings = {"connector": "iceberg", "type": "in-memory", "warehouse": "production"}
     with trinity.connect(catalogs={"lake": settings}) as session:
-        said = refusal("CONFIGURATION_INVALID", lambda: session.register("lake.default.t", "parquet", tmp_path))
-        assert "connect(warehouse=" in said
+        message = refusal("CONFIGURATION_INVALID", lambda: session.register("lake.default.t", "parquet", tmp_path))
+        assert "connect(warehouse=" in message
         assert session.catalogs["lake"].metadata.list_tables("default") == []
     assert not list(tmp_path.iterdir())
 

@@ -107,10 +107,10 @@ def test_vacuum_forgets_versions_and_orphans(there: Session, cloud: BucketLake, 
 def test_delta_rs_reads_what_is_there(table: Table, cloud: BucketLake) -> None:
     table.append(ROWS)
     given = cloud.server.options
-    told = {"endpoint": given["endpoint"], "allow_http": "true", "account_key": given.get("account_key", "")}
+    options = {"endpoint": given["endpoint"], "allow_http": "true", "account_key": given.get("account_key", "")}
     if isinstance(cloud.server, GoogleServer):
-        told = {"base_url": given["endpoint"], "allow_http": "true", "service_account": given["service_account"]}
-    found = deltalake.DeltaTable(table.location, storage_options=told).to_pyarrow_table()
+        options = {"base_url": given["endpoint"], "allow_http": "true", "service_account": given["service_account"]}
+    found = deltalake.DeltaTable(table.location, storage_options=options).to_pyarrow_table()
     assert found.sort_by("k") == ROWS
 
 
@@ -120,9 +120,9 @@ def test_a_large_file_goes_up_in_parts_and_is_there_whole(table: Table, cloud: B
     rows = pa.table(
         {"k": pa.array(range(3_000_000), pa.int32()), "v": [f"{n * 7919 % 1_000_003}" for n in range(3_000_000)]}
     )
-    with cloud.server.proxy.counting() as asked:
+    with cloud.server.proxy.counting() as requests:
         table.append(rows)
-    assert len([r for r in asked if "partNumber=" in r.path or "comp=block&" in r.path]) > 1
+    assert len([r for r in requests if "partNumber=" in r.path or "comp=block&" in r.path]) > 1
     [file] = table.splits().files
     place = Location.of(file.path)
     assert pq.read_table(place.for_arrow, filesystem=cloud.server.files).select(["k", "v"]).sort_by("k") == rows
@@ -132,7 +132,7 @@ def test_a_large_file_goes_up_in_parts_and_is_there_whole(table: Table, cloud: B
 @pytest.mark.full
 @pytest.mark.parametrize("cloud", PARQUET, indirect=True)
 def test_objects_that_are_gone_keep_no_others_from_being_deleted(there: Session, cloud: BucketLake) -> None:
-    """Azure tells of a missing one of some hundreds that one request deletes; Google is asked for each."""
+    """Azure tells of a missing one of some hundreds that one request deletes; Google is requests for each."""
     store = ObjectStore(f"{cloud.place}/many")
     names = [f"{number:03d}" for number in range(300)]
     with ThreadPoolExecutor(8) as puts:
@@ -228,9 +228,9 @@ def test_a_store_that_puts_over_what_is_there_is_refused(cloud: BucketLake) -> N
         return Answer(201, b"", (("ETag", '"x"'),)) if found.status in (409, 412) else found
 
     with lake.connect() as session, lake.server.proxy.faulty(forgets_the_condition):
-        said = refused("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
-    assert "conditional put" in said
-    assert Location.of(lake.place).bucket in said
+        message = refused("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
+    assert "conditional put" in message
+    assert Location.of(lake.place).bucket in message
     assert objects(lake.server, lake.place) == []
 
 
@@ -239,16 +239,16 @@ def test_a_store_that_puts_over_what_is_there_is_refused(cloud: BucketLake) -> N
 
 def test_what_is_wrong_is_said_by_name(cloud: BucketLake) -> None:
     nowhere = bucket_lake(cloud.fmt, cloud.server, "no-such-bucket", cloud.database)
-    said = refused("FILESYSTEM_ERROR", lambda: nowhere.connect().list_tables("lake", "default"))
-    assert "'no-such-bucket'" in said
-    assert cloud.server.options["endpoint"] in said
+    message = refused("FILESYSTEM_ERROR", lambda: nowhere.connect().list_tables("lake", "default"))
+    assert "'no-such-bucket'" in message
+    assert cloud.server.options["endpoint"] in message
     elsewhere = bucket_lake(cloud.fmt, cloud.server, "at-another-place", cloud.database)
-    said = refused(
+    message = refused(
         "FILESYSTEM_ERROR",
         lambda: elsewhere.connect(endpoint="http://127.0.0.1:1").list_tables("lake", "default"),
     )
-    assert "http://127.0.0.1:1" in said
-    assert "does not answer" in said
+    assert "http://127.0.0.1:1" in message
+    assert "does not answer" in message
 
 
 @pytest.mark.parametrize("cloud", PARQUET, indirect=True)
@@ -257,9 +257,9 @@ def test_a_wrong_key_is_refused(cloud: BucketLake) -> None:
     wrong = {"account_key": "AAAA" + cloud.server.secret[4:]} if azure else {"bearer_token": "ya29.wrong-token-0002"}
     others = {name: value for name, value in cloud.server.options.items() if name in ("endpoint", "allow_http")}
     lake = {"lake": {**cloud.settings(), "storage_options": {**others, **wrong}}}
-    said = refused("PERMISSION_DENIED", lambda: trinity.connect(catalogs=lake).list_tables("lake", "default"))
-    assert "the key was refused" in said
-    assert next(iter(wrong.values())) not in said
+    message = refused("PERMISSION_DENIED", lambda: trinity.connect(catalogs=lake).list_tables("lake", "default"))
+    assert "the key was refused" in message
+    assert next(iter(wrong.values())) not in message
 
 
 UNREAD = {

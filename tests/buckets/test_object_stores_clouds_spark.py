@@ -95,9 +95,9 @@ def test_two_ways_to_what_spark_reaches_in_one_are_refused(there: Session, cloud
         wrong = {"account_key": None, "sas_token": "sv=2024-01-01&sig=of-the-tests"}
     lake = {"lake": {"connector": "memory"}, "other": other.settings(**wrong)}
     with trinity.connect(catalogs=lake) as session:
-        said = refusal("CONFIGURATION_INVALID", lambda: session.spark)
-    assert "different storage_options" in said
-    assert cloud.server.store("").partition("@")[2] in said
+        message = refusal("CONFIGURATION_INVALID", lambda: session.spark)
+    assert "different storage_options" in message
+    assert cloud.server.store("").partition("@")[2] in message
 
 
 @pytest.mark.parametrize("cloud", ["gcs-parquet", "azure-parquet"], indirect=True)

@@ -48,8 +48,8 @@ def run(lake: BucketLake, place: str) -> Callable[..., str]:
 
     def called(*words: str) -> str:
         command = [sys.executable, "-c", "from trinity.cli.main import app; app()", *words, "-w", place]
-        told = {**os.environ, **lake.environment, "COLUMNS": "200"}
-        done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+        environment = {**os.environ, **lake.environment, "COLUMNS": "200"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr[-2000:]
         return done.stdout
 

@@ -83,14 +83,14 @@ def test_changes_of_columns_number_them_as_delta_does(s3: Session, object_server
     [metadata] = [a["metaData"] for a in logged(object_server, table, newest) if "metaData" in a]
     fields = {f["name"]: f for f in json.loads(metadata["schemaString"])["fields"]}
     number = "delta.columnMapping.id"
-    told = {name: field["metadata"][number] for name, field in fields.items()}
+    numbers = {name: field["metadata"][number] for name, field in fields.items()}
     inner = fields["more"]["type"]["fields"]
     assert fields["text"]["metadata"]["delta.columnMapping.physicalName"] == "v"
-    assert [told[name] for name in ("k", "text", "at")] == [1, 2, 3]
-    given = [told["more"], inner[0]["metadata"][number], inner[1]["metadata"][number]]
+    assert [numbers[name] for name in ("k", "text", "at")] == [1, 2, 3]
+    given = [numbers["more"], inner[0]["metadata"][number], inner[1]["metadata"][number]]
     given.append(inner[1]["type"]["elementType"]["fields"][0]["metadata"][number])
     assert given == list(range(given[0], given[0] + 4))
-    assert told["last"] == given[0] + 4 == int(metadata["configuration"]["delta.columnMapping.maxColumnId"])
+    assert numbers["last"] == given[0] + 4 == int(metadata["configuration"]["delta.columnMapping.maxColumnId"])
     protocols = [a["protocol"] for n in range(newest + 1) for a in logged(object_server, table, n) if "protocol" in a]
     assert [p["readerFeatures"] for p in protocols] == [["timestampNtz"], ["columnMapping", "timestampNtz"]]
 
@@ -107,8 +107,8 @@ def test_changes_of_columns_number_them_as_delta_does(s3: Session, object_server
     ],
 )
 def test_settings_that_are_not_kept_to_are_refused(s3: Session, key: str, value: str, words: str) -> None:
-    said = refusal("INVALID_TABLE_PROPERTY", lambda: s3.create_table("t", COLUMNS, properties={key: value}))
-    assert words in said
+    message = refusal("INVALID_TABLE_PROPERTY", lambda: s3.create_table("t", COLUMNS, properties={key: value}))
+    assert words in message
     assert s3.list_tables("lake", "default") == []
 
 
@@ -122,8 +122,8 @@ def test_rows_are_numbered_from_the_beginning_or_not_at_all(
     assert [(file["baseRowId"], file["defaultRowCommitVersion"]) for file in found] == [(0, 1), (2, 2)]
     tracked.set_properties({"comment": "as before"})
     plain.append(ROWS)
-    said = refusal("INVALID_TABLE_PROPERTY", lambda: plain.set_properties({"delta.enableRowTracking": "true"}))
-    assert "when the table is made" in said
+    message = refusal("INVALID_TABLE_PROPERTY", lambda: plain.set_properties({"delta.enableRowTracking": "true"}))
+    assert "when the table is made" in message
     assert plain.splits().version == 1
 
 
@@ -186,8 +186,8 @@ def test_a_commit_that_another_took_the_place_of_is_forgotten(
 def test_column_mapping_stays_once_it_is_needed(s3: Session) -> None:
     table = s3.create_table("t", COLUMNS, primary_key=["k"])
     table.rename_column("v", "text")
-    said = refusal("INVALID_TABLE_PROPERTY", lambda: table.set_properties({"delta.columnMapping.mode": "none"}))
-    assert "data files call otherwise" in said
+    message = refusal("INVALID_TABLE_PROPERTY", lambda: table.set_properties({"delta.columnMapping.mode": "none"}))
+    assert "data files call otherwise" in message
     table.upsert(pa.table({"k": [1], "text": ["a"]}))
 
 
@@ -200,8 +200,8 @@ def test_a_table_that_was_copied_there_is_refused(
         text = stream.read().replace(CONDITIONAL_PUT.encode(), b"invariants")
     with object_server.files.open_output_stream(f"{lake.place[5:]}/copied/_delta_log/{0:020d}.json") as stream:
         stream.write(text)
-    said = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{lake.place}/copied"))
-    assert "not made there by Trinity" in said
+    message = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{lake.place}/copied"))
+    assert "not made there by Trinity" in message
 
 
 def test_tables_of_others_are_read(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
@@ -266,7 +266,7 @@ def described(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
             )
         if (info := action.get("commitInfo")) is not None:
             found.append({"operation": info["operation"]})
-    return sorted(found, key=lambda said: sorted(said))
+    return sorted(found, key=lambda lines: sorted(lines))
 
 
 CHANGES = (
@@ -298,8 +298,8 @@ def test_a_log_says_what_deltas_own_says(
         assert by_delta.splits().version == own.splits().version > len(CHANGES)
         for version in range(own.splits().version + 1):
             text = Path(f"{by_delta.location}/_delta_log/{version:020d}.json").read_text()
-            said = [json.loads(line) for line in text.splitlines()]
-            assert described(logged(object_server, own, version)) == described(said), version
+            actions = [json.loads(line) for line in text.splitlines()]
+            assert described(logged(object_server, own, version)) == described(actions), version
 
 
 @pytest.mark.full

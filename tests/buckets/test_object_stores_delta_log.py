@@ -49,22 +49,22 @@ def test_each_version_has_a_checksum(s3: Session, object_server: ObjectServer, l
     table.append(ROWS, txn=("load", 1))
     table.rename_column("v", "text")
     table.vacuum("0 seconds")
-    said: dict[str, Any] = {}
+    newest: dict[str, Any] = {}
     sizes: list[int] = []
     for version in range(table.splits().version + 1):
         commit = log_file(object_server, table, f"{version:020d}.json")
-        said |= {kind: body for action in commit for kind, body in action.items()}
+        newest |= {kind: body for action in commit for kind, body in action.items()}
         sizes += [action["add"]["size"] for action in commit if "add" in action]
         [checksum] = log_file(object_server, table, f"{version:020d}.crc")
         assert checksum == {
-            "txnId": said["commitInfo"]["txnId"],
-            "inCommitTimestampOpt": said["commitInfo"]["inCommitTimestamp"],
+            "txnId": newest["commitInfo"]["txnId"],
+            "inCommitTimestampOpt": newest["commitInfo"]["inCommitTimestamp"],
             "tableSizeBytes": sum(sizes),
             "numFiles": len(sizes),
             "numMetadata": 1,
             "numProtocol": 1,
-            "metadata": said["metaData"],
-            "protocol": said["protocol"],
+            "metadata": newest["metaData"],
+            "protocol": newest["protocol"],
         }
     assert len(sizes) == 2
     assert "columnMapping" in checksum["protocol"]["readerFeatures"]

@@ -59,8 +59,8 @@ def test_rows_are_upserted_and_appended(
         assert theirs.upsert(SECOND, txn=("load", 1)).version == 1
         assert theirs.upsert(SECOND, txn=("load", 1)).skipped
         s3.register("plain", "delta", theirs.location).append(pa.table({"k": [5], "ts": [1], "v": ["e"]}))
-    [said] = [record.message for record in caplog.records if "no such writer" in record.message]
-    assert theirs.location in said
+    [messages] = [record.message for record in caplog.records if "no such writer" in record.message]
+    assert theirs.location in messages
     append_by_delta_rs(lake, theirs.location, 0, rows=pa.table({"k": [1], "ts": [3], "v": ["a3"]}))
     assert theirs.splits().version == 3
     found = by_delta_rs(theirs, lake)
@@ -182,8 +182,8 @@ def test_a_commit_that_was_put_over_is_told(
         stream.write(other.encode())
     with caplog.at_level(logging.WARNING):
         assert len(stored(object_server, theirs)) == 3
-    [said] = [record.message for record in caplog.records if "another writer's" in record.message]
-    assert "Version 1 of table" in said
+    [messages] = [record.message for record in caplog.records if "another writer's" in record.message]
+    assert "Version 1 of table" in messages
 
 
 @pytest.fixture

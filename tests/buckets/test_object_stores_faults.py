@@ -111,8 +111,8 @@ def test_what_a_store_does_and_does_not_say_is_done_once(
 @pytest.mark.full
 def test_a_store_that_says_nothing_is_named(lake: BucketLake, object_server: ObjectServer) -> None:
     with silent(object_server.proxy, lambda _: True, times=99) as unanswered:
-        said = refusal("FILESYSTEM_ERROR", lake.connect)
-    assert str(object_server.proxy.port) in said
+        message = refusal("FILESYSTEM_ERROR", lake.connect)
+    assert str(object_server.proxy.port) in message
     often = Counter((request.method, request.path) for request in unanswered)
     assert max(often.values()) * SILENCE <= timedelta(seconds=30), often
 
@@ -130,9 +130,9 @@ def test_a_store_that_puts_over_what_is_there_is_refused(object_server: ObjectSe
         trinity.connect(place, storage_options=object_server.options) as session,
         object_server.proxy.faulty(forgets_the_condition),
     ):
-        said = refusal("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
-    assert "conditional put" in said
-    assert place.split("/")[2] in said
+        message = refusal("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
+    assert "conditional put" in message
+    assert place.split("/")[2] in message
     assert objects(object_server, place) == []
 
 
@@ -150,9 +150,9 @@ def test_what_a_store_says_is_told_with_a_remedy(
     status, name, more = answer
     body = f"<?xml version='1.0'?><Error><Code>{name}</Code><Message>no</Message>{more}</Error>".encode()
     with object_server.proxy.faulty(lambda request, ask: Answer(status, body)):
-        said = refusal(code, lambda: plain.append(ROWS))
-    assert words in said
-    assert str(object_server.proxy.port) in said
+        message = refusal(code, lambda: plain.append(ROWS))
+    assert words in message
+    assert str(object_server.proxy.port) in message
     assert plain.append(ROWS).rows == 2
 
 
@@ -235,9 +235,9 @@ def test_a_bucket_that_is_missing_or_read_only_is_named(lake: BucketLake) -> Non
 @pytest.mark.full
 def test_an_endpoint_that_is_down_is_named(lake: BucketLake) -> None:
     elsewhere = replace(lake, place="s3://somewhere/w")
-    said = refusal("FILESYSTEM_ERROR", lambda: elsewhere.connect(endpoint="http://127.0.0.1:1"))
-    assert "http://127.0.0.1:1" in said
-    assert "does not answer" in said
+    message = refusal("FILESYSTEM_ERROR", lambda: elsewhere.connect(endpoint="http://127.0.0.1:1"))
+    assert "http://127.0.0.1:1" in message
+    assert "does not answer" in message
 
 
 def test_what_cannot_be_in_a_store_is_refused_at_connect(object_server: ObjectServer, place: str) -> None:

@@ -213,8 +213,8 @@ def test_a_commit_that_cannot_come_in_is_seen_whole_later(theirs: Theirs, kind: 
 
 def test_a_store_that_says_of_a_copy_that_it_was_made_is_not_believed(theirs: Theirs) -> None:
     """Azure may say so before it is done; the staged file goes when all bytes are there."""
-    said = Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
-    with theirs.lake.server.proxy.faulty(lambda request, ask: said if copies(request) else None):
+    reply = Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
+    with theirs.lake.server.proxy.faulty(lambda request, ask: reply if copies(request) else None):
         theirs.feed().append(2, 3)
         assert values(theirs.feed()) == [0, 1]
     assert values(theirs.feed()) == [0, 1, 2, 3]
@@ -282,8 +282,10 @@ def test_a_compaction_of_what_is_gone_is_refused(theirs: Theirs) -> None:
     rewrite = feed.metadata.begin_rewrite(feed.table, files)
     staged = feed.staged(rewrite.target, 0, 1)
     ObjectStore(theirs.folder).delete([files[0].path])
-    said = refusal("TRANSACTION_CONFLICT", lambda: feed.metadata.finish_rewrite(rewrite, staged, replace_sidecar=False))
-    assert files[0].name in said
+    message = refusal(
+        "TRANSACTION_CONFLICT", lambda: feed.metadata.finish_rewrite(rewrite, staged, replace_sidecar=False)
+    )
+    assert files[0].name in message
     assert values(feed) == [1]
     assert not theirs.left("trinity-")
 

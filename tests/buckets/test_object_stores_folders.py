@@ -189,7 +189,7 @@ def test_sessions_that_write_at_once_lose_nothing(
 def test_a_look_costs_the_same_after_any_number_of_commits(
     theirs: Table, lake: BucketLake, object_server: ObjectServer
 ) -> None:
-    def asked(look: Callable[[], object]) -> int:
+    def requests_of(look: Callable[[], object]) -> int:
         with object_server.proxy.counting() as requests:
             look()
         return len(requests)
@@ -203,10 +203,10 @@ def test_a_look_costs_the_same_after_any_number_of_commits(
         for _ in range(3):
             theirs.upsert(SECOND)
             theirs.splits()
-        appends.append(asked(lambda: theirs.upsert(SECOND)))
+        appends.append(requests_of(lambda: theirs.upsert(SECOND)))
         theirs.splits()
-        looks.append(asked(theirs.splits))
-        first.append(asked(fresh) - 2 * len(theirs.splits().files))  # each one's footer is asked for
+        looks.append(requests_of(theirs.splits))
+        first.append(requests_of(fresh) - 2 * len(theirs.splits().files))  # each one's footer is asked for
     assert looks == [2, 2, 2], "the files, and the claims"
     assert appends == [20, 20, 20], "of two files"
     assert len(set(first)) == 1

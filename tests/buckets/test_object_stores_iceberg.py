@@ -29,9 +29,9 @@ on_sqlite = pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
 )
 def test_a_catalog_says_where_its_database_is(lake: BucketLake, option: dict[str, str], words: str) -> None:
     settings = {**lake.settings(), **option}
-    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": settings}))
-    assert words in said
-    assert "'lake'" in said
+    message = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": settings}))
+    assert words in message
+    assert "'lake'" in message
 
 
 @pytest.mark.parametrize(

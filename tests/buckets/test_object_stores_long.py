@@ -76,8 +76,11 @@ def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, l
     counters = s3.create_table("counters", columns, primary_key=["id"])
     whole = pa.int32()
     counters.upsert(pa.table({"id": pa.array([1, 2], whole), "n": pa.array([0, -1], whole)}))
-    command, told = [sys.executable, "-c", INCREMENTS, json.dumps(lake.named), "4"], {**os.environ, **lake.environment}
-    writers = [subprocess.Popen(command, env=told) for _ in range(3)]
+    command, environment = (
+        [sys.executable, "-c", INCREMENTS, json.dumps(lake.named), "4"],
+        {**os.environ, **lake.environment},
+    )
+    writers = [subprocess.Popen(command, env=environment) for _ in range(3)]
     assert [writer.wait() for writer in writers] == [0] * 3
     assert keys(object_server, counters, "n") == list(range(-1, 13))
 

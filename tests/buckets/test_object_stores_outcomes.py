@@ -42,12 +42,12 @@ def there(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
     return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
 
 
-@pytest.mark.parametrize("said", ["throttled", *longer("failed", "refused", "expired", "lost")])
-def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(there: BucketLake, said: str) -> None:
+@pytest.mark.parametrize("answer", ["throttled", *longer("failed", "refused", "expired", "lost")])
+def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(there: BucketLake, answer: str) -> None:
     """The put takes effect, its answer is lost, and for a while nobody can look at the object."""
     with there.connect() as session:
         table = session.create_table("plain", COLUMNS)
-        faults = FaultSequence(COMMIT, "done", ("lost", *[said] * 12))
+        faults = FaultSequence(COMMIT, "done", ("lost", *[answer] * 12))
         with hurried(), playing(there.server.proxy, faults) as began:
             assert table.append(ROWS).version == FIRST[there.fmt] + 1
         assert began()
@@ -56,15 +56,15 @@ def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(there: BucketLake, s
 
 
 @pytest.mark.parametrize("effect", ["late", *longer("done", "undone")])
-@pytest.mark.parametrize("said", ["expired", *longer("silent")])
-def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake, effect: str, said: str) -> None:
+@pytest.mark.parametrize("answer", ["expired", *longer("silent")])
+def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake, effect: str, answer: str) -> None:
     with there.connect() as session:
         table = session.create_table("plain", COLUMNS)
-        faults = FaultSequence(COMMIT, effect, ("silent", said), lasting=True)
+        faults = FaultSequence(COMMIT, effect, ("silent", answer), repeats=True)
         with hurried(), playing(there.server.proxy, faults):
-            told = refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS, txn=("load", 1)))
-        assert table.location in told
-        assert "same txn" in told
+            message = refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS, txn=("load", 1)))
+        assert table.location in message
+        assert "same txn" in message
     with there.connect() as session:
         table = session.table("plain")
         assert len(stored(there.server, table)) == (0 if effect == "undone" else 2)
@@ -72,8 +72,8 @@ def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake,
         assert len(stored(there.server, table)) == 2
 
 
-@pytest.mark.parametrize("said", ["delete", *longer("update", "merge", "keys")])
-def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, said: str) -> None:
+@pytest.mark.parametrize("change", ["delete", *longer("update", "merge", "keys")])
+def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, change: str) -> None:
     """The store answers nothing about the newest version any more, of whose settings the statement's next try reads."""
     with there.connect() as session:
         table = session.create_table("keyed", COLUMNS, primary_key=["k"])
@@ -84,8 +84,8 @@ def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, said: s
             "update": lambda: table.update("k = 1", {"v": "'z'"}),
             "merge": lambda: table.merge(ROWS, "t.k = s.k AND t.k = 1").when_matched_delete().execute(),
         }
-        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "done", ("lost",), lasting=True)):
-            refusal("COMMIT_STATE_UNKNOWN", acts[said])
+        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "done", ("lost",), repeats=True)):
+            refusal("COMMIT_STATE_UNKNOWN", acts[change])
         assert table.to_arrow().to_pylist() != ROWS.to_pylist()
 
 
@@ -93,14 +93,14 @@ def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLa
     """Nor is one that an error answers, once the object can be looked at."""
     with there.connect() as session:
         table = session.create_table("plain", COLUMNS)
-        for said, code in {"refused": "PERMISSION_DENIED", "throttled": "FILESYSTEM_ERROR"}.items():
+        for answer, code in {"refused": "PERMISSION_DENIED", "throttled": "FILESYSTEM_ERROR"}.items():
 
-            def says(request: Request, ask: Any, said: str = said) -> Answer | None:
+            def says(request: Request, ask: Any, answer: str = answer) -> Answer | None:
                 answers = {
                     "refused": Answer(403, b"<Error><Code>AccessDenied</Code></Error>"),
                     "throttled": Answer(503),
                 }
-                return answers[said] if request.conditional else None
+                return answers[answer] if request.conditional else None
 
             with hurried(), there.server.proxy.faulty(says):
                 refusal(code, lambda: table.append(ROWS))
@@ -114,7 +114,7 @@ def test_files_that_a_commit_may_need_stay(there: BucketLake) -> None:
     pq.write_table(ROWS, f"{Location.of(place).for_arrow}/first.parquet", filesystem=there.server.files)
     with there.connect() as session:
         table = session.register("folder", "parquet", place)
-        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "late", ("silent",), lasting=True)):
+        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "late", ("silent",), repeats=True)):
             refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS))
         assert len(stored(there.server, table)) == 4
 
@@ -145,7 +145,7 @@ def _unseen(request: Request) -> Answer | None:
 def test_what_nothing_hangs_on_is_not_in_doubt(there: BucketLake) -> None:
     with there.connect() as session:
         store = ObjectStore(session.create_table("plain", COLUMNS).location)
-        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "undone", ("silent",), lasting=True)):
+        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "undone", ("silent",), repeats=True)):
             refusal("FILESYSTEM_ERROR", lambda: store.put_if_absent("x", b"1", commits=False))
 
 

@@ -36,11 +36,11 @@ def test_an_unknown_option_is_refused_with_those_that_there_are(place: str) -> N
     def connect() -> object:
         return trinity.connect(catalogs={"lake": {"connector": "parquet", "warehouse": place}}, storage_options=given)
 
-    said = refusal("CONFIGURATION_INVALID", connect)
-    assert "'anonymoos'" in said
-    assert "Did you mean 'anonymous'" in said
+    message = refusal("CONFIGURATION_INVALID", connect)
+    assert "'anonymoos'" in message
+    assert "Did you mean 'anonymous'" in message
     known = kind_of(place).options
-    assert f"There are: {', '.join(known.model_fields)}" in said
+    assert f"There are: {', '.join(known.model_fields)}" in message
     given = {"endpoint": "http://somewhere:1"}
     assert "allow_http=True" in refusal("CONFIGURATION_INVALID", connect)
     given = {"endpoint": "somewhere"}
@@ -77,9 +77,9 @@ def test_names_have_the_spellings_of_others(
     ],
 )
 def test_keys_that_are_none_together_are_refused(kind: type[StoreOptions], given: dict[str, Any], words: str) -> None:
-    said = refusal("CONFIGURATION_INVALID", lambda: kind.of(given))
-    assert words in said
-    assert SECRET not in said
+    message = refusal("CONFIGURATION_INVALID", lambda: kind.of(given))
+    assert words in message
+    assert SECRET not in message
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_the_environment_says_what_is_left_out(
     assert {name: getattr(options, name) for name in found} == found
     if kind.keys:  # a key that is given is not mixed with one of the environment's, nor is none at all
         given = {"sas_token": "own"} if kind is AzureOptions else {"bearer_token": "own"}
-        for told in (kind.of(given).resolved(), kind.of({"anonymous": True}).resolved()):
-            assert all(getattr(told, name) is None for name in found)
+        for resolved in (kind.of(given).resolved(), kind.of({"anonymous": True}).resolved()):
+            assert all(getattr(resolved, name) is None for name in found)
 
 
 # -- locations --------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def test_googles_connector_is_told_of_a_file(tmp_path: Path) -> None:
     assert settings(PLACES["gcs"], anonymous=True)["fs.gs.auth.type"] == "UNAUTHENTICATED"
     for text in ('{"type": "odd"}', "[]", "no JSON"):
         file.write_text(text)
-        said = refusal("CONFIGURATION_INVALID", lambda: settings(PLACES["gcs"], service_account=str(file)))
-        assert "service_account names no file" in said
+        message = refusal("CONFIGURATION_INVALID", lambda: settings(PLACES["gcs"], service_account=str(file)))
+        assert "service_account names no file" in message
     assert "knows no bearer_token" in refusal("NOT_SUPPORTED", lambda: settings(PLACES["gcs"], bearer_token=SECRET))
 
 
@@ -194,5 +194,5 @@ def test_workers_are_told_of_each_kind_of_store() -> None:
         "gs://b": GcsOptions.of({"anonymous": True}),
         "abfss://c@account.dfs.core.windows.net": AzureOptions.of({"account_key": SECRET}),
     }
-    told = json.loads(options_as_text(None, given))
-    assert {store: kind_of(store).options.of(options) for store, options in told.items()} == given
+    resolved = json.loads(options_as_text(None, given))
+    assert {store: kind_of(store).options.of(options) for store, options in resolved.items()} == given

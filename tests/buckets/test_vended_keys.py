@@ -60,8 +60,8 @@ def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_ser
     first, second = made(s3.create_table("a", COLUMNS)), made(s3.create_table("b", COLUMNS))
     made(first)
     assert (len(stored(object_server, first)), len(stored(object_server, second))) == (4, 2)
-    said = refusal("PERMISSION_DENIED", lambda: ObjectStore(first.location).get(f"{second.location}/metadata/x"))
-    assert "the catalog hands out" in said
+    message = refusal("PERMISSION_DENIED", lambda: ObjectStore(first.location).get(f"{second.location}/metadata/x"))
+    assert "the catalog hands out" in message
 
 
 def used(requests: list[Request]) -> set[str]:
@@ -120,10 +120,10 @@ def test_keys_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) ->
     table = made(s3.create_table("t", COLUMNS))
     version = table.splits().version
     with vending.refusing(all_of_them=True):
-        said = refusal("PERMISSION_DENIED", lambda: table.append(ROWS))
-    assert table.location in said
-    assert "the catalog hands out" in said
-    assert [secret for secret in vending.secrets if secret in said] == []
+        message = refusal("PERMISSION_DENIED", lambda: table.append(ROWS))
+    assert table.location in message
+    assert "the catalog hands out" in message
+    assert [secret for secret in vending.secrets if secret in message] == []
     assert table.splits().version == version
 
 
@@ -134,8 +134,8 @@ def test_a_catalog_that_hands_out_no_keys(s3: Session, vending: Vending, config:
     table = made(s3.create_table("t", COLUMNS))
     vending.instead = config
     for call in (table.splits, lambda: s3.create_table("u", COLUMNS)):
-        said = refusal(code, call)
-        assert "'lake' hands out no keys for table 'default." in said
+        message = refusal(code, call)
+        assert "'lake' hands out no keys for table 'default." in message
 
 
 def test_keys_stand_nowhere(s3: Session, vending: Vending, object_server: ObjectServer, place: str) -> None:

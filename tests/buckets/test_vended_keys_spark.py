@@ -88,7 +88,7 @@ def test_spark_shows_no_key(s3: Session, vending: Vending, tmp_path: Path) -> No
     assert rows(s3, "SELECT k, v FROM copy") == [(1, "a")]
     kept = [f.read_text() for f in (tmp_path / "c").rglob("*") if f.is_file() and f.suffix != ".crc"]
     plans = [f._jdf.queryExecution().toString() + f._jdf.queryExecution().logical().toJSON() for f in (frame, batch)]
-    told = [
+    settings = [
         *kept,
         *plans,
         str(s3.spark.sparkContext.getConf().getAll()),
@@ -96,7 +96,7 @@ def test_spark_shows_no_key(s3: Session, vending: Vending, tmp_path: Path) -> No
         repr(s3.catalogs["lake"]),
     ]
     assert vending.secrets
-    assert [secret for secret in vending.secrets for text in told if secret in text] == []
+    assert [secret for secret in vending.secrets for text in settings if secret in text] == []
 
 
 def test_tables_that_others_made_are_read_and_written(s3: Session, vending: Vending, place: str) -> None:

@@ -17,7 +17,7 @@ EVENTS_OF_ONE = arrow([upsert(1, 1, "a")])
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ({"keys": ["nam"]}, "COLUMN_NOT_FOUND", "keys: there is no column 'nam'"),
         ({"keys": ["id", "ID"]}, "DUPLICATE_COLUMN_NAME", "twice"),
@@ -45,17 +45,17 @@ EVENTS_OF_ONE = arrow([upsert(1, 1, "a")])
         ({"session": None}, "INVALID_ARGUMENTS", "give session="),
     ],
 )
-def test_words_that_do_not_fit_are_refused(session: Session, words: dict[str, Any], code: str, said: str) -> None:
+def test_words_that_do_not_fit_are_refused(session: Session, words: dict[str, Any], code: str, message: str) -> None:
     given = {"keys": ["id"], "sequence_by": "n", "session": session, **words}
     with pytest.raises(TrinityError) as refused:
         trinity.apply_changes(EVENTS_OF_ONE, "t", **given)
     assert refused.value.code == code
-    assert said in refused.value.message
+    assert message in refused.value.message
     assert session.find_table(session.table_name(["t"])) is None
 
 
 @pytest.mark.parametrize(
-    ("statement", "words", "said"),
+    ("statement", "words", "message"),
     [
         ("(id INT, n BIGINT)", {}, "has no primary key"),
         ("(id INT, n BIGINT, PRIMARY KEY (id))", {}, "has no watermark"),
@@ -69,7 +69,7 @@ def test_words_that_do_not_fit_are_refused(session: Session, words: dict[str, An
     ],
 )
 def test_a_target_of_another_shape_is_refused(
-    session: Session, statement: str, words: dict[str, Any], said: str
+    session: Session, statement: str, words: dict[str, Any], message: str
 ) -> None:
     """With the statement that makes a right one, which does."""
     session.sql(f"CREATE TABLE t {statement}")
@@ -77,7 +77,7 @@ def test_a_target_of_another_shape_is_refused(
     with pytest.raises(TrinityError) as refused:
         trinity.apply_changes(EVENTS_OF_ONE, session.table("t"), **given)
     assert refused.value.code == "INVALID_ARGUMENTS"
-    assert said in refused.value.message
+    assert message in refused.value.message
     session.drop_table("t")
     session.sql(refused.value.message.partition("a target like: ")[2].removesuffix("."))
     made = trinity.apply_changes(EVENTS_OF_ONE, session.table("t"), **given)

@@ -42,8 +42,8 @@ def test_debezium(session: Session) -> None:
     )
     found = cdc.debezium(topic, table)
     assert found.columns == ["id", "name", "lsn", "kind"]
-    told = [(r.kind, r.id, r.lsn) for r in found.collect()]
-    assert told == [
+    versions = [(r.kind, r.id, r.lsn) for r in found.collect()]
+    assert versions == [
         ("+I", 1, 1), ("+I", 2, 2), ("+I", 3, 3), ("+U", 1, 9), ("+U", 1, 5), ("-D", 2, 6), ("-D", 3, 7), ("+I", 4, 7),
     ]  # fmt: skip
     table.upsert(found)
@@ -291,8 +291,8 @@ def test_delta_changes(session: Session, tmp_path: Path) -> None:
     table.upsert(cdc.delta_changes(feed(0, 2), table))
     assert rows(table) == [(1, "a2"), (4, "d"), (30, "c")]
     again = cdc.delta_changes(feed(2, 3), ["id"], preimages=True, watermark="v").collect()
-    told = sorted((r.v, r.id, r._row_kind) for r in again)
-    assert told == [(2, 1, "+U"), (2, 1, "-U"), (3, 3, "-D"), (3, 30, "+U")]
+    versions = sorted((r.v, r.id, r._row_kind) for r in again)
+    assert versions == [(2, 1, "+U"), (2, 1, "-U"), (3, 3, "-D"), (3, 30, "+U")]
     assert [r._row_kind for r in again if r.v == 2] == ["-U", "+U"]
 
 

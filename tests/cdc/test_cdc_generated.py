@@ -64,8 +64,8 @@ def model(tool: str, text: str) -> tuple[str | list[tuple[Any, ...]], bool]:
 
 def check_one(session: Session, tool: str, text: str) -> None:
     """Checks a message by itself, with both fates of what is no change."""
-    told, dropped = model(tool, text)
-    for invalid, wanted in (("refuse", told), ("drop", [] if dropped else told)):
+    reported, dropped = model(tool, text)
+    for invalid, wanted in (("refuse", reported), ("drop", [] if dropped else reported)):
         rows = outcome(session, tool, text, invalid)
         assert equal(rows, wanted), f"{replay(tool, text)}: {rows} instead of {wanted}"
 
@@ -78,17 +78,17 @@ def replay(tool: str, text: str) -> str:
 def check(session: Session, tool: str, texts: list[str], singly: int) -> None:
     """Checks messages: the good ones at once, those that are dropped at once, and some of the others one by one."""
     outcomes = [(text, *model(tool, text)) for text in texts]
-    good = [(text, told) for text, told, _ in outcomes if not isinstance(told, str)]
+    good = [(text, reported) for text, reported, _ in outcomes if not isinstance(reported, str)]
     dropped = [text for text, _, drop in outcomes if drop]
-    refused = [text for text, told, drop in outcomes if isinstance(told, str) and not drop]
+    refused = [text for text, reported, drop in outcomes if isinstance(reported, str) and not drop]
     try:
         rows = found(session, tool, [text for text, _ in good] + dropped, "drop")
     except TrinityError:
         rows = []
-    told = [(row, text) for text, own in good for row in own]
-    wrong = [text for row, (mine, text) in zip(rows, told, strict=False) if not equal(row, mine)]
-    if len(rows) != len(told) or wrong:
-        if wrong and len(rows) == len(told):
+    reported = [(row, text) for text, own in good for row in own]
+    wrong = [text for row, (mine, text) in zip(rows, reported, strict=False) if not equal(row, mine)]
+    if len(rows) != len(reported) or wrong:
+        if wrong and len(rows) == len(reported):
             check_one(session, tool, wrong[0])
         if len(texts) > 1:
             half = len(texts) // 2
@@ -131,5 +131,5 @@ def test_found_messages(session: Session, tool: str, text: str) -> None:
 def test_the_model_itself_tells_messages_apart() -> None:
     draw = random.Random("model")
     outcomes = [model(tool, message(draw, tool))[0] for tool in TOOLS for _ in range(500)]
-    told = [given if isinstance(given, str) else "rows" for given in outcomes]
-    assert all(told.count(code) > 100 for code in ("rows", "BAD_DATA", "TYPE_MISMATCH"))
+    reported = [given if isinstance(given, str) else "rows" for given in outcomes]
+    assert all(reported.count(code) > 100 for code in ("rows", "BAD_DATA", "TYPE_MISMATCH"))

@@ -166,13 +166,13 @@ def test_a_table_made_anew_is_another_one(session: Session) -> None:
     table = made(session, "parquet")
     one = put(table, (1, 1, "a"))
     keep(table, [one])
-    held = {path.name: path.read_bytes() for path in files(table, ".json")}
+    contents = {path.name: path.read_bytes() for path in files(table, ".json")}
     session.sql("DROP TABLE t")
     table = made(session, "parquet")
     assert put(table, (7, 1, "other")) == one
     place = Path(table.location) / CHANGELOG
     place.mkdir(parents=True)
-    for name, data in held.items():
+    for name, data in contents.items():
         (place / name).write_bytes(data)
     assert one not in kept(table)
     assert [changes.rows for changes in keep(table, [one])] == [1]

@@ -194,10 +194,10 @@ def test_input_shows_rows_as_they_came(session: Session, tiered_fmt: str, engine
     names, kinds = ("k", "v", "kind"), (pa.int32(), pa.int32(), pa.string())
     columns = [pa.array(c, kind) for c, kind in zip(zip(*came, strict=True), kinds, strict=True)]
     version = table.upsert(pa.table(columns, names=names)).version
-    said = {"+I": "insert", "-U": "update_preimage", "+U": "update_postimage", "-D": "delete"}
+    change_types = {"+I": "insert", "-U": "update_preimage", "+U": "update_postimage", "-D": "delete"}
     rows = table.changes(first).collect()
     assert sorted((r.k, r["_change_type"], r.v, r.kind) for r in rows if r["_commit_version"] == version) == sorted(
-        (k, said[kind], v, kind) for k, v, kind in came
+        (k, change_types[kind], v, kind) for k, v, kind in came
     )
     table.compact(full=True)
     live = sorted((r.k, r.v) for r in table.to_df().collect())

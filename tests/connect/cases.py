@@ -168,9 +168,9 @@ def test_a_missing_file_is_named(lake: Table) -> None:
 
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_explain_says_how_a_statement_runs(lake: Table) -> None:
-    said = lake.session.sql(f"EXPLAIN UPDATE {lake.name} SET amount = 0").collect()[0][0]
-    assert "row change paradigm" in said
-    assert "Physical Plan" in said
+    text = lake.session.sql(f"EXPLAIN UPDATE {lake.name} SET amount = 0").collect()[0][0]
+    assert "row change paradigm" in text
+    assert "Physical Plan" in text
     assert "Physical Plan" in lake.session.sql(f"EXPLAIN SELECT * FROM {lake.name}").collect()[0][0]
 
 

@@ -129,9 +129,9 @@ def partition() -> int:
     return context.partitionId()
 
 
-def main(master: str, told: str, folder: str) -> None:
+def main(master: str, expected: str, folder: str) -> None:
     settings = {**SETTINGS, "spark.master": master}
-    with trinity.connect(catalogs={"lake": json.loads(told)}, spark_settings=settings) as session:
+    with trinity.connect(catalogs={"lake": json.loads(expected)}, spark_settings=settings) as session:
         steps = Steps(session, Path(folder))
         calls: list[Callable[[], Any]] = [
             steps.upsert, steps.retried, steps.speculated, steps.merge, steps.read, steps.compact, steps.stream,

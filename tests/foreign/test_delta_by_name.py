@@ -70,8 +70,8 @@ def test_what_is_no_delta_table_or_not_there_is_said(by_name: Session, spark: Sp
         "CREATE TABLE made (id INT, PRIMARY KEY (id))", "DROP TABLE orders", "CREATE SCHEMA lake.made",
         f"DROP SCHEMA lake.{shop}",
     ):  # fmt: skip
-        said = refusal("NOT_SUPPORTED", lambda text=statement: by_name.sql(text))
-        assert "say it to Spark" in said or "leaves DROP TABLE to the engine that made it" in said
+        message = refusal("NOT_SUPPORTED", lambda text=statement: by_name.sql(text))
+        assert "say it to Spark" in message or "leaves DROP TABLE to the engine that made it" in message
     assert spark.table(f"{shop}.orders").count() == 2
 
 
@@ -82,8 +82,8 @@ def test_options_of_the_catalog(spark: SparkSession, warehouse: Path) -> None:
             assert "'spark_catalog'" in refusal("CONFIGURATION_INVALID", lambda s=session: s.connector("lake"))
     unknown = {"lake": {"connector": "delta", "spark_catalog": "nowhere"}}
     with trinity.connect(warehouse, spark=spark, catalogs=unknown) as session:
-        said = refusal("CONFIGURATION_INVALID", lambda: session.connector("lake").metadata.list_schemas())
-        assert "Spark has no catalog 'nowhere'" in said
+        message = refusal("CONFIGURATION_INVALID", lambda: session.connector("lake").metadata.list_schemas())
+        assert "Spark has no catalog 'nowhere'" in message
 
 
 METASTORE = """

@@ -102,8 +102,8 @@ def test_files_without_statistics_are_in_the_checkpoint(
     health = table.health()
     assert (health.log.rows, health.log.files, health.log_share) == (None, 13, float("inf"))
     assert health.since_checkpoint == table.splits().version - 10
-    told = [entry.details for entry in table.connector.metadata.history(table.handle)]
-    assert ["added_rows" in details for details in told] == [True, False, False, False, *[True] * 10]
+    entries = [entry.details for entry in table.connector.metadata.history(table.handle)]
+    assert ["added_rows" in details for details in entries] == [True, False, False, False, *[True] * 10]
 
 
 @in_a_bucket

@@ -45,9 +45,9 @@ def seats(warehouse: Path) -> Iterator[Table]:
 
 def fold(table: Table, *, dead: tuple[str, int]) -> None:
     """A full compaction, in this process: what is live, and one tombstone aside."""
-    aside = {"id": dead[0], "ts": dead[1], "gone": True}
+    tombstone = {"id": dead[0], "ts": dead[1], "gone": True}
     live = [{"id": key, "ts": ts, "v": v} for key, ts, v in shown(table)]
-    compact(table.connector, table.handle, live, [aside])()
+    compact(table.connector, table.handle, live, [tombstone])()
 
 
 def elsewhere(table: Table) -> Table:
@@ -160,8 +160,8 @@ def test_as_spark_restores(seats: Table, to_a_time: bool) -> None:
     spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 1")
     assert shown(elsewhere(seats)) == [("a", 5, "a"), ("b", 5, "b")]
     seats.upsert(rows(("b", 6, "b2")))
-    told = seats.changes(3).collect()
-    assert sorted((r.id, r.v, r._change_type) for r in told if r._commit_version > 7) == [
+    changes = seats.changes(3).collect()
+    assert sorted((r.id, r.v, r._change_type) for r in changes if r._commit_version > 7) == [
         ("a", "a", "insert"),
         ("b", "b", "update_preimage"),
         ("b", "b2", "update_postimage"),

@@ -189,9 +189,9 @@ def backends(secret: str) -> Iterator[dict[str, Any]]:
 def test_backends_of_models_are_not_shown(tmp_path: Path, secret: str) -> None:
     for number, operand in enumerate(backends(secret)):
         model = a_model(**operand)
-        beside = tmp_path / f"connection{number}.json"
-        beside.write_text(json.dumps(operand))
-        for given in (model, f"inline:{json.dumps(model)}", a_model(connection=str(beside))):
+        file = tmp_path / f"connection{number}.json"
+        file.write_text(json.dumps(operand))
+        for given in (model, f"inline:{json.dumps(model)}", a_model(connection=str(file))):
             refusal(lambda: dbapi.connect(given))  # noqa: B023
             try:
                 assert_silent(repr(load_model(given)))

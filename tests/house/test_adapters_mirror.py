@@ -25,8 +25,8 @@ def test_adapters_mirror_each_other() -> None:
 
 @pytest.mark.parametrize("folder", ADAPTERS, ids=lambda folder: folder.name)
 def test_an_adapter_says_what_is_in_each_file(folder: Path) -> None:
-    said = (folder.parent / "README.md").read_text()
-    assert [p.name for p in sorted(folder.glob("*.py")) if p.stem != "__init__" and f"`{p.name}`" not in said] == []
+    readme = (folder.parent / "README.md").read_text()
+    assert [p.name for p in sorted(folder.glob("*.py")) if p.stem != "__init__" and f"`{p.name}`" not in readme] == []
 
 
 @pytest.mark.parametrize(

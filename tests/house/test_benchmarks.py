@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.kept import keep, kept
 from benchmarks.page import PAGE, page_of, plots_of
-from benchmarks.results import Result, beside_best
+from benchmarks.results import Result, against_best
 from benchmarks.run import FILES, GROUPS
 from benchmarks.timing import Rounds, Timings, timings_of
 from tests.support.paths import ROOT
@@ -78,7 +78,7 @@ CASES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def result(case: str, ours: tuple[float, ...] = (1.0, 2.0, 4.0)) -> Result:
-    return beside_best(
+    return against_best(
         case, "parquet", Timings.of(ours), {"Delta": Timings.of([4.0]), "Iceberg": Timings.of([2.5])}, 0.9
     )
 
@@ -151,13 +151,13 @@ def test_files_of_old_keep_their_results_without_a_date(tmp_path: Path) -> None:
 
 
 def test_rounds_take_turns_and_what_is_around_them_is_not_timed() -> None:
-    said: list[str] = []
-    works = {name: (lambda number, name=name: said.append(f"{name}{number}")) for name in ("x", "y")}
+    events: list[str] = []
+    works = {name: (lambda number, name=name: events.append(f"{name}{number}")) for name in ("x", "y")}
     found = timings_of(
-        Rounds(2), works, before=lambda n, r: said.append(f"<{n}{r}"), after=lambda n, r: said.append(f"{n}{r}>")
+        Rounds(2), works, before=lambda n, r: events.append(f"<{n}{r}"), after=lambda n, r: events.append(f"{n}{r}>")
     )
     wanted = [f"{n}{r}" for r, names in ((0, "yx"), (1, "xy"), (2, "yx")) for n in names]
-    assert said == [text for step in wanted for text in (f"<{step}", step, f"{step}>")]
+    assert events == [text for step in wanted for text in (f"<{step}", step, f"{step}>")]
     assert set(found) == {"x", "y"}
     assert found["x"].least <= found["x"].median <= found["x"].most
 

@@ -25,29 +25,29 @@ BATCHES = 4
 
 @pytest.mark.usefixtures("spark")
 def test_all_formats_agree_with_the_source(tmp_path: Path) -> None:
-    found, said = run(tmp_path)
+    found, output = run(tmp_path)
     assert found.differences() == []
     assert found.seen.keys() == {(reader.name, stage) for reader in READERS for stage in STAGES}
-    for told in found.formats.values():
-        assert len(told.commits) == BATCHES
-        assert list(told.figures) == list(STAGES)
-        assert list(told.took) == ["resolved", "compacted"]
+    for report in found.formats.values():
+        assert len(report.commits) == BATCHES
+        assert list(report.figures) == list(STAGES)
+        assert list(report.took) == ["resolved", "compacted"]
     before = {reader.name: found.seen[reader.name, "log"] for reader in READERS}
     assert {name for name, seen in before.items() if seen.rows == found.truth.live} == {
         "DuckDB, by the table's merge view"
     }
-    assert "all the same" in said
+    assert "all the same" in output
     again, _ = run(tmp_path)  # what an earlier run did is not repeated
     assert again.differences() == []
-    assert [told.commits for told in again.formats.values()] == [[]] * len(CATALOGS)
-    assert [list(told.figures) for told in again.formats.values()] == [["compacted"]] * len(CATALOGS)
+    assert [report.commits for report in again.formats.values()] == [[]] * len(CATALOGS)
+    assert [list(report.figures) for report in again.formats.values()] == [["compacted"]] * len(CATALOGS)
     with pytest.raises(TrinityError, match=f"begun with {BATCHES} batches, not 5"):
         run(tmp_path, batches=5)
 
 
 def test_in_a_bucket(tmp_path: Path, object_server: ObjectServer, place: str) -> None:
     options = object_server.options
-    told = {
+    environment = {
         "AWS_ENDPOINT_URL": options["endpoint"],
         "AWS_REGION": options["region"],
         "AWS_ALLOW_HTTP": "true",
@@ -57,7 +57,7 @@ def test_in_a_bucket(tmp_path: Path, object_server: ObjectServer, place: str) ->
     }
     words = ("-o", str(tmp_path), "-w", place, "--batches", str(BATCHES))
     command = [sys.executable, "-c", "from trinity.cli.main import app; app()", "demo", *words]
-    done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "The same questions to each: all the same" in done.stdout
     for reader in READERS:
@@ -69,5 +69,5 @@ def test_in_a_bucket(tmp_path: Path, object_server: ObjectServer, place: str) ->
 
 def run(folder: Path, batches: int = BATCHES) -> tuple[Findings, str]:
     """What the demo finds, and prints."""
-    said = io.StringIO()
-    return run_demo(folder, batches, Console(file=said, width=160)), said.getvalue()
+    output = io.StringIO()
+    return run_demo(folder, batches, Console(file=output, width=160)), output.getvalue()

@@ -31,7 +31,7 @@ def test_the_adapter_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert report.undeclared == []
 
 
-def asked(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
+def rows_by_duckdb(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
     """Return the answer of the catalog's database, as another engine sees it."""
     database = sqlite3.connect(warehouse / "ducklake.sqlite")
     with database:
@@ -48,22 +48,24 @@ def test_the_catalog_says_what_others_read(lake: Session, tmp_path: Path) -> Non
     lake.sql("DELETE FROM t WHERE k = 2")
     lake.table("t").compact("resolve")
     live = "WHERE end_snapshot IS NULL"
-    columns = asked(tmp_path / "lake", f"SELECT column_name, column_type, nulls_allowed FROM ducklake_column {live}")
+    columns = rows_by_duckdb(
+        tmp_path / "lake", f"SELECT column_name, column_type, nulls_allowed FROM ducklake_column {live}"
+    )
     assert columns == [("k", "int32", 0), ("w", "varchar", 1)]
-    assert asked(tmp_path / "lake", f"SELECT sum(record_count) FROM ducklake_data_file {live}") == [(3,)]
-    assert asked(tmp_path / "lake", f"SELECT sum(delete_count) FROM ducklake_delete_file {live}") == [(1,)]
+    assert rows_by_duckdb(tmp_path / "lake", f"SELECT sum(record_count) FROM ducklake_data_file {live}") == [(3,)]
+    assert rows_by_duckdb(tmp_path / "lake", f"SELECT sum(delete_count) FROM ducklake_delete_file {live}") == [(1,)]
     assert lake.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist() == [{"k": 1, "w": "a"}, {"k": 3, "w": "c"}]
 
 
 def test_a_table_that_another_engine_has_changed_is_refused(lake: Session, tmp_path: Path) -> None:
     lake.sql("CREATE TABLE t (k INT)")
     lake.sql("CREATE TABLE other (k INT)")
-    [(table, last)] = asked(
+    [(table, last)] = rows_by_duckdb(
         tmp_path / "lake",
         "SELECT t.table_id, max(s.snapshot_id) FROM ducklake_table t, ducklake_snapshot s WHERE t.table_name = 't'",
     )
     query = f"INSERT INTO ducklake_snapshot_changes VALUES ({last + 1}, 'inlined_insert:{table}', NULL, NULL, NULL)"
-    asked(tmp_path / "lake", query)
+    rows_by_duckdb(tmp_path / "lake", query)
     with refused("NOT_SUPPORTED", "Another engine has changed table 'lake.default.t'"):
         lake.sql("SELECT * FROM t").to_arrow()
     assert lake.sql("SELECT * FROM other").to_arrow().to_pylist() == []

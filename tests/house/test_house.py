@@ -268,8 +268,8 @@ OPENERS: Final = {"ParquetFile", "ParquetWriter", "read_metadata", "read_schema"
 def file_access(source: str) -> list[str]:
     """Where a module touches files or writes their URIs by itself, as ``line: what``."""
     tree = ast.parse(source)
-    said = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
-    docstrings = {id(value) for value in said if isinstance(value, ast.Constant)}
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    docstrings = {id(value) for value in texts if isinstance(value, ast.Constant)}
     nodes = [node for node in ast.walk(tree) if id(node) not in docstrings]
     found = [(getattr(node, "lineno", 0), what) for node in nodes for what in _touched(node)]
     return [f"{line}: {what}" for line, what in sorted(found)]

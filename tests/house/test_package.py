@@ -82,7 +82,7 @@ def test_the_source_distribution_runs_the_tests(built: Built) -> None:
     folders = ("trinity", "pyspark_trinity", "formats", "conformance", "tests", "docs", "benchmarks")
     files = {path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".sql"}}
     wanted = {str(path.relative_to(ROOT)) for path in files}
-    beside = {
+    others = {
         "pyproject.toml",
         "requirements.lock",
         "Makefile",
@@ -91,7 +91,7 @@ def test_the_source_distribution_runs_the_tests(built: Built) -> None:
         "CHANGELOG.md",
         "LICENSE",
     }
-    assert (wanted | beside) - built.sdist == set()
+    assert (wanted | others) - built.sdist == set()
 
 
 def test_the_version_is_said_once(built: Built) -> None:

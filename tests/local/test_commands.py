@@ -124,8 +124,8 @@ def test_rows_become_a_file(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> N
     (tmp_path / "a.csv").write_text("id,v\n1,a\n2,b\n3,c\n")
     run("load", name, "a.csv", "--key", "id")
     for ending in ("parquet", "csv", "jsonl"):
-        said = run("export", name, f"out.{ending}", "--where", "id > 1", "--columns", "v,id")
-        assert said == f"out.{ending}: 2 rows.\n"
+        done = run("export", name, f"out.{ending}", "--where", "id > 1", "--columns", "v,id")
+        assert done == f"out.{ending}: 2 rows.\n"
         with duckdb.connect() as db:
             found = db.sql(f"FROM '{tmp_path}/out.{ending}' ORDER BY id")
             assert (found.columns, found.fetchall()) == (["v", "id"], [("b", 2), ("c", 3)])

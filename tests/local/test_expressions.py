@@ -213,8 +213,8 @@ class Beside:
     def differing(self, texts: Sequence[str], *, least: float = 0.5) -> list[str]:
         """The expressions of which Spark says something else; of so many of them this process has to say something."""
         found = {text: self.mine(text) for text in texts}
-        mine = {text: said for text, said in found.items() if not isinstance(said, NotLocal)}
-        failing = [text for text, said in mine.items() if isinstance(said, str)]
+        mine = {text: answer for text, answer in found.items() if not isinstance(answer, NotLocal)}
+        failing = [text for text, answer in mine.items() if isinstance(answer, str)]
         succeeding = [text for text in mine if text not in failing]
         assert len(succeeding) > len(texts) * least
         given = self.theirs(succeeding)
@@ -231,12 +231,12 @@ class Beside:
         evaluated = dict[str, tuple[str, list[int]]]()
         for text in texts:
             alone = [self.of([place]).mine(text) for place in range(self.rows.num_rows)]
-            told = [self.mine(text), self.theirs([text])[text]]
-            for code in told[:1] if told[0] == told[1] else told:
+            answers = [self.mine(text), self.theirs([text])[text]]
+            for code in answers[:1] if answers[0] == answers[1] else answers:
                 place = alone.index(code) if code in alone else None
                 if place is None or self.of([place]).theirs([text])[text] != code:
-                    differing.append(f"{text}: {told}, row {place}")
-            if places := [place for place, said in enumerate(alone) if not isinstance(said, str)]:
+                    differing.append(f"{text}: {answers}, row {place}")
+            if places := [place for place, answer in enumerate(alone) if not isinstance(answer, str)]:
                 evaluated[f"CASE WHEN k IN ({', '.join(map(str, places))}) THEN {text} END"] = text, places
         given = self.theirs(list(evaluated))
         for guarded, (text, places) in evaluated.items():

@@ -90,8 +90,8 @@ def test_jars_are_fetched_once_and_brought_elsewhere(mirror: Repository, folder:
     assert "2 there already" in run().stdout
     assert len(mirror.asked) == 2
     taken = tmp_path / "taken along"
-    said = [json.loads(line) for line in run("--to", str(taken), "--json").stdout.splitlines()]
-    assert said[0] == {
+    lines = [json.loads(line) for line in run("--to", str(taken), "--json").stdout.splitlines()]
+    assert lines[0] == {
         "jar": "org.acme:part:1.0",
         "file": str(taken / "part-1.0.jar"),
         "bytes": len(ONE),
@@ -103,10 +103,10 @@ def test_jars_are_fetched_once_and_brought_elsewhere(mirror: Repository, folder:
 
 def test_a_folder_that_was_brought_needs_no_network(mirror: Repository, need: SparkRequirements, folder: Path) -> None:
     brought = find_jars([need], {})
-    asked = len(mirror.asked)
+    requests = len(mirror.asked)
     mirror.files.clear()
     assert find_jars([need], {}) == brought == [str(folder / "part-1.0.jar"), str(folder / "whole-2.1-shaded.jar")]
-    assert len(mirror.asked) == asked
+    assert len(mirror.asked) == requests
 
 
 def test_a_damaged_jar_is_fetched_again(mirror: Repository, need: SparkRequirements, folder: Path) -> None:
@@ -121,9 +121,9 @@ def test_another_file_is_refused_and_not_kept(mirror: Repository, folder: Path) 
     mirror.files[PLAIN] = b"something else"
     done = run()
     assert done.exit_code == 2
-    said = " ".join(done.stderr.split())
+    text = " ".join(done.stderr.split())
     for word in ("org.acme:part:1.0", sha256(b"something else").hexdigest(), sha256(ONE).hexdigest()):
-        assert word in said
+        assert word in text
     assert not (folder / "part-1.0.jar").exists()
     assert not list(folder.glob(".*"))
 

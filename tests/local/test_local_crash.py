@@ -138,14 +138,14 @@ def sweep(crash: Crash, catalog: str, name: str) -> int:
     """Check the table as a kill at operation 1, 2, ... leaves it; return how many such states there were."""
     with trinity.connect(crash.warehouse, engine="local") as session:
         table = str(victim(session, catalog, name).name)
-    met = list[str]()
+    reached = list[str]()
     for where, state in crash.states(words(name, crash, table)):
         shutil.rmtree(crash.warehouse, ignore_errors=True)
         state.rename(crash.warehouse)
         with trinity.connect(crash.warehouse, engine="local") as session:
             check(session.table(table), name, where != "end", f"{catalog} {name} killed at {where}")
-        met.append(where)
-    return len(met)
+        reached.append(where)
+    return len(reached)
 
 
 def kill_around_commit(crash: Crash, catalog: str, name: str, at: int) -> None:

@@ -27,7 +27,7 @@ def table(local: Session, local_fmt: str) -> Table:
     return local.create_table(f"{local_fmt}.default.t", COLUMNS, primary_key=["k"])
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[Any]:
+def log_records(caplog: pytest.LogCaptureFixture) -> list[Any]:
     """What the INFO lines of ``trinity`` tell of commits, and forget them."""
     found = [vars(r)["commit"] for r in caplog.records if r.name == "trinity" and r.levelno == logging.INFO]
     caplog.clear()
@@ -38,7 +38,7 @@ def test_a_line_for_each_commit(local: Session, table: Table, caplog: pytest.Log
     caplog.set_level(logging.INFO, "trinity")
     done = table.upsert([{"k": 1, "n": 1}, {"k": 2, "n": 2}], txn=("nightly", 7))
     text = caplog.records[-1].getMessage()
-    [line] = told(caplog)
+    [line] = log_records(caplog)
     assert (line.table, line.version, line.operation) == (str(table.name), done.version, "append")
     assert (line.rows, line.files, line.bytes, line.attempts) == (2, done.files, done.bytes, 1)
     assert (line.txn, line.executor) == ("nightly:7", "local")
@@ -60,7 +60,7 @@ def test_what_commits_is_told_and_nothing_else(local: Session, table: Table, cap
     table.truncate()
     with pytest.raises(TrinityError):
         table.upsert([{"k": None}])
-    lines = told(caplog)
+    lines = log_records(caplog)
     assert [line.operation for line in lines] == ["append", "merge", "alter", "compact", "restore", "truncate"]
     written = [entry.operation for entry in reversed(table.history().collect())]
     assert [line.operation for line in lines] == written[-len(lines) :]
@@ -73,9 +73,9 @@ def test_tables_that_are_made_and_attempts_that_lost(
 ) -> None:
     caplog.set_level(logging.INFO, "trinity")
     table = local.create_table(f"{local_fmt}.default.made", COLUMNS, primary_key=["k"])
-    assert [(line.table, line.operation) for line in told(caplog)] == [(str(table.name), "create")]
+    assert [(line.table, line.operation) for line in log_records(caplog)] == [(str(table.name), "create")]
     table.upsert([{"k": 1, "n": 1}])
-    told(caplog)
+    log_records(caplog)
     begin = table.connector.metadata.begin_merge
     raced: list[int] = []
 
@@ -87,7 +87,7 @@ def test_tables_that_are_made_and_attempts_that_lost(
 
     table.connector.metadata.begin_merge = begin_late  # type: ignore[method-assign, assignment]
     table.update("k = 1", {"n": "n + 1"})
-    other, line = told(caplog)
+    other, line = log_records(caplog)
     assert (other.operation, other.attempts) == ("append", 1)
     assert (line.operation, line.attempts) == ("merge", 2)
     assert table.to_arrow()["n"].to_pylist() == [6]

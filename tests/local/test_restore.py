@@ -136,8 +136,8 @@ def test_the_changes_of_a_restore_are_those_of_its_rows(orders: Table) -> None:
     orders.upsert([{"k": 1, "ts": 7, "a": 10}, {"k": 4, "ts": 7, "a": 4}])
     orders.delete([2])
     done = orders.restore(version)
-    told = orders.changes(done.version, start_inclusive=True).to_arrow().to_pylist()
-    assert sorted((row["k"], row["_change_type"], row["a"]) for row in told) == [
+    changes = orders.changes(done.version, start_inclusive=True).to_arrow().to_pylist()
+    assert sorted((row["k"], row["_change_type"], row["a"]) for row in changes) == [
         (1, "update_postimage", 1),
         (1, "update_preimage", 10),
         (2, "insert", 2),
@@ -217,8 +217,8 @@ def test_a_plain_table(local: Session, local_fmt: str) -> None:
     table.delete("a = 1")
     done = table.restore(version)
     assert Counter(row["k"] for row in shown(table)) == {1: 2}
-    told = table.changes(done.version, start_inclusive=True).to_arrow().to_pylist()
-    assert Counter((row["k"], row["_change_type"]) for row in told) == {(1, "insert"): 2, (2, "delete"): 1}
+    changes = table.changes(done.version, start_inclusive=True).to_arrow().to_pylist()
+    assert Counter((row["k"], row["_change_type"]) for row in changes) == {(1, "insert"): 2, (2, "delete"): 1}
 
 
 def test_what_cannot_be_restored(orders: Table) -> None:

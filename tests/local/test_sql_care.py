@@ -80,9 +80,9 @@ def test_a_version_by_its_time(local: Session, orders: Table) -> None:
 
 
 def test_describe_history_and_detail(local: Session, local_fmt: str, orders: Table) -> None:
-    told = local.sql("DESCRIBE HISTORY orders")
-    assert told.columns == ["version", "timestamp", "operation", "details"]
-    assert [row.operation for row in told] == ["append", "append", "create"]
+    shown = local.sql("DESCRIBE HISTORY orders")
+    assert shown.columns == ["version", "timestamp", "operation", "details"]
+    assert [row.operation for row in shown] == ["append", "append", "create"]
     assert [row.version for row in local.sql("DESC HISTORY orders LIMIT 1")] == [orders.version]
     found = only(local, f"DESCRIBE DETAIL {local_fmt}.default.orders")
     assert (found["name"], found["format"], found["primary_key"]) == (str(orders.name), local_fmt, ["id"])

@@ -21,7 +21,7 @@ from trinity_conformance.model.values import Json
 from trinity_conformance.playing.coverage import RETRACTING
 from trinity_conformance.playing.traces import Compact, History, Step, Upsert
 
-__all__ = ["FUNCTIONS_OF_0_9", "NUMBERS", "asked"]
+__all__ = ["FUNCTIONS_OF_0_9", "NUMBERS", "chosen"]
 
 NUMBERS: Final = range(22)
 """Numbers of the histories: each makes its own, the same in every run."""
@@ -56,7 +56,7 @@ _OPTIONS: Final = ("ignore-retract", "distinct", "nested-key", "list-agg-delimit
 """Options of functions that 0.9.0 has; ``distinct`` of collect only."""
 
 
-def asked() -> Iterator[tuple[str, History]]:
+def chosen() -> Iterator[tuple[str, History]]:
     """Name of a table, and its history."""
     for number in NUMBERS:
         history = _history(number)

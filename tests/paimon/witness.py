@@ -13,7 +13,7 @@ import pytest
 from tests.paimon.cases import CASES, Case
 from tests.paimon.comparison import Comparison, compared, played
 from tests.paimon.differences import DIFFERENCES
-from tests.paimon.histories import asked
+from tests.paimon.histories import chosen
 from tests.paimon.play import Answer, answers
 from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.shapes import Shape
@@ -21,7 +21,7 @@ from trinity_conformance.model.tables import Row
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.playing.differences import cell_form
 
-HISTORIES: Final = dict(asked())
+HISTORIES: Final = dict(chosen())
 LEAST_THE_SAME: Final = 0.8
 """Share of the values that no difference may touch: else the differences explain too much."""
 
@@ -43,8 +43,8 @@ FAULTS: Final = (
 @pytest.fixture(scope="module")
 def paimon(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     """What Paimon makes of all histories."""
-    asked_by_hand = {table(case): case.history for case in CASES}
-    return answers({**HISTORIES, **asked_by_hand}, tmp_path_factory.mktemp("paimon"))
+    made_by_hand = {table(case): case.history for case in CASES}
+    return answers({**HISTORIES, **made_by_hand}, tmp_path_factory.mktemp("paimon"))
 
 
 def table(case: Case) -> str:

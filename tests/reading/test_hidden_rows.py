@@ -114,12 +114,12 @@ def versions(draw: st.DrawFn) -> Drawn:
     deleted = draw(st.frozensets(st.integers(0, len(base)), max_size=3))
     log = draw(st.lists(rows_of(key), min_size=1, max_size=5))
     live = {tuple(row[k] for k in key) for number, row in enumerate(base) if number not in deleted}
-    aside = [row for row in draw(rows_of(key, unique=True)) if tuple(row[k] for k in key) not in live]
+    in_sidecar = [row for row in draw(rows_of(key, unique=True)) if tuple(row[k] for k in key) not in live]
     reads = sorted({*draw(st.lists(st.integers(1, len(log)), max_size=2)), len(log)})
     return Drawn(
         TABLES[draw(st.sampled_from(sorted(TABLES)))],
         key,
-        aside,
+        in_sidecar,
         base,
         cut,
         draw(st.sampled_from([None, 2, 3])),
@@ -230,8 +230,8 @@ def _splits(folder: Path, drawn: Drawn) -> SplitSource:
             )
         )
     log = [file(rows, Tier.LOG, 2 + number) for number, rows in enumerate(drawn.log)]
-    aside = [_tombstone(r) for r in drawn.sidecar]
-    sidecar = (file(aside, Tier.SIDECAR, 1),) if aside else ()
+    in_sidecar = [_tombstone(r) for r in drawn.sidecar]
+    sidecar = (file(in_sidecar, Tier.SIDECAR, 1),) if in_sidecar else ()
     return SplitSource(9, 0, definition, STORAGE, (*base, *log), sidecar)
 
 
@@ -264,11 +264,11 @@ def _until(whole: SplitSource, log: Sequence[DataFile]) -> SplitSource:
     return replace(whole, files=(*reversed(log), *base))
 
 
-def _shown(version: SplitSource, passed: Mapping[str, np.ndarray]) -> set[Place]:
+def _shown(version: SplitSource, hidden: Mapping[str, np.ndarray]) -> set[Place]:
     """The places of the rows that are left when bits and deleted rows are taken away."""
     found = set()
     for file in version.files:
-        words = passed.get(file.path, bitmap_of(np.array([], int), file.rows))
+        words = hidden.get(file.path, bitmap_of(np.array([], int), file.rows))
         bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: file.rows]
         gone = set() if file.deletes is None else set(file.deletes.positions().to_pylist())
         found |= {(file.path, place) for place in np.flatnonzero(bits == 0).tolist() if place not in gone}

@@ -303,14 +303,14 @@ def test_a_function_that_cannot_be_said(
     with pytest.raises(TrinityError) as error:
         table.merge_view_sql(refused)
     assert error.value.code == "NOT_SUPPORTED"
-    told = (
+    expected = (
         "'parquet.default.t'",
         f"dialect '{refused}'",
         f"column 'tags' folds by {function}",
         "compact(full=True)",
         elsewhere,
     )
-    assert [part for part in told if part not in error.value.message] == []
+    assert [part for part in expected if part not in error.value.message] == []
     table.compact(full=True)
     assert check_view(session, table).num_rows == 1
 

@@ -53,12 +53,12 @@ def put(table: Table, *rows: tuple[int, int, str | None]) -> None:
     )
 
 
-def read(table: Table, **asked: Any) -> Rows:
-    return sorted((r.id, r.ts, r.v) for r in table.to_df(**asked).collect())
+def read(table: Table, **options: Any) -> Rows:
+    return sorted((r.id, r.ts, r.v) for r in table.to_df(**options).collect())
 
 
-def joins(table: Table, **asked: Any) -> bool:
-    plan: str = table.to_df(**asked)._jdf.queryExecution().executedPlan().toString()
+def joins(table: Table, **options: Any) -> bool:
+    plan: str = table.to_df(**options)._jdf.queryExecution().executedPlan().toString()
     return "Join" in plan or "Window" in plan
 
 
@@ -96,8 +96,8 @@ def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: lis
     put(table, (1, 20, "new"), (2, 5, "late"))
     assert read(table, where="id = 1") == [(1, 20, "new")]
     assert [r.v for r in session.sql(f"SELECT v FROM {table.name} WHERE id = 2").collect()] == ["base"]
-    asked = [search.only for search in searches if isinstance(search.only, Keys)]
-    assert [keys.columns[0].found.tolist() for keys in asked] == [[1], [2]]
+    searched = [search.only for search in searches if isinstance(search.only, Keys)]
+    assert [keys.columns[0].found.tolist() for keys in searched] == [[1], [2]]
     assert not joins(table, where="id = 1")
     searches.clear()
     assert (2, 10, "base") in read(table)

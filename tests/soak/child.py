@@ -86,7 +86,7 @@ class Worker:
         if (row.s, row.n) != (TOTAL, ACCOUNTS):
             raise AssertionError(f"{row.n} accounts hold {row.s}")
 
-    def aside(self, step: int) -> None:
+    def change_other_table(self, step: int) -> None:
         """A row of a table that others drop and make."""
         self._session.table(f"{self._schema}.aside").append(pa.table({"k": pa.array([step], pa.int32())}))
 

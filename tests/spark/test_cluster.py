@@ -39,8 +39,8 @@ def cluster() -> Iterator[Cluster]:
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:
     """A program that finds Trinity as this one does, on the executors, too."""
-    told = {"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
-    return subprocess.run(words, env={**os.environ, **told}, capture_output=True, text=True, check=False)
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
+    return subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
 
 
 def wanted() -> dict[int, tuple[int, str]]:

@@ -28,19 +28,21 @@ def printed(folder: Path, *settings: str) -> tuple[str, list[str]]:
 
 @pytest.mark.full
 def test_spark_starts_without_a_word(tmp_path: Path) -> None:
-    said, lines = printed(tmp_path)
-    assert said == "[Row(id=1)]\n"
+    output, lines = printed(tmp_path)
+    assert output == "[Row(id=1)]\n"
     assert not [line for line in lines if any(word in line for word in NOISE)]
     assert "a line of Java's" in lines
 
 
 @pytest.mark.full
 def test_the_log_that_a_caller_asks_for_is_kept(tmp_path: Path) -> None:
-    told = tmp_path / "log4j2.properties"
-    told.write_text(
+    settings_file = tmp_path / "log4j2.properties"
+    settings_file.write_text(
         "rootLogger.level = info\nrootLogger.appenderRef.e.ref = e\nappender.e.type = Console\nappender.e.name = e\n"
         "appender.e.target = SYSTEM_ERR\nappender.e.layout.type = PatternLayout\n"
         "appender.e.layout.pattern = mine %m%n\n"
     )
-    _, lines = printed(tmp_path / "w", f"spark.driver.extraJavaOptions=-Dlog4j2.configurationFile={told.as_uri()}")
+    _, lines = printed(
+        tmp_path / "w", f"spark.driver.extraJavaOptions=-Dlog4j2.configurationFile={settings_file.as_uri()}"
+    )
     assert [line for line in lines if line.startswith("mine ")]

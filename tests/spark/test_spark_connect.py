@@ -119,7 +119,7 @@ def test_a_format_conforms_over_spark_connect(server: str, tmp_path: Path, fmt: 
 def test_tables_in_a_bucket(object_server: ObjectServer, bucket: str, tmp_path: Path) -> None:
     """The server is told of the store by its own settings, its Python by its own environment."""
     unread, options = object_server.new_bucket(), object_server.options
-    told = {
+    environment = {
         "spark.jars.packages": ",".join(S3.spark.packages),
         **S3.spark.settings,
         "spark.hadoop.fs.s3a.endpoint": options["endpoint"],
@@ -131,10 +131,10 @@ def test_tables_in_a_bucket(object_server: ObjectServer, bucket: str, tmp_path: 
     known = bucket_lake("parquet", object_server, bucket, {}).environment
     with running_object_server() as elsewhere:
         elsewhere.files.create_dir(bucket)
-        told[f"spark.hadoop.fs.s3a.bucket.{unread}.endpoint"] = elsewhere.options["endpoint"]
+        environment[f"spark.hadoop.fs.s3a.bucket.{unread}.endpoint"] = elsewhere.options["endpoint"]
         known |= {"TRINITY_TESTS_PLACE": f"s3://{bucket}/connect", "TRINITY_TESTS_UNREAD": f"s3://{unread}/connect"}
         known["TRINITY_TESTS_ELSEWHERE"] = elsewhere.options["endpoint"]
-        with running_connect_server(told, **known) as address:
+        with running_connect_server(environment, **known) as address:
             words = ("-m", "pytest", "-q", "-m", "", f"--basetemp={tmp_path / 'own'}", "tests/connect/bucket_cases.py")
             done = client(address, *words, **known)
     assert done.returncode == 0, told_by(done)

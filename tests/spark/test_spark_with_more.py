@@ -109,29 +109,29 @@ def played(program: str, folder: Path, bucket: str, server: ObjectServer) -> dic
 
 def test_further_formats_and_buckets_are_served(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
     """For a format there is a further session; a bucket's JARs are added to the one that runs."""
-    said = played(FURTHER, tmp_path, bucket, object_server)
-    assert (said["parquet"], said["delta"], said["iceberg"], said["bucket"]) == (4, 4, 4, [4, 4])
-    assert said["old"] == 1
-    assert (said["first"], said["again"]) == (5, 4)
-    assert said["one"]
-    assert said["same"]
-    assert said["kept"] == 4
+    results = played(FURTHER, tmp_path, bucket, object_server)
+    assert (results["parquet"], results["delta"], results["iceberg"], results["bucket"]) == (4, 4, 4, [4, 4])
+    assert results["old"] == 1
+    assert (results["first"], results["again"]) == (5, 4)
+    assert results["one"]
+    assert results["same"]
+    assert results["kept"] == 4
 
 
 def test_what_runs_in_a_spark_goes_on_while_it_gets_more(
     tmp_path: Path, bucket: str, object_server: ObjectServer
 ) -> None:
     """A call of another thread is under way, and there are a view and a stream."""
-    said = played(USED, tmp_path, bucket, object_server)
-    assert said["second"] == [4, 4]
-    assert said["later"] == 4
-    assert (said["told"], said["stream"], said["mine"], said["first"]) == ([1], True, 1, 5)
-    assert said["user's"]
-    assert said["after"] == [4, 5]
+    results = played(USED, tmp_path, bucket, object_server)
+    assert results["second"] == [4, 4]
+    assert results["later"] == 4
+    assert (results["told"], results["stream"], results["mine"], results["first"]) == ([1], True, 1, 5)
+    assert results["user's"]
+    assert results["after"] == [4, 5]
 
 
 def test_a_spark_of_others_is_left_as_it_is(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
-    said = played(OTHERS, tmp_path, bucket, object_server)
-    assert "lacks the JAR org.apache.hadoop:hadoop-aws" in said["refused"]
-    assert "IcebergSparkSessionExtensions" in said["found"]
-    assert said["runs"] == 1
+    results = played(OTHERS, tmp_path, bucket, object_server)
+    assert "lacks the JAR org.apache.hadoop:hadoop-aws" in results["refused"]
+    assert "IcebergSparkSessionExtensions" in results["found"]
+    assert results["runs"] == 1

@@ -122,17 +122,17 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.full
 @pytest.mark.parametrize("way", ["given", "found", "own"])
 def test_another_python_is_refused_by_name(way: str, bare: Path, tmp_path: Path) -> None:
-    said = ran(way, tmp_path, PYSPARK_PYTHON=str(bare / "python"))
-    assert said.startswith("refused [CONFIGURATION_INVALID]")
-    assert f"'{bare / 'python'}'" in said
-    assert f"PYSPARK_PYTHON={sys.executable}" in said
+    results = ran(way, tmp_path, PYSPARK_PYTHON=str(bare / "python"))
+    assert results.startswith("refused [CONFIGURATION_INVALID]")
+    assert f"'{bare / 'python'}'" in results
+    assert f"PYSPARK_PYTHON={sys.executable}" in results
 
 
 @pytest.mark.full
 def test_a_python_of_the_path_is_refused_where_it_is_another_one(bare: Path, tmp_path: Path) -> None:
     """As of a service that runs the Python of an environment which nobody has activated."""
-    said = ran("given", tmp_path, PATH=f"{bare}{os.pathsep}{os.environ['PATH']}")
-    assert said.startswith("refused [CONFIGURATION_INVALID] The Python of Spark's workers, 'python3', cannot import")
+    results = ran("given", tmp_path, PATH=f"{bare}{os.pathsep}{os.environ['PATH']}")
+    assert results.startswith("refused [CONFIGURATION_INVALID] The Python of Spark's workers, 'python3', cannot import")
 
 
 @pytest.mark.full
@@ -144,10 +144,10 @@ def test_another_python_that_has_trinity_is_used(tmp_path: Path) -> None:
 
 
 def test_the_same_python_is_not_asked(warehouse: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(*_: Any) -> None:
+    def probe(*_: Any) -> None:
         raise AssertionError("a task is run")
 
-    monkeypatch.setattr(workers, "ask_worker", asked)
+    monkeypatch.setattr(workers, "ask_worker", probe)
     with trinity.connect(warehouse, spark=spark) as session:
         assert session.spark is spark
 

@@ -140,23 +140,23 @@ def played(folder: Path, way: str) -> dict[str, Any]:
 
 @pytest.mark.full
 def test_trinitys_own_spark_is_started_again(tmp_path: Path) -> None:
-    said = played(tmp_path, "own")
-    assert not said["active"]
-    assert said["idle"], "the end of a stream starts no Spark"
+    results = played(tmp_path, "own")
+    assert not results["active"]
+    assert results["idle"], "the end of a stream starts no Spark"
     for fmt in ("parquet", "delta", "iceberg"):
-        assert said[fmt] == [2, 1, 17, True, 0, 4, 4]
-    assert said["follow"] == 4
-    assert said["again"] == "read"
+        assert results[fmt] == [2, 1, 17, True, 0, 4, 4]
+    assert results["follow"] == 4
+    assert results["again"] == "read"
 
 
 @pytest.mark.full
 def test_a_spark_that_was_given_is_not_started_again(tmp_path: Path) -> None:
-    said = played(tmp_path, "given")
+    results = played(tmp_path, "given")
     for fmt in ("parquet", "delta", "iceberg"):
-        assert all(GIVEN in answer for answer in said[fmt])
-    assert GIVEN in said["follow"]
-    assert GIVEN in said["again"]
-    assert said["idle"]
+        assert all(GIVEN in answer for answer in results[fmt])
+    assert GIVEN in results["follow"]
+    assert GIVEN in results["again"]
+    assert results["idle"]
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,12 @@ Asked = Callable[[Statement, Effect], bool]
 
 
 def said_by_postgres(postgres: Postgres) -> Asked:
-    def asked(statement: Statement, effect: Effect) -> bool:
+    def chosen(statement: Statement, effect: Effect) -> bool:
         if too_wide(statement) or (effect.refused and statement.kind != "MERGE") or deletes_once(statement):
             return False
         return postgres.by_source or all(case.when != BY_SOURCE for case in statement.cases)
 
-    return asked
+    return chosen
 
 
 def said_by_duckdb(statement: Statement, effect: Effect) -> bool:
@@ -69,12 +69,12 @@ def deletes_once(statement: Statement) -> bool:
     return statement.kind == "MERGE" and statement.deletes_matches
 
 
-def narrowed(history: History, asked: Asked = accepted) -> History:
+def narrowed(history: History, chosen: Asked = accepted) -> History:
     """The history with those statements alone that an engine is asked about."""
     model, kept = DmlModel(history.shape), list[Step]()
     for step in history.steps:
         if isinstance(step, Change):
-            if not asked(step.statement, model.effect(step.statement)):
+            if not chosen(step.statement, model.effect(step.statement)):
                 continue
             model.change(step.statement)
         if isinstance(step, Upsert):
@@ -105,9 +105,9 @@ def test_the_model_agrees_with_duckdb_at_length(history: History) -> None:
 
 @pytest.mark.full
 def test_duckdb_is_asked_about_statements_of_every_kind() -> None:
-    asked = statements(narrowed(sample(programs(DmlProfile()), n), said_by_duckdb) for n in range(40))
-    assert {s.kind for s in asked} == {"MERGE", "UPDATE", "DELETE"}
-    cases = {(c.when, c.action) for s in asked for c in s.cases}
+    chosen = statements(narrowed(sample(programs(DmlProfile()), n), said_by_duckdb) for n in range(40))
+    assert {s.kind for s in chosen} == {"MERGE", "UPDATE", "DELETE"}
+    cases = {(c.when, c.action) for s in chosen for c in s.cases}
     assert {when for when, _ in cases} == {"MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"}
     assert {action for _, action in cases} == {"UPDATE", "DELETE", "INSERT", "DO NOTHING"}
 
@@ -147,9 +147,9 @@ def test_the_model_agrees_with_the_formats_own_statements(
     played = [narrowed(sample(PLAIN.flatmap(programs), n), said_by_formats) for n in range(12)]
     for history in played:
         play(subject, history)
-    asked = statements(played)
-    assert {s.kind for s in asked} == {"MERGE", "UPDATE", "DELETE"}
-    assert {c.when for s in asked for c in s.cases} == {"MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"}
+    chosen = statements(played)
+    assert {s.kind for s in chosen} == {"MERGE", "UPDATE", "DELETE"}
+    assert {c.when for s in chosen for c in s.cases} == {"MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"}
 
 
 class BesideDuckDb(TrinitySubject):

@@ -45,12 +45,14 @@ def outcome(session: Session, table: str, source: str, clauses: str) -> Any:
     """What a MERGE did: its counts, or the error, and the rows and versions of rows that are there then."""
     session.sql(f"SELECT * FROM VALUES {source}").toDF("k", "a", "w", "d").createOrReplaceTempView("s")
     try:
-        said: Any = tuple(session.sql(f"MERGE INTO {table} t USING s ON t.k = s.k WHEN MATCHED {clauses}").collect()[0])
+        reported: Any = tuple(
+            session.sql(f"MERGE INTO {table} t USING s ON t.k = s.k WHEN MATCHED {clauses}").collect()[0]
+        )
     except TrinityError as error:
-        said = (error.code, error.message.replace(table, "the table"))
+        reported = (error.code, error.message.replace(table, "the table"))
     found = session.table(table)
     versions = found.log().select("k", "a", "w", "d").collect()
-    return said, sorted(found.to_df().collect(), key=repr), sorted(versions, key=repr)
+    return reported, sorted(found.to_df().collect(), key=repr), sorted(versions, key=repr)
 
 
 @pytest.mark.full
@@ -79,8 +81,8 @@ def test_a_commit_that_comes_between_is_seen(session: Session, tables: tuple[str
         return finish(*given)
 
     monkeypatch.setattr(metadata, "finish_merge", after_another)
-    said, *_ = outcome(session, one, "(7, 70, 9, false), (9, 9, 9, false)", f"THEN {STAR}")
-    assert said == (2, 1, 0, 1)
+    reported, *_ = outcome(session, one, "(7, 70, 9, false), (9, 9, 9, false)", f"THEN {STAR}")
+    assert reported == (2, 1, 0, 1)
 
 
 def test_keys_other_than_those_of_on_are_looked_up(session: Session, tables: tuple[str, str]) -> None:

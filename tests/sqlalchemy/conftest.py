@@ -21,7 +21,7 @@ def engine(warehouse: Path) -> Iterator[sa.Engine]:
 
 
 @pytest.fixture
-def beside(warehouse: Path) -> Iterator[Session]:
+def second_session(warehouse: Path) -> Iterator[Session]:
     """A session over the same warehouse."""
     with trinity.connect(warehouse, engine="local") as opened:
         yield opened

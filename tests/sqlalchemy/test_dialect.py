@@ -44,8 +44,8 @@ def orders(engine: sa.Engine) -> sa.Engine:
     return engine
 
 
-def test_a_model_is_stored_found_changed_and_deleted(orders: sa.Engine, beside: Session) -> None:
-    assert beside.table("orders").history().count() == 2  # a flush is a commit
+def test_a_model_is_stored_found_changed_and_deleted(orders: sa.Engine, second_session: Session) -> None:
+    assert second_session.table("orders").history().count() == 2  # a flush is a commit
     with Orm(orders) as orm:
         found = orm.scalars(sa.select(Order).order_by(Order.id.desc()).limit(1).offset(1)).one()
         assert (found.order, found.at) == ("it's \\one", NOON)
@@ -57,8 +57,8 @@ def test_a_model_is_stored_found_changed_and_deleted(orders: sa.Engine, beside: 
         assert orm.scalars(sa.select(Order.id).where(Order.id.in_([]))).all() == []
 
 
-def test_an_upsert_is_by_the_key_and_obeys_the_watermark(orders: sa.Engine, beside: Session) -> None:
-    before = beside.table("orders").version
+def test_an_upsert_is_by_the_key_and_obeys_the_watermark(orders: sa.Engine, second_session: Session) -> None:
+    before = second_session.table("orders").version
     rows = [{"id": 1, "order": "late", "at": NOON - dt.timedelta(1)}, {"id": 3, "order": "three", "at": NOON}]
     with orders.connect() as connection:
         connection.execute(upsert(Order).values(rows))
@@ -67,19 +67,19 @@ def test_an_upsert_is_by_the_key_and_obeys_the_watermark(orders: sa.Engine, besi
         )
         found = connection.execute(sa.select(Order.id, Order.order).order_by(Order.id)).all()
     assert found == [(1, "it's \\one"), (2, "zwei"), (3, "three"), (4, "vier")]
-    assert beside.table("orders").version == before + 2
+    assert second_session.table("orders").version == before + 2
 
 
-def test_an_upsert_on_columns_keeps_what_it_does_not_give(engine: sa.Engine, beside: Session) -> None:
+def test_an_upsert_on_columns_keeps_what_it_does_not_give(engine: sa.Engine, second_session: Session) -> None:
     table = sa.Table("plain", sa.MetaData(), *(sa.Column(c, sa.Integer) for c in ("a", "order", "c")))
     table.create(engine)
     with engine.connect() as connection:
         connection.execute(table.insert(), [{"a": 1, "order": 2, "c": 3}, {"a": 2, "order": 2, "c": 3}])
-        before = beside.table("plain").version
+        before = second_session.table("plain").version
         connection.execute(upsert(table).on("a").values([{"a": 2, "order": 9}, {"a": 3, "order": 9}]))
         assert connection.execute(sa.select(table).order_by(table.c.a)).all() == [(1, 2, 3), (2, 9, 3), (3, 9, None)]
         connection.execute(upsert(table).on(table.c.a, table.c.order).values(a=3, order=9))
-        assert beside.table("plain").version <= before + 2
+        assert second_session.table("plain").version <= before + 2
         assert connection.execute(sa.select(sa.func.count()).select_from(table)).scalar() == 3
         for wrong in (
             upsert(table).on("c").values(a=1),
@@ -129,10 +129,10 @@ TYPES: list[tuple[Any, str, Any, Any]] = [
 ]
 
 
-def test_values_of_all_types_come_back(engine: sa.Engine, beside: Session) -> None:
+def test_values_of_all_types_come_back(engine: sa.Engine, second_session: Session) -> None:
     table = sa.Table("types", sa.MetaData(), *(sa.Column(f"c{n}", kind) for n, (kind, *_) in enumerate(TYPES)))
     table.create(engine)
-    assert [c.type for c in beside.table("types").definition.visible] == [text for _, text, *_ in TYPES]
+    assert [c.type for c in second_session.table("types").definition.visible] == [text for _, text, *_ in TYPES]
     row = {f"c{n}": value for n, (_, _, value, _) in enumerate(TYPES)}
     with engine.connect() as connection:
         connection.execute(table.insert(), [row, dict.fromkeys(row)])
@@ -151,22 +151,22 @@ def test_values_of_all_types_come_back(engine: sa.Engine, beside: Session) -> No
 NESTED = "struct<`a b`:array<array<int>>,m:map<string,decimal(3,1)>>"
 
 
-def test_nested_types_are_reflected_and_written(engine: sa.Engine, beside: Session) -> None:
-    beside.create_table("nested", [Column("s", NESTED)])
+def test_nested_types_are_reflected_and_written(engine: sa.Engine, second_session: Session) -> None:
+    second_session.create_table("nested", [Column("s", NESTED)])
     table = sa.Table("nested", sa.MetaData(), autoload_with=engine)
     kind = table.c.s.type
     assert isinstance(kind, STRUCT)
     assert isinstance(kind.fields["m"], MAP)
     assert isinstance(kind.fields["a b"], sa.ARRAY)
     table.to_metadata(sa.MetaData(), name="again").create(engine)
-    assert beside.table("again").definition.column("s").type == NESTED
+    assert second_session.table("again").definition.column("s").type == NESTED
     wide = sa.Table("wide", sa.MetaData(), sa.Column("a", sa.ARRAY(sa.Integer, dimensions=2)))
     wide.create(engine)
-    assert beside.table("wide").definition.column("a").type == "array<array<int>>"
+    assert second_session.table("wide").definition.column("a").type == "array<array<int>>"
 
 
 @pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
-def test_a_definition_is_read_as_it_was_written(engine: sa.Engine, beside: Session, fmt: str) -> None:
+def test_a_definition_is_read_as_it_was_written(engine: sa.Engine, second_session: Session, fmt: str) -> None:
     table = sa.Table(
         "t",
         sa.MetaData(),
@@ -184,7 +184,7 @@ def test_a_definition_is_read_as_it_was_written(engine: sa.Engine, beside: Sessi
     )
     table.metadata.create_all(engine)
     table.metadata.create_all(engine)  # which looks what is there
-    made = beside.table(f"{fmt}.default.t").definition
+    made = second_session.table(f"{fmt}.default.t").definition
     assert (made.primary_key, made.partition_by) == (("id", "day"), ("day",))
     seen = sa.inspect(engine)
     assert (fmt == "parquet") or (f"{fmt}.default" in seen.get_schema_names())
@@ -224,9 +224,9 @@ def test_what_is_not_made(engine: sa.Engine) -> None:
         connection.execute(sa.select(plain).with_for_update())
 
 
-def test_what_tools_ask_when_they_connect(orders: sa.Engine, beside: Session) -> None:
+def test_what_tools_ask_when_they_connect(orders: sa.Engine, second_session: Session) -> None:
     """Schemas, tables, the first rows, a plan: what Superset does."""
-    beside.create_schema("sales")
+    second_session.create_schema("sales")
     seen = sa.inspect(orders)
     assert seen.get_schema_names() == ["default", "sales", "delta.default", "iceberg.default"]
     assert (seen.default_schema_name, seen.get_table_names(), seen.get_table_names("sales")) == (
@@ -243,12 +243,12 @@ def test_what_tools_ask_when_they_connect(orders: sa.Engine, beside: Session) ->
         assert connection.execute(sa.text("SELECT id FROM orders WHERE id = :id"), {"id": 2}).scalars().all() == [2]
 
 
-def test_the_url_says_where(warehouse: Path, beside: Session) -> None:
-    beside.create_schema("delta.sales")
+def test_the_url_says_where(warehouse: Path, second_session: Session) -> None:
+    second_session.create_schema("delta.sales")
     url = f"trinity:///{warehouse}?engine=local&catalog=delta&schema=sales&spark.sql.session.timeZone=Asia/Tokyo"
     engine = sa.create_engine(url)
     sa.Table("t", sa.MetaData(), sa.Column("at", sa.DateTime(timezone=True))).create(engine)
-    assert beside.tables(schema="delta.sales") == ["delta.sales.t"]
+    assert second_session.tables(schema="delta.sales") == ["delta.sales.t"]
     with engine.connect() as connection:
         table = sa.Table("t", sa.MetaData(), autoload_with=connection)
         connection.execute(table.insert().values(at=NOON))
@@ -264,9 +264,9 @@ def test_the_url_says_where(warehouse: Path, beside: Session) -> None:
             engine.dialect.create_connect_args(sa.make_url(wrong))
 
 
-def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, beside: Session) -> None:
+def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, second_session: Session) -> None:
     """SQLAlchemy writes the schema before each column, too."""
-    beside.create_schema("sales")
+    second_session.create_schema("sales")
     metadata = sa.MetaData()
     table, here = (
         sa.Table("t", metadata, *(sa.Column(c, sa.Integer, primary_key=c == "a") for c in "ab"), schema=schema)
@@ -287,10 +287,10 @@ def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, beside
         ]
 
 
-def test_names_with_quotes(engine: sa.Engine, beside: Session) -> None:
+def test_names_with_quotes(engine: sa.Engine, second_session: Session) -> None:
     table = sa.Table('a "b" `c`', sa.MetaData(), sa.Column("d`e", sa.Integer), sa.Column('"', sa.Integer))
     table.create(engine)
-    assert beside.tables() == ['parquet.default.a "b" `c`']
+    assert second_session.tables() == ['parquet.default.a "b" `c`']
     with engine.connect() as connection:
         connection.execute(table.insert().values({"d`e": 1, '"': 2}))
         result = connection.execute(sa.select(table))

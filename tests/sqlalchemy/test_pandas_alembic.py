@@ -26,9 +26,9 @@ COLUMNS: dict[str, Any] = {
 FRAME = pd.DataFrame(COLUMNS)
 
 
-def test_a_frame_is_one_commit(engine: sa.Engine, beside: Session) -> None:
+def test_a_frame_is_one_commit(engine: sa.Engine, second_session: Session) -> None:
     assert FRAME.to_sql("t", engine) == 2
-    table = beside.table("t")
+    table = second_session.table("t")
     assert [(c.name, c.type) for c in table.definition.visible] == [
         ("index", "bigint"), ("id", "bigint"), ("name", "string"), ("price", "double"), ("at", "timestamp_ntz"),
         ("moment", "timestamp"), ("ok", "boolean"),
@@ -38,7 +38,7 @@ def test_a_frame_is_one_commit(engine: sa.Engine, beside: Session) -> None:
     pd.testing.assert_frame_equal(found, FRAME, check_dtype=False, check_names=False)
 
 
-def test_what_there_is_decides(engine: sa.Engine, beside: Session) -> None:
+def test_what_there_is_decides(engine: sa.Engine, second_session: Session) -> None:
     def stored(**given: Any) -> int:
         FRAME.to_sql("t", engine, index=False, **given)
         return len(pd.read_sql("SELECT id FROM t", engine))
@@ -46,9 +46,9 @@ def test_what_there_is_decides(engine: sa.Engine, beside: Session) -> None:
     assert stored() == 2
     with pytest.raises(ValueError, match="already exists"):
         stored()
-    before = beside.table("t").version
+    before = second_session.table("t").version
     assert stored(if_exists="append") == 4
-    assert beside.table("t").version == before + 1
+    assert second_session.table("t").version == before + 1
     assert stored(if_exists="replace") == 2
     assert stored(if_exists="delete_rows") == 2
     assert pd.read_sql(sa.text("SELECT name FROM t WHERE id = :id"), engine, params={"id": 1})["name"].tolist() == [
@@ -101,7 +101,7 @@ def test_alembic_finds_no_difference_to_what_it_made(engine: sa.Engine) -> None:
         assert sorted(found) == ["add_column", "add_table_comment", "modify_default", "modify_type"]
 
 
-def test_alembic_alters_a_table(engine: sa.Engine, beside: Session) -> None:
+def test_alembic_alters_a_table(engine: sa.Engine, second_session: Session) -> None:
     with engine.connect() as connection:
         METADATA.create_all(connection)
         do = Operations(MigrationContext.configure(connection))
@@ -114,11 +114,11 @@ def test_alembic_alters_a_table(engine: sa.Engine, beside: Session) -> None:
         do.create_check_constraint("later", "u", "day > DATE '2000-01-01'")
         do.drop_constraint("paid", "u")
         do.bulk_insert(METADATA.tables["u"].to_metadata(sa.MetaData()), [{"id": 1, "day": dt.date(2020, 1, 1)}])
-    made = beside.table("u").definition
+    made = second_session.table("u").definition
     assert (made.column("most").type, made.column("name").nullable, made.properties["comment"]) == (
         "bigint",
         True,
         "bye",
     )
-    assert ([c.name for c in made.checks], beside.table("u").columns[-1]) == (["later"], "most")
-    assert beside.table("u").count() == 1
+    assert ([c.name for c in made.checks], second_session.table("u").columns[-1]) == (["later"], "most")
+    assert second_session.table("u").count() == 1

@@ -78,5 +78,5 @@ def _compare(session: Session, fmt: str, notes: dict[int, Notes]) -> None:
         known = [step for step in upserts if found.ended.get(str(step)) == "done"]
         newest = upserts[upserts.index(known[-1]) :] if known else [None, *upserts]
         assert latest.get(number) in newest
-    aside = session.table(f"{fmt}.default.aside")
-    assert aside.to_df().count() == sum(f.rows for f in aside.splits().files)
+    other = session.table(f"{fmt}.default.aside")
+    assert other.to_df().count() == sum(f.rows for f in other.splits().files)

@@ -86,7 +86,7 @@ def plain(session: Session, tiered_fmt: str) -> Table:
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def stream_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.DEBUG, "trinity.streaming"):
         yield caplog
 
@@ -99,7 +99,7 @@ def versions(table: Table) -> int:
     return len(table.connector.metadata.history(table.handle))
 
 
-def test_a_batch_is_a_commit(source: Source, keyed: Table, said: pytest.LogCaptureFixture) -> None:
+def test_a_batch_is_a_commit(source: Source, keyed: Table, stream_log: pytest.LogCaptureFixture) -> None:
     before = versions(keyed)
     source.put("1.json", row(1, 10, 1), row(2, 10, 1))
     source.put("2.json", row(1, 20, 2), row(2, 5, 2))
@@ -108,7 +108,7 @@ def test_a_batch_is_a_commit(source: Source, keyed: Table, said: pytest.LogCaptu
     assert rows_at(keyed) == {(1, 20, 2): 1, (2, 10, 1): 1}
     assert versions(keyed) == before + 2
     assert [tuple(p.observedMetrics["trinity"]) for p in query.recentProgress] == [(2, 10), (2, 20)]
-    assert re.search(r"2 rows, .*newest ts 20", said.messages[-1])
+    assert re.search(r"2 rows, .*newest ts 20", stream_log.messages[-1])
     source.put("3.json", row(3, 30, 3))
     source.put("4.json")
     again = source.run(keyed)  # the checkpoint is used again, and a batch without rows is no commit
@@ -120,7 +120,7 @@ def test_a_batch_is_a_commit(source: Source, keyed: Table, said: pytest.LogCaptu
 
 
 def test_a_batch_that_spark_has_not_noted_is_not_written_twice(
-    source: Source, plain: Table, said: pytest.LogCaptureFixture
+    source: Source, plain: Table, stream_log: pytest.LogCaptureFixture
 ) -> None:
     source.put("1.json", row(1, 1))
     source.put("2.json", row(2, 2))
@@ -130,7 +130,7 @@ def test_a_batch_that_spark_has_not_noted_is_not_written_twice(
     source.put("3.json", row(3, 3))
     assert source.run(plain).id == query.id
     assert rows_at(plain) == {(1, 1, 0): 1, (2, 2, 0): 1, (3, 3, 0): 1}
-    assert any(re.search("batch 1 .* committed before", message) for message in said.messages)
+    assert any(re.search("batch 1 .* committed before", message) for message in stream_log.messages)
     # another stream of the same rows has a number of its own
     source.run(plain, checkpoint=source.folder.parent / "another")
     assert rows_at(plain) == {(1, 1, 0): 2, (2, 2, 0): 2, (3, 3, 0): 2}
@@ -229,7 +229,7 @@ def test_a_transform_makes_the_rows_of_each_batch(source: Source, session: Sessi
 
 
 def test_a_compaction_runs_beside_the_stream(
-    source: Source, keyed: Table, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+    source: Source, keyed: Table, monkeypatch: pytest.MonkeyPatch, stream_log: pytest.LogCaptureFixture
 ) -> None:
     begun, release = list[int](), threading.Event()
 
@@ -248,14 +248,14 @@ def test_a_compaction_runs_beside_the_stream(
         if thread.name == f"{THREAD} {keyed.name}":
             thread.join()
     assert rows_at(keyed) == {(0, 4, 4): 1, (1, 5, 5): 1}
-    assert any("compact" in message for message in said.messages)
+    assert any("compact" in message for message in stream_log.messages)
 
 
-def test_a_lost_race_of_compactions_is_no_error(keyed: Table, said: pytest.LogCaptureFixture) -> None:
+def test_a_lost_race_of_compactions_is_no_error(keyed: Table, stream_log: pytest.LogCaptureFixture) -> None:
     compactor = background.Compactor(keyed, 1)
     compactor._report(TrinityError("TRANSACTION_CONFLICT", "others"))
     compactor._report(TrinityError("BAD_DATA", "a file"))
-    assert [record.levelname for record in said.records] == ["INFO", "WARNING"]
+    assert [record.levelname for record in stream_log.records] == ["INFO", "WARNING"]
 
 
 def test_what_is_no_stream_is_refused(source: Source, keyed: Table, spark: SparkSession) -> None:
@@ -270,8 +270,8 @@ def test_what_is_no_stream_is_refused(source: Source, keyed: Table, spark: Spark
         ("compact_every", frame, {"checkpoint": folder, "compact_every": 0}),
         ("soon", frame, {"checkpoint": folder, "processing_time": "soon"}),
     ]
-    for said, given, options in calls:
-        with pytest.raises(TrinityError, match=said) as raised:
+    for stream_log, given, options in calls:
+        with pytest.raises(TrinityError, match=stream_log) as raised:
             keyed.stream_writer(given, **options)
         assert raised.value.code == "INVALID_ARGUMENTS"
     for wrong, code in (("nn", "COLUMN_NOT_FOUND"), ("n", "TYPE_MISMATCH")):

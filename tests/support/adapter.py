@@ -115,8 +115,8 @@ def compact(
     rewrite = lake.metadata.begin_rewrite(dataclasses.replace(table, version=splits.version), splits.files)
     folded = max(f.commit or 0 for f in splits.files)
     fragments = write(lake, rewrite.target, rows, SinkId(0, Tier.BASE, Bucket(0, 1), folded)) if rows else []
-    aside = dataclasses.replace(rewrite.target, folder=f"{table.location}/_trinity")
-    fragments += write(lake, aside, dead, SinkId(0, Tier.SIDECAR, None, folded)) if dead else []
+    target = dataclasses.replace(rewrite.target, folder=f"{table.location}/_trinity")
+    fragments += write(lake, target, dead, SinkId(0, Tier.SIDECAR, None, folded)) if dead else []
     return lambda: lake.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)
 
 

@@ -73,10 +73,10 @@ class Moments:
         if request.method in ("GET", "HEAD"):
             return None
         with self._mutex:
-            said = f"{request.method} {request.path.partition('?')[0].rpartition(self._below)[2] or request.path}"
-            self.take(f"before {said}")
+            moment = f"{request.method} {request.path.partition('?')[0].rpartition(self._below)[2] or request.path}"
+            self.take(f"before {moment}")
             answer = ask()
-            self.take(f"after {said}")
+            self.take(f"after {moment}")
             return answer
 
     def put_back(self, moment: Moment) -> Moment:

@@ -58,13 +58,13 @@ def check_patience(lake: BucketLake, answer: Answer | None) -> None:
         lake: the catalog.
         answer: what the store says; None for nothing.
     """
-    asked: list[Request] = []
+    requests: list[Request] = []
     over = threading.Event()
 
     def denies(request: Request, ask: Any) -> Answer | None:
         if ".parquet" not in unquote(request.path) or request.method not in ("GET", "HEAD"):
             return None
-        asked.append(request)
+        requests.append(request)
         if answer is None:
             over.wait()
         return answer or LOST
@@ -77,7 +77,7 @@ def check_patience(lake: BucketLake, answer: Answer | None) -> None:
                 refusal("FILESYSTEM_ERROR", lambda: session.sql("UPDATE t SET v = 'b'"))
             finally:
                 over.set()
-        often = Counter((request.method, request.path) for request in asked)
+        often = Counter((request.method, request.path) for request in requests)
         assert 1 < max(often.values()) <= _TRIES, often
         assert [row.v for row in session.table("t").to_df().collect()] == ["a"]
 

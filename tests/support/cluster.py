@@ -108,11 +108,11 @@ def _alive(page: int) -> int:
 def _process(folder: Path, host: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of Spark's in a process group of its own, with what it starts."""
     folder.mkdir()
-    told = {"SPARK_HOME": str(_HOME), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
+    environment = {"SPARK_HOME": str(_HOME), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [str(_HOME / "bin" / "spark-class"), *words],
-            env={**os.environ, **told},
+            env={**os.environ, **environment},
             stdout=log,
             stderr=log,
             start_new_session=True,

@@ -31,7 +31,7 @@ def running_connect_server(further: Mapping[str, str] = MappingProxyType({}), **
 
     Args:
         further: settings of Spark's.
-        environment: variables of the server beside those of this process.
+        environment: variables of the server besides those of this process.
     """
     folder = Path(tempfile.mkdtemp(prefix="trinity-connect-"))
     [port] = free_ports(1)
@@ -71,8 +71,8 @@ def running_connect_server(further: Mapping[str, str] = MappingProxyType({}), **
 
 def client(address: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A Python program that is the server's client: pyspark is of one kind in a process."""
-    told: Mapping[str, str] = {**_environment(), "SPARK_REMOTE": address, **environment}
-    return subprocess.run([sys.executable, *words], env=told, cwd=ROOT, capture_output=True, text=True, check=False)
+    given: Mapping[str, str] = {**_environment(), "SPARK_REMOTE": address, **environment}
+    return subprocess.run([sys.executable, *words], env=given, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def _environment() -> dict[str, str]:

@@ -152,8 +152,8 @@ class Log:
     def commit(self, *actions: Action, info: Any = None) -> None:
         """Write the next commit."""
         self.version += 1
-        said = {"timestamp": 1_700_000_000_000 + self.version, "operation": "WRITE", "operationParameters": {}}
-        lines = [{"commitInfo": said if info is None else info}, *actions]
+        usual = {"timestamp": 1_700_000_000_000 + self.version, "operation": "WRITE", "operationParameters": {}}
+        lines = [{"commitInfo": usual if info is None else info}, *actions]
         self.name("json").write_text("\n".join(map(json.dumps, lines)))
         for action in actions:
             [(kind, body)] = action.items()
@@ -174,8 +174,8 @@ class Log:
         file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows, file, **more.pop("parquet", {}))
         stats = json.dumps({"numRecords": rows.num_rows})
-        told = {"path": as_path or path, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
-        body = {**told, "dataChange": True, "stats": stats, **more}
+        added = {"path": as_path or path, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
+        body = {**added, "dataChange": True, "stats": stats, **more}
         return {"add": {key: value for key, value in body.items() if value is not None}}
 
     def append(self, rows: pa.Table, path: str, **more: Any) -> None:
@@ -214,8 +214,8 @@ class Log:
             write_actions(self.place / "_sidecars" / name, files[number::2], CHECKPOINT, SIDECARS)
         sizes = [(self.place / "_sidecars" / name).stat().st_size for name in names]
         about = [{"path": n, "sizeInBytes": size, "modificationTime": 1} for n, size in zip(names, sizes, strict=True)]
-        told = [{"sidecar": sidecar} for sidecar in about]
-        top = [{"checkpointMetadata": {"version": self.version}}, *(r for r in rows if r not in files), *told]
+        added = [{"sidecar": sidecar} for sidecar in about]
+        top = [{"checkpointMetadata": {"version": self.version}}, *(r for r in rows if r not in files), *added]
         path = self.name(f"checkpoint.{uuid.uuid4()}.{ending}")
         if ending == "json":
             path.write_text("\n".join(map(json.dumps, top)))

@@ -36,8 +36,8 @@ def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: st
     """The next commit, as another engine writes it."""
     log = sorted(Path(table.location, "_delta_log").glob("*.json"))
     now = int(time.time() * 1000) + 1000
-    said = {"operation": operation, "operationParameters": parameters}
-    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, **said}}
+    named = {"operation": operation, "operationParameters": parameters}
+    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, **named}}
     lines = "\n".join(json.dumps(a) for a in (info, *actions))
     log[-1].with_name(f"{len(log):020d}.json").write_text(lines)
 
@@ -48,7 +48,7 @@ def last_action(table: TableHandle, kind: str) -> Any:
     return [a[kind] for f in files for a in map(json.loads, f.read_text().splitlines()) if kind in a][-1]
 
 
-def restore_by_others(table: TableHandle, to: int, **said: Any) -> None:
+def restore_by_others(table: TableHandle, to: int, **info: Any) -> None:
     """Go back to a version as Spark's RESTORE does: its files and its settings, and no domain metadata.
 
     Args:
@@ -60,7 +60,7 @@ def restore_by_others(table: TableHandle, to: int, **said: Any) -> None:
     gone = [{"remove": {**_named(now[key]), "deletionTimestamp": 1, "dataChange": True}} for key in now.keys() - then]
     come = [{"add": {**then[key], "dataChange": True}} for key in then.keys() - now]
     actions = ({"metaData": _newest(table, "metaData", to)}, *come, *gone)
-    commit_by_others(table, *actions, operation="RESTORE", version=None if said else to, **said)
+    commit_by_others(table, *actions, operation="RESTORE", version=None if info else to, **info)
 
 
 def _named(added: dict[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def rows(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids), "v": [f"v{n}" for n in ids]}, PLAIN)
 
 
-def said(*ids: int) -> list[dict[str, Any]]:
+def add_actions(*ids: int) -> list[dict[str, Any]]:
     return rows(*ids).to_pylist()  # type: ignore[no-any-return]
 
 
@@ -62,7 +62,7 @@ def statistics(folder: Path) -> list[dict[str, Any]]:
     ]
     for number, text in enumerate(texts):
         log.append(rows(number), f"{number}.parquet", stats=text)
-    return said(*range(len(texts)))
+    return add_actions(*range(len(texts)))
 
 
 def strangers(folder: Path) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def strangers(folder: Path) -> list[dict[str, Any]]:
     log.name(f"{log.version:020d}.compacted.json", 1).write_text("\n".join(again))
     (log.place / "_last_checkpoint").write_text("{spoiled")
     (log.place / f".{0:020d}.json.crc").write_bytes(b"crc")
-    return said(1, 2)
+    return add_actions(1, 2)
 
 
 def removed(folder: Path) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def removed(folder: Path) -> list[dict[str, Any]]:
     log.commit(first, second)
     log.commit(log.remove("1.parquet"))
     log.commit(first, log.remove("2.parquet"), log.add(rows(3), "3.parquet"))
-    return said(1, 3)
+    return add_actions(1, 3)
 
 
 # -- names ----------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def escaped_paths(folder: Path) -> list[dict[str, Any]]:
     ]
     for number, (name, path) in enumerate(names):
         log.append(rows(number), name, as_path=path)
-    return said(0, 1, 2)
+    return add_actions(0, 1, 2)
 
 
 def absolute_paths(folder: Path) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def absolute_paths(folder: Path) -> list[dict[str, Any]]:
     spelled = [f"{place}/0%20x.parquet", f"file:{place}/1.parquet", f"file://{place}/2.parquet", f"{place}/3.parquet"]
     log.commit(*(log.add(rows(n), p.rsplit("/", 1)[1].replace("%20", " "), as_path=p) for n, p in enumerate(spelled)))
     log.commit(log.remove(f"{place}/3.parquet"))
-    return said(0, 1, 2)
+    return add_actions(0, 1, 2)
 
 
 def partitions(folder: Path) -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ def partitions(folder: Path) -> list[dict[str, Any]]:
     log.append(rows(3), "p/3.parquet", partitionValues={**dict.fromkeys(names), "s": ""})
     nothing = dict.fromkeys(names)
     first = dict(zip(names, (v for _, v in values), strict=True))
-    return [{**said(1)[0], **first}, {**said(2)[0], **nothing}, {**said(3)[0], **nothing, "s": ""}]
+    return [{**add_actions(1)[0], **first}, {**add_actions(2)[0], **nothing}, {**add_actions(3)[0], **nothing, "s": ""}]
 
 
 # -- types ----------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def mapped(folder: Path, mode: str) -> list[dict[str, Any]]:
 def no_variant(folder: Path) -> list[dict[str, Any]]:
     """The features of VARIANT, and no column of that type."""
     Log.of(folder, PLAIN, readers=["variantType-preview", "variantType"]).append(rows(1), "1.parquet")
-    return said(1)
+    return add_actions(1)
 
 
 # -- deletes --------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def vectors(folder: Path) -> list[dict[str, Any]]:
     after = {**before["add"], "deletionVector": inline_vector([0, 2])}
     log.commit(log.remove("1.parquet"), {"add": after})
     log.append(rows(4, 5), "2.parquet", deletionVector=vector_file(folder, [1]), stats=None)
-    return said(2, 4)
+    return add_actions(2, 4)
 
 
 # -- cleaned-up logs ------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def cleaned(folder: Path, kind: str) -> list[dict[str, Any]]:
         log.in_parts(3, written=2)
     log.forget(log.version)
     log.append(rows(9), "9.parquet")
-    return said(1, 2, 3, 9)
+    return add_actions(1, 2, 3, 9)
 
 
 def as_values(log: Log) -> tuple[pa.Schema, list[dict[str, Any]]]:

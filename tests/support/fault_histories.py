@@ -79,11 +79,11 @@ class _Player:
             return
         with hurried(), playing(self.lake.server.proxy, statement.faults):
             error = _refusal(step.act)
-        told = error and error.code
-        assert told in (None, *_TOLD), (statement, error)
+        code = error and error.code
+        assert code in (None, *_TOLD), (statement, error)
         with self.lake.connect() as fresh:
-            stands = step.stands(fresh) if step.stands is not None else told is None
-            assert told == _UNKNOWN or stands == (told is None), (statement, told, stands)
+            stands = step.stands(fresh) if step.stands is not None else code is None
+            assert code == _UNKNOWN or stands == (code is None), (statement, code, stands)
             step.settle(fresh, stands)
             for one in (fresh, session):
                 self._check(one, statement)

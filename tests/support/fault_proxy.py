@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
     def forward(self) -> None:
         body = self.body()
         request = Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()})
-        found = self.server.proxy.answer(request, lambda: self.asked(body))
+        found = self.server.proxy.answer(request, lambda: self.respond(body))
         if found is LOST:
             self.close_connection = True
             return
@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return found
 
-    def asked(self, body: bytes) -> Answer:
+    def respond(self, body: bytes) -> Answer:
         """The server's answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=_PATIENCE_S)
         try:

@@ -43,13 +43,13 @@ class FaultSequence:
         at: the request that goes wrong, by its number; :data:`COMMIT`.
         effect: one of ``done``, ``late`` and ``undone``, for this request; what is asked afterwards has none.
         answers: to this request, and one by one to those that are about the same object later.
-        lasting: True for one whose last answer is given for as long as somebody asks.
+        repeats: True for one whose last answer is given for as long as somebody asks.
     """
 
     at: int
     effect: str
     answers: tuple[str, ...]
-    lasting: bool = False
+    repeats: bool = False
 
 
 def drawn(random: Random) -> FaultSequence:
@@ -99,7 +99,7 @@ class _Play:
         self._given += 1
         if given < len(answers):
             return answers[given]
-        return answers[-1] if self.sequence.lasting else None
+        return answers[-1] if self.sequence.repeats else None
 
 
 @contextlib.contextmanager

@@ -24,10 +24,10 @@ def _updates_what_it_knows(self: Any) -> Any:
 
     https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html; moto does not look at it.
     """
-    asked = self.parameters
+    request = self.parameters
     with _updating:
-        now = self.glue_backend.get_table(asked["DatabaseName"], asked["TableInput"]["Name"]).as_dict()["VersionId"]
-        if asked.get("VersionId", now) != now:
+        now = self.glue_backend.get_table(request["DatabaseName"], request["TableInput"]["Name"]).as_dict()["VersionId"]
+        if request.get("VersionId", now) != now:
             raise JsonRESTError("ConcurrentModificationException", f"Version {now} is the present one.")
         return _update_table(self)
 

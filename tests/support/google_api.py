@@ -113,8 +113,8 @@ class GoogleHandler(BaseHTTPRequestHandler):
         if address.path == "/token":
             form = parse_qs(body.decode())
             good = stored.knows(form["assertion"][0])
-            said = {"access_token": stored.token, "token_type": "Bearer", "expires_in": 3600}
-            return self.say(200 if good else 400, json.dumps(said if good else {"error": "invalid_grant"}).encode())
+            reply = {"access_token": stored.token, "token_type": "Bearer", "expires_in": 3600}
+            return self.say(200 if good else 400, json.dumps(reply if good else {"error": "invalid_grant"}).encode())
         if not stored.knows(self.headers.get("Authorization", "")):
             return self.refuse(401, "AuthenticationRequired", "Authentication required.")
         if (found := _JSON.fullmatch(address.path)) is not None:
@@ -154,12 +154,12 @@ class GoogleHandler(BaseHTTPRequestHandler):
 
     def send(self, found: _Object) -> None:
         """Sends an object, or the part that is asked for."""
-        asked = _RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked is None:
+        wanted = _RANGE.fullmatch(self.headers.get("Range", ""))
+        if wanted is None:
             return self.say(200, found.data, _facts(found))
         size = len(found.data)
-        start = int(asked[1]) if asked[1] else max(0, size - int(asked[2]))
-        end = min(size, int(asked[2]) + 1) if asked[1] and asked[2] else size
+        start = int(wanted[1]) if wanted[1] else max(0, size - int(wanted[2]))
+        end = min(size, int(wanted[2]) + 1) if wanted[1] and wanted[2] else size
         if start >= size:
             return self.refuse(416, "InvalidRange", "The requested range cannot be satisfied.")
         return self.say(
@@ -187,8 +187,8 @@ class GoogleHandler(BaseHTTPRequestHandler):
         if self.command == "POST" and not upload:
             upload = uuid.uuid4().hex
             stored.uploads[upload] = {}
-            said = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
-            return self.say(200, said.encode())
+            reply = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
+            return self.say(200, reply.encode())
         if self.command == "PUT":
             stored.uploads[upload][int(query["partNumber"])] = body
             return self.say(200, b"", {"ETag": f'"{md5(body).hexdigest()}"'})
@@ -197,8 +197,8 @@ class GoogleHandler(BaseHTTPRequestHandler):
             return self.say(204)
         put = stored.put(bucket, name, b"".join(parts[n] for n in sorted(parts)), None)
         assert put is not None
-        said = f'<CompleteMultipartUploadResult><ETag>"{put.tag}"</ETag></CompleteMultipartUploadResult>'
-        return self.say(200, said.encode(), _facts(put))
+        reply = f'<CompleteMultipartUploadResult><ETag>"{put.tag}"</ETag></CompleteMultipartUploadResult>'
+        return self.say(200, reply.encode(), _facts(put))
 
     # -- JSON -------------------------------------------------------------------------------------------
 
@@ -217,14 +217,14 @@ class GoogleHandler(BaseHTTPRequestHandler):
         prefix, start = query.get("prefix", ""), query.get("startOffset", "")
         objects, below = stored.listed(bucket, prefix, query.get("delimiter", ""), "")
         items = [_resource(bucket, n, o) for n, o in objects.items() if n >= start]
-        said: dict[str, Any] = {"kind": "storage#objects", "items": items, "prefixes": below}
-        return self.say(200, json.dumps(said).encode())
+        body: dict[str, Any] = {"kind": "storage#objects", "items": items, "prefixes": below}
+        return self.say(200, json.dumps(body).encode())
 
     # -- answers ----------------------------------------------------------------------------------------
 
     def refuse(self, status: int, code: str, message: str) -> None:
-        said = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{code}</Code><Message>{message}</Message></Error>"
-        self.say(status, said.encode())
+        body = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{code}</Code><Message>{message}</Message></Error>"
+        self.say(status, body.encode())
 
     def say(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
         self.send_response_only(status)
@@ -269,8 +269,8 @@ def _resource(bucket: str, name: str, found: _Object) -> dict[str, Any]:
 
 
 def _json_error(message: str) -> bytes:
-    said = {"code": 404, "message": message, "errors": [{"domain": "global", "reason": "notFound", "message": message}]}
-    return json.dumps({"error": said}).encode()
+    body = {"code": 404, "message": message, "errors": [{"domain": "global", "reason": "notFound", "message": message}]}
+    return json.dumps({"error": body}).encode()
 
 
 def _decoded(text: str) -> bytes:

@@ -189,8 +189,8 @@ class _Spark(_Other):
         found.commits.append([Version(row) for row in shared.read()])
         counts = found.effect(statement).counts
         named = statement.renamed(shared.names.now, shared.shape)
-        told = self.spark.sql(spark_text(named, self.name, Shape((), ()))).collect()
-        assert [row.num_affected_rows for row in told] in ([], [counts.affected])
+        rows = self.spark.sql(spark_text(named, self.name, Shape((), ()))).collect()
+        assert [row.num_affected_rows for row in rows] in ([], [counts.affected])
         return counts
 
     def sorted_by(self) -> str | None:

@@ -45,7 +45,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehous
     try:
         (folder / "core-site.xml").write_text(_hadoop(bucket_options))
         [port] = free_ports(1)
-        told = {
+        settings = {
             "CATALOG_REST_PORT": str(port),
             "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
             "CATALOG_WAREHOUSE": warehouse or str(folder / "warehouse"),
@@ -57,7 +57,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehous
         path = f"{folder}:{shared}:{jars}/*"
         command = ["java", "-Xmx512m", "-cp", path, "org.apache.iceberg.rest.RESTCatalogServer"]
         with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(command, env={**os.environ, **told}, stdout=log, stderr=log)
+            server = subprocess.Popen(command, env={**os.environ, **settings}, stdout=log, stderr=log)
         try:
             wait_for(server, port, folder / "log")
             yield f"http://127.0.0.1:{port}"
@@ -101,8 +101,8 @@ def fetch_rest_catalog(folder: Path) -> None:
 
 def _dependency(organisation: str, name: str, revision: str, *classifiers: str) -> str:
     """A module with what it needs, of which certain artifacts are wanted."""
-    told = [f'm:classifier="{kind}"' if kind else "" for kind in classifiers]
-    wanted = "".join(f'<artifact name="{name}" type="jar" {one}/>' for one in told)
+    settings = [f'm:classifier="{kind}"' if kind else "" for kind in classifiers]
+    wanted = "".join(f'<artifact name="{name}" type="jar" {one}/>' for one in settings)
     known = f'org="{organisation}" name="{name}" rev="{revision}"'
     return f'<dependency {known} conf="default->master,compile,runtime">{wanted}</dependency>'
 
@@ -117,5 +117,5 @@ def _hadoop(options: Mapping[str, Any]) -> str:
         "fs.s3a.path.style.access": "true",
         "fs.s3a.connection.ssl.enabled": "false",
     }
-    said = [f"<name>{name}</name><value>{escape(str(value))}</value>" for name, value in known.items()]
-    return f"<configuration>{''.join(f'<property>{one}</property>' for one in said)}</configuration>"
+    properties = [f"<name>{name}</name><value>{escape(str(value))}</value>" for name, value in known.items()]
+    return f"<configuration>{''.join(f'<property>{one}</property>' for one in properties)}</configuration>"

@@ -47,12 +47,12 @@ class _Delta(Others):
         return f"delta.`{self.table.location}`"
 
     def append(self, rows: pa.Table, way: int) -> None:
-        told = "spark.databricks.delta.stats.collect"
-        self.spark.conf.set(told, str(bool(way % 2)).lower())
+        setting = "spark.databricks.delta.stats.collect"
+        self.spark.conf.set(setting, str(bool(way % 2)).lower())
         try:
             self.spark.createDataFrame(rows).coalesce(1).write.format("delta").mode("append").save(self.table.location)
         finally:
-            self.spark.conf.unset(told)
+            self.spark.conf.unset(setting)
 
     def require(self, column: str, required: bool) -> None:
         change = f"ADD CONSTRAINT given CHECK ({column} IS NOT NULL)" if required else "DROP CONSTRAINT given"

@@ -79,7 +79,7 @@ class Vending:
             at: the number of the request.
             all_of_them: whether it refuses what is handed out later, too.
         """
-        said: list[Request] = []
+        config: list[Request] = []
         seen: list[Request] = []
 
         def refuses(request: Request, ask: Any) -> Answer | None:
@@ -90,11 +90,11 @@ class Vending:
                 self.refused |= {keys["AccessKeyId"] for keys in self.handed}
             if key_of(request) not in self.refused:
                 return None
-            said.append(request)
+            config.append(request)
             return Answer(403, b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>")
 
         with self.store.proxy.faulty(refuses):
-            yield said
+            yield config
 
     def answer(self, request: Request, ask: Any) -> Answer | None:
         """The catalog's answer, with keys where they are asked for."""
@@ -108,8 +108,8 @@ class Vending:
                 return _json({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, 404)
             return _json({"storage-credentials": [{"prefix": place, "config": self._keys(place)}]})
         wanted = request.headers.get("x-iceberg-access-delegation") == "vended-credentials"
-        told = request.method in ("GET", "POST") and "/tables" in path and wanted
-        if not told and not path.endswith("/config"):
+        is_load = request.method in ("GET", "POST") and "/tables" in path and wanted
+        if not is_load and not path.endswith("/config"):
             return None
         answer = _plain(ask())
         if answer.status != 200:
@@ -137,12 +137,12 @@ class Vending:
     def _keys(self, place: str) -> dict[str, str]:
         keys = keys_of(self.store, place)
         self.handed.append(keys)
-        said = {} if self.left_ms is None else {"s3.session-token-expires-at-ms": str(_now_ms() + self.left_ms)}
+        config = {} if self.left_ms is None else {"s3.session-token-expires-at-ms": str(_now_ms() + self.left_ms)}
         return {
             "s3.access-key-id": keys["AccessKeyId"],
             "s3.secret-access-key": keys["SecretAccessKey"],
             "s3.session-token": keys["SessionToken"],
-            **said,
+            **config,
         }
 
 

@@ -138,9 +138,9 @@ def test_add_and_drop(session: Session, stock: Table) -> None:
 
 @pytest.mark.tiered
 def test_show_create_table_makes_it_again(session: Session, stock: Table) -> None:
-    said = str(session.sql(f"SHOW CREATE TABLE {stock.name}").collect()[0][0])
+    text = str(session.sql(f"SHOW CREATE TABLE {stock.name}").collect()[0][0])
     session.drop_table(str(stock.name))
-    session.sql(said)
+    session.sql(text)
     again = session.table(str(stock.name))
     assert [(c.name, c.expression) for c in again.definition.checks] == [
         ("room", "quantity <= most"),

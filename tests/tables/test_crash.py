@@ -129,15 +129,15 @@ def sweep(
     crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str, session: Session, spark: SparkSession
 ) -> int:
     """Checks the table as a kill at operation 1, 2, ... leaves it; how many such states there were."""
-    name, met = str(victim(catalog, action).name), list[str]()
+    name, reached = str(victim(catalog, action).name), list[str]()
     session.close()
     for where, state in crash.states(words(action, crash.warehouse, name, crash.folder / "batch.parquet")):
         put_back(state, crash.warehouse, spark)
         with trinity.connect(crash.warehouse) as another:
             CHECKS[action](another.table(name), where != "end", f"{catalog} {action} killed at {where}")
-        met.append(where)
-    assert any(where.endswith(", torn") for where in met)
-    return len(met)
+        reached.append(where)
+    assert any(where.endswith(", torn") for where in reached)
+    return len(reached)
 
 
 def put_back(state: Path, warehouse: Path, spark: SparkSession) -> None:

@@ -95,6 +95,6 @@ def test_codes_do_not_depend_on_the_format(open_folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     for line in done.stdout.splitlines():
         fmt, cause, *found = line.split()
-        told = dict(zip(found[::2], found[1::2], strict=True))
-        assert told == {**CODES[cause], "rows": "1"}, (fmt, cause)
+        outcome = dict(zip(found[::2], found[1::2], strict=True))
+        assert outcome == {**CODES[cause], "rows": "1"}, (fmt, cause)
     assert len(done.stdout.splitlines()) == 3 * len(CODES)

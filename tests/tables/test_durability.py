@@ -353,8 +353,8 @@ def test_what_merge_and_compaction_sinks_write_is_on_disk(session: Session, sync
     merging.store_merged_rows(pa.record_batch(columns, names=["k", "v", "operation", "case_number", "row_id"]))
     [new] = from_merge_fragments(merging.finish())[0]
     assert {new.path, table.location} <= set(synced)
-    aside = sidecar_target(metadata.begin_rewrite(pinned, [old]).target, f"{table.location}/_trinity", some().schema)
-    kept = sinks.create_page_sink(aside, SinkId(tier=Tier.SIDECAR, commit=1))
+    hidden = sidecar_target(metadata.begin_rewrite(pinned, [old]).target, f"{table.location}/_trinity", some().schema)
+    kept = sinks.create_page_sink(hidden, SinkId(tier=Tier.SIDECAR, commit=1))
     kept.append_page(some(1).to_batches()[0])
     [sidecar] = from_fragments(kept.finish())
     assert {sidecar.path, f"{table.location}/_trinity"} <= set(synced)

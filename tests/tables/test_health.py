@@ -150,9 +150,9 @@ def test_upkeep_of_a_schema_that_is_not_there(session: Session) -> None:
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_the_commands(session: Session, numbers: Table, warehouse: Path) -> None:
     fill(numbers, 0, 100)
-    told = CliRunner().invoke(app, ["health", str(numbers.name), "--warehouse", str(warehouse)])
-    assert told.exit_code == 0
-    assert "compact(full=True)" in told.output
+    done = CliRunner().invoke(app, ["health", str(numbers.name), "--warehouse", str(warehouse)])
+    assert done.exit_code == 0
+    assert "compact(full=True)" in done.output
     kept = CliRunner().invoke(app, ["maintain", "--warehouse", str(warehouse)])
     assert kept.exit_code == 0
     assert "full" in kept.output

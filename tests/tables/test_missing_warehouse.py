@@ -88,10 +88,10 @@ def test_commands_that_read_refuse_it(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "500")
     for given in ([], ["--warehouse", "missing"], ["-w", str(tmp_path / "deep/missing")]):
-        told = CliRunner().invoke(app, [*command, *given])
-        assert told.exit_code == 2
-        assert told.stderr.startswith("CONFIGURATION_INVALID")
-        assert str(tmp_path / (given[-1] if given else "warehouse")) in told.stderr
+        done = CliRunner().invoke(app, [*command, *given])
+        assert done.exit_code == 2
+        assert done.stderr.startswith("CONFIGURATION_INVALID")
+        assert str(tmp_path / (given[-1] if given else "warehouse")) in done.stderr
     assert left(tmp_path) == []
 
 
@@ -101,9 +101,9 @@ def test_commands_that_read_refuse_a_place_without_objects(
     lake: BucketLake = bucket_lake("parquet", object_server, bucket, {})
     for name, value in lake.environment.items():
         monkeypatch.setenv(name, value)
-    told = CliRunner().invoke(app, ["maintain", "-w", lake.place], env={"COLUMNS": "500"})
-    assert (told.exit_code, told.stderr.partition(":")[0]) == (2, "CONFIGURATION_INVALID")
-    assert lake.place in told.stderr
+    done = CliRunner().invoke(app, ["maintain", "-w", lake.place], env={"COLUMNS": "500"})
+    assert (done.exit_code, done.stderr.partition(":")[0]) == (2, "CONFIGURATION_INVALID")
+    assert lake.place in done.stderr
     assert objects(object_server, lake.place) == []
 
 
@@ -193,15 +193,15 @@ def test_the_first_tables_are_made_at_once(tmp_path: Path, fmt: str) -> None:
             session.close()
 
 
-def in_a_process(warehouse: str, fmt: str, number: int, ready: Any, told: Any) -> None:
+def in_a_process(warehouse: str, fmt: str, number: int, ready: Any, outcomes: Any) -> None:
     with trinity.connect(warehouse) as session:
         session.connector(fmt)
         ready.wait()
         try:
             make_first(session, fmt, number)
-            told.put(None)
+            outcomes.put(None)
         except Exception as error:
-            told.put(repr(error))
+            outcomes.put(repr(error))
 
 
 @pytest.mark.full
@@ -209,13 +209,14 @@ def test_the_first_tables_are_made_at_once_by_processes(tmp_path: Path, fmt: str
     spawn = multiprocessing.get_context("spawn")
     for attempt in range(3):
         place = tmp_path / f"{attempt}/w"
-        ready, told = spawn.Barrier(MAKERS), spawn.SimpleQueue()
+        ready, outcomes = spawn.Barrier(MAKERS), spawn.SimpleQueue()
         running = [
-            spawn.Process(target=in_a_process, args=(str(place), fmt, number, ready, told)) for number in range(MAKERS)
+            spawn.Process(target=in_a_process, args=(str(place), fmt, number, ready, outcomes))
+            for number in range(MAKERS)
         ]
         for process in running:
             process.start()
-        assert [told.get() for _ in running] == [None] * MAKERS
+        assert [outcomes.get() for _ in running] == [None] * MAKERS
         for process in running:
             process.join()
         with trinity.connect(place) as session:

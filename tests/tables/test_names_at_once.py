@@ -104,7 +104,7 @@ Beside = Callable[[Callable[[], object]], "Future[str | None]"]
 
 
 @pytest.fixture
-def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+def interleaved(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
     """Runs an act beside what is being done, and goes on once it has ended, or waits until that has."""
     sleep, on = time.sleep, threading.Event()
 
@@ -126,19 +126,19 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
         yield run
 
 
-def check(kinds: list[str], told: list[str | None], *, was: bool, there: bool) -> None:
+def check(kinds: list[str], outcomes: list[str | None], *, was: bool, there: bool) -> None:
     """Compare what was told with what can be so: each name was made and dropped in turns."""
-    for kind, code in zip(kinds, told, strict=True):
-        assert code is None or code in TOLD[kind], (kinds, told)
-    done = Counter(kind for kind, code in zip(kinds, told, strict=True) if code is None)
+    for kind, code in zip(kinds, outcomes, strict=True):
+        assert code is None or code in TOLD[kind], (kinds, outcomes)
+    done = Counter(kind for kind, code in zip(kinds, outcomes, strict=True) if code is None)
     made = done["create"] + done["register"] + done["create schema"]
     dropped = done["drop"] + done["drop schema"]
     if not {"create if not exists", "drop if exists"} & set(kinds):
-        assert made - dropped == there - was, (kinds, told, was, there)
+        assert made - dropped == there - was, (kinds, outcomes, was, there)
     elif set(kinds) <= {"create", "create if not exists"}:
-        assert (made <= 1, there) == (True, True), (kinds, told)
+        assert (made <= 1, there) == (True, True), (kinds, outcomes)
     elif set(kinds) <= {"drop", "drop if exists"}:
-        assert (dropped <= was, there) == (True, False), (kinds, told)
+        assert (dropped <= was, there) == (True, False), (kinds, outcomes)
 
 
 PAIRS = list(itertools.combinations_with_replacement(TABLES, 2))
@@ -156,11 +156,11 @@ def test_tables_at_once(sessions: list[Session], pairs: list[tuple[str, str]]) -
             if was:
                 sessions[0].create_table(name, COLUMNS)
             kinds = [one, other] * len(sessions)
-            told = at_once(
+            outcomes = at_once(
                 [partial(TABLES[kind], session, name) for kind, session in zip(kinds, sessions * 2, strict=True)]
             )
             there = f"t{number}{was:d}" in sessions[0].list_tables("lake", "default")
-            check(kinds, told, was=was, there=there)
+            check(kinds, outcomes, was=was, there=there)
             if there:
                 assert sessions[1].table(name).append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
 
@@ -217,14 +217,14 @@ def test_schemas_at_once(sessions: list[Session]) -> None:
             if was:
                 metadata.create_schema(name)
             kinds = [one, other] * len(sessions)
-            told = at_once(
+            outcomes = at_once(
                 [partial(SCHEMAS[kind], session, name) for kind, session in zip(kinds, sessions * 2, strict=True)]
             )
             there = name in metadata.list_schemas()
-            check(kinds, told, was=was, there=there)
+            check(kinds, outcomes, was=was, there=there)
             if "create in it" in kinds and there:
-                made = [code for kind, code in zip(kinds, told, strict=True) if kind == "create in it"].count(None)
-                assert len(sessions[0].list_tables("lake", name)) == made, (kinds, told)
+                made = [code for kind, code in zip(kinds, outcomes, strict=True) if kind == "create in it"].count(None)
+                assert len(sessions[0].list_tables("lake", name)) == made, (kinds, outcomes)
 
 
 @pytest.fixture(params=["disk", "bucket"])
@@ -263,8 +263,10 @@ def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path, pairs: lis
         if was:
             opened[0].register(name, "parquet", folder)
         kinds = [*pair] * len(opened)
-        told = at_once([partial(acts[kind], session, name) for kind, session in zip(kinds, opened * 2, strict=True)])
-        check(kinds, told, was=was, there=f"t{number}" in opened[0].list_tables("parquet", "default"))
+        outcomes = at_once(
+            [partial(acts[kind], session, name) for kind, session in zip(kinds, opened * 2, strict=True)]
+        )
+        check(kinds, outcomes, was=was, there=f"t{number}" in opened[0].list_tables("parquet", "default"))
     for session in opened:
         session.close()
 
@@ -276,12 +278,12 @@ def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], t
     opened = [trinity.connect(**whole) for _ in acts]
     for number in range(4):
         name = f"{catalog}.default.t{number}"
-        told = at_once([partial(act, session, name) for act, session in zip(acts, opened, strict=True)])
-        assert Counter(told) == {None: 1, "TABLE_ALREADY_EXISTS": 3}
+        outcomes = at_once([partial(act, session, name) for act, session in zip(acts, opened, strict=True)])
+        assert Counter(outcomes) == {None: 1, "TABLE_ALREADY_EXISTS": 3}
         own = opened[0].connector(catalog).metadata.list_tables("default")
         assert (f"t{number}" in own, f"t{number}" in opened[1].external.names(catalog, "default")) == (
-            None in told[::2],
-            None in told[1::2],
+            None in outcomes[::2],
+            None in outcomes[1::2],
         )
     for session in opened:
         session.close()
@@ -290,20 +292,22 @@ def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], t
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("catalog", ["parquet", "delta", "iceberg"])
 def test_on_a_disk_a_registration_waits_for_a_create(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside, catalog: str, first: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside, catalog: str, first: bool
 ) -> None:
     """What others see of the new table stands. The first one of all makes the warehouse, and may have to be undone."""
     with trinity.connect(tmp_path / "w") as maker, trinity.connect(tmp_path / "w") as registrar:
         if not first:
             maker.create_table(f"{catalog}.default.before", COLUMNS)
-        told = _made_beside_a_registration(maker, registrar, f"{catalog}.default.t", tmp_path, monkeypatch, beside)
-        assert told == [None, "TABLE_ALREADY_EXISTS"] or (first and told == ["TABLE_ALREADY_EXISTS", None])
-        assert ("t" in maker.connector(catalog).metadata.list_tables("default")) == (told[0] is None)
-        assert maker.external.names(catalog, "default") == ["t"] * (told[1] is None)
+        outcomes = _made_beside_a_registration(
+            maker, registrar, f"{catalog}.default.t", tmp_path, monkeypatch, interleaved
+        )
+        assert outcomes == [None, "TABLE_ALREADY_EXISTS"] or (first and outcomes == ["TABLE_ALREADY_EXISTS", None])
+        assert ("t" in maker.connector(catalog).metadata.list_tables("default")) == (outcomes[0] is None)
+        assert maker.external.names(catalog, "default") == ["t"] * (outcomes[1] is None)
 
 
 def _made_beside_a_registration(
-    maker: Session, registrar: Session, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+    maker: Session, registrar: Session, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> list[str | None]:
     """What both are told where the registration begins just before the table is made."""
     folder, metadata = others_folder(tmp_path), maker.connector(name.partition(".")[0]).metadata
@@ -311,7 +315,7 @@ def _made_beside_a_registration(
     make = metadata.create_table
 
     def create_table(definition: TableDefinition) -> TableHandle:
-        registered.append(beside(lambda: registering(folder)(registrar, name)))
+        registered.append(interleaved(lambda: registering(folder)(registrar, name)))
         return make(definition)
 
     monkeypatch.setattr(metadata, "create_table", create_table)
@@ -331,10 +335,10 @@ def catalogs(object_server: ObjectServer, fmt: str, place: str, tmp_path: Path) 
 
 @pytest.mark.tiered
 def test_in_a_bucket_a_registration_waits_for_a_create(
-    catalogs: tuple[Session, Session], fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+    catalogs: tuple[Session, Session], fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
-    told = _made_beside_a_registration(*catalogs, f"{fmt}.default.t", tmp_path, monkeypatch, beside)
-    assert told == [None, "TABLE_ALREADY_EXISTS"]
+    outcomes = _made_beside_a_registration(*catalogs, f"{fmt}.default.t", tmp_path, monkeypatch, interleaved)
+    assert outcomes == [None, "TABLE_ALREADY_EXISTS"]
     assert catalogs[0].external.names(fmt, "default") == []
     assert catalogs[1].table(f"{fmt}.default.t").append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
 
@@ -390,7 +394,7 @@ def rounds() -> list[Round]:
     return [(f"{start}{number}", pair, was) for number, ((start, pair), was) in found]
 
 
-def _in_a_process(catalogs: dict[str, Any], folder: Path, number: int, ready: Any, told: Any) -> None:
+def _in_a_process(catalogs: dict[str, Any], folder: Path, number: int, ready: Any, outcomes: Any) -> None:
     acts = {**TABLES, **SCHEMAS, "register": registering(folder)}
     with trinity.connect(catalogs=catalogs, catalog="lake") as session:
         session.connector("theirs")
@@ -399,9 +403,9 @@ def _in_a_process(catalogs: dict[str, Any], folder: Path, number: int, ready: An
             ready.wait()
             try:
                 acts[kind](session, name)
-                told.put((kind, None))
+                outcomes.put((kind, None))
             except Exception as error:
-                told.put((kind, error.code if isinstance(error, TrinityError) else repr(error)))
+                outcomes.put((kind, error.code if isinstance(error, TrinityError) else repr(error)))
 
 
 @pytest.mark.full
@@ -421,10 +425,13 @@ def test_names_at_once_by_processes(settings: dict[str, Any], tmp_path: Path) ->
             if was:
                 ({**TABLES, **SCHEMAS}["create schema" if pair[0] in SCHEMAS else "create"])(session, name)
             ready.wait()
-            told = [answers.get() for _ in running]
+            outcomes = [answers.get() for _ in running]
             known = metadata.list_schemas() if pair[0] in SCHEMAS else session.list_tables("lake", "default")
             check(
-                [kind for kind, _ in told], [code for _, code in told], was=was, there=name.rpartition(".")[2] in known
+                [kind for kind, _ in outcomes],
+                [code for _, code in outcomes],
+                was=was,
+                there=name.rpartition(".")[2] in known,
             )
     for process in running:
         process.join()
@@ -439,21 +446,21 @@ def schema(whole: dict[str, Any]) -> Iterator[tuple[Session, Session]]:
 
 
 def test_a_registration_waits_for_the_drop_of_its_schema(
-    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
     """The registration waits, and finds no schema."""
     one, other = schema
     metadata = one.connector("parquet").metadata
-    told: list[Future[str | None]] = []
+    outcomes: list[Future[str | None]] = []
     drop, folder = metadata.drop_schema, others_folder(tmp_path)
 
     def drop_schema(name: str) -> None:
-        told.append(beside(lambda: registering(folder)(other, "parquet.s.t")))
+        outcomes.append(interleaved(lambda: registering(folder)(other, "parquet.s.t")))
         drop(name)
 
     monkeypatch.setattr(metadata, "drop_schema", drop_schema)
     one.drop_schema("parquet.s")
-    assert told[0].result() == "SCHEMA_NOT_FOUND"
+    assert outcomes[0].result() == "SCHEMA_NOT_FOUND"
     assert "s" not in other.schemas("parquet")
     assert other.external.names("parquet", "s") == []
 
@@ -491,45 +498,45 @@ def test_in_a_bucket_a_drop_of_a_schema_that_fails_half_way_keeps_nobody_from_re
 
 
 def test_nothing_is_registered_in_a_schema_that_is_dropped_meanwhile(
-    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+    schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
     """In a bucket the registration sees it; on a disk the drop waits, and finds the registered table."""
     one, other = schema
     metadata, looking = one.connector("parquet").metadata, itertools.count()
-    told: list[Future[str | None]] = []
+    outcomes: list[Future[str | None]] = []
     look = metadata.get_table
 
     def get_table(name: str, table: str) -> TableHandle | None:
         found = look(name, table)
         if next(looking) == 1:  # the second look is that of a registration under way
-            told.append(beside(lambda: other.drop_schema("parquet.s")))
+            outcomes.append(interleaved(lambda: other.drop_schema("parquet.s")))
         return found
 
     monkeypatch.setattr(metadata, "get_table", get_table)
     registered = told_by(lambda: registering(others_folder(tmp_path))(one, "parquet.s.t"))
-    dropped = told[0].result()
+    dropped = outcomes[0].result()
     assert (dropped, registered) in [(None, "SCHEMA_NOT_FOUND"), ("SCHEMA_NOT_EMPTY", None)]
     assert ("s" in other.schemas("parquet")) == (registered is None)
     assert other.external.names("parquet", "s") == ["t"] * (registered is None)
 
 
 def test_a_schema_is_dropped_just_as_a_registration_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Beside
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
     """On a disk: before the registration has its name."""
     link = os.link
-    told: list[Future[str | None]] = []
+    outcomes: list[Future[str | None]] = []
     with trinity.connect(tmp_path / "w") as one, trinity.connect(tmp_path / "w") as other:
         one.create_schema("parquet.s")
 
         def meanwhile(*names: Any) -> None:
-            if not told:
-                told.append(beside(lambda: other.drop_schema("parquet.s")))
+            if not outcomes:
+                outcomes.append(interleaved(lambda: other.drop_schema("parquet.s")))
             link(*names)
 
         monkeypatch.setattr(os, "link", meanwhile)
         registering(others_folder(tmp_path))(one, "parquet.s.t")
-        assert told[0].result() == "SCHEMA_NOT_EMPTY"
+        assert outcomes[0].result() == "SCHEMA_NOT_EMPTY"
         assert other.list_tables("parquet", "s") == ["t"]
 
 
@@ -538,30 +545,30 @@ Changing = Callable[[Callable[[], object]], list["Future[str | None]"]]
 
 @pytest.fixture
 def changing(
-    request: pytest.FixtureRequest, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, beside: Beside
+    request: pytest.FixtureRequest, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> Changing:
     """Lets an act run just before a registration is replaced by a changed one, for which it may have to wait."""
 
     def before(act: Callable[[], object]) -> list[Future[str | None]]:
-        told: list[Future[str | None]] = []
+        outcomes: list[Future[str | None]] = []
         if "storage_options" not in whole:
             replace, waits = os.replace, iter([True])
 
             def replacing(*names: Any) -> None:
                 if next(waits, False):
-                    told.append(beside(act))
+                    outcomes.append(interleaved(act))
                 replace(*names)
 
             monkeypatch.setattr(os, "replace", replacing)
-            return told
+            return outcomes
         server, waits = request.getfixturevalue("object_server"), iter([True])
 
         def putting(asked: Request, ask: Callable[[], Answer]) -> None:
             if asked.method == "PUT" and "/_trinity/external/" in asked.path and next(waits, False):
-                told.append(beside(act))
+                outcomes.append(interleaved(act))
 
         request.getfixturevalue("_faults").enter_context(server.proxy.faulty(putting))
-        return told
+        return outcomes
 
     return before
 
@@ -579,7 +586,7 @@ def test_a_table_that_is_dropped_while_its_properties_are_set_stays_dropped(
         table = one.register("parquet.default.t", "parquet", others_folder(tmp_path))
         dropped = changing(lambda: other.drop_table("parquet.default.t"))
         assert told_by(lambda: table.set_properties({"comment": "mine"})) in (None, "TABLE_NOT_FOUND")
-        assert [told.result() for told in dropped] == [None]
+        assert [outcomes.result() for outcomes in dropped] == [None]
         assert one.list_tables("parquet", "default") == []
 
 
@@ -590,7 +597,7 @@ def test_properties_that_two_set_at_once_are_both_set(
         one.register("parquet.default.t", "parquet", others_folder(tmp_path))
         set_too = changing(lambda: other.table("parquet.default.t").set_properties({"write.sync": "false"}))
         one.table("parquet.default.t").set_properties({"comment": "mine"})
-        assert [told.result() for told in set_too] == [None]
+        assert [outcomes.result() for outcomes in set_too] == [None]
         assert other.table("parquet.default.t").definition.properties == {"comment": "mine", "write.sync": "false"}
 
 

@@ -49,19 +49,20 @@ def damage(table: Table, behind: int) -> tuple[Path, bytes]:
 def test_commits_that_are_whole_are_lost_by_confirmation_alone(session: Session, pages: Table) -> None:
     path, whole = damage(pages, 1)  # of row 2: those of 3 and 4 are whole, and built on it
     again = fresh(pages).session
-    told = again.repair(str(pages.name), dry_run=True)
-    assert [commit.damaged for commit in told.lost] == [False, False, True]
-    assert path.name in told.lost[-1].what
-    says = rf"goes back to version {told.back_to}, 2 of which may be whole, and loses 3 commits.*version={told.back_to}"
+    preview = again.repair(str(pages.name), dry_run=True)
+    assert [commit.damaged for commit in preview.lost] == [False, False, True]
+    assert path.name in preview.lost[-1].what
+    back = preview.back_to
+    says = rf"goes back to version {back}, 2 of which may be whole, and loses 3 commits.*version={back}"
     refused("INVALID_ARGUMENTS", says, lambda: again.repair(str(pages.name)))
     refused("INVALID_ARGUMENTS", "not to version 77", lambda: again.repair(str(pages.name), version=77))
     path.write_bytes(whole)
     assert values(pages) == [1, 2, 3, 4]
     assert fresh(pages).session.repair(str(pages.name), dry_run=True).skipped
     damage(pages, 1)
-    done = fresh(pages).session.repair(str(pages.name), version=told.back_to)
-    assert (done.skipped, done.back_to) == (False, told.back_to)
-    assert [commit.version for commit in done.lost] == [commit.version for commit in told.lost]
+    done = fresh(pages).session.repair(str(pages.name), version=preview.back_to)
+    assert (done.skipped, done.back_to) == (False, preview.back_to)
+    assert [commit.version for commit in done.lost] == [commit.version for commit in preview.lost]
     assert values(pages) == [1]
 
 
@@ -93,12 +94,12 @@ def test_the_command_tells_first(session: Session, warehouse: Path, pages: Table
         done = CliRunner().invoke(app, ["repair", str(pages.name), "-w", str(warehouse), *options])
         return done.exit_code, done.output
 
-    code, said = run("--dry-run")
+    code, output = run("--dry-run")
     assert code == 0
-    assert "may be whole" in said
-    assert "would be current" in said
+    assert "may be whole" in output
+    assert "would be current" in output
     assert run()[0] != 0
-    version = said.rpartition("version ")[2].split()[0]
+    version = output.rpartition("version ")[2].split()[0]
     assert run("--version", version)[0] == 0
     assert values(pages) == [1]
 

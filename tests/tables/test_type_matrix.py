@@ -317,7 +317,7 @@ def test_no_file_is_left_out_that_has_a_row(session: Session, tiered_fmt: str, w
             assert whole or all(files[key] in kept for key in keys), predicate
 
 
-def asked(place: Place, predicates: dict[str, frozenset[int]]) -> None:
+def check_predicates(place: Place, predicates: dict[str, frozenset[int]]) -> None:
     parts = [f"SELECT {n} AS n, k FROM {place.name} WHERE {p}" for n, p in enumerate(predicates)]
     found: dict[int, set[int]] = {n: set() for n in range(len(parts))}
     for row in place.session.sql(" UNION ALL ".join(parts)).collect():
@@ -331,7 +331,7 @@ def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
     by_arrow(place)
     place.table.compact(full=True)
     day, instant, clock = (literal(CASES[c][0], CASES[c][1][n]) for c, n in (("c_date", 2), ("c_ts", 6), ("c_ntz", 6)))
-    asked(
+    check_predicates(
         place,
         {
             f"c_date = {day}": frozenset((2,)),
@@ -350,4 +350,4 @@ def test_predicates_find_their_rows(place: Place, zone: str) -> None:
     by_arrow(place)
     place.table.compact(full=True)
     for column in (c for c in ORDERED if (c, zone) in ZONED):
-        asked(place, dict(predicates(column)))
+        check_predicates(place, dict(predicates(column)))

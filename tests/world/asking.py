@@ -67,10 +67,10 @@ def ask(subject: Subject, law: Law, histories: int, takes: Callable[[Statement],
 
 def _about(law: Law, takes: Callable[[Statement], bool]) -> Callable[[History], History]:
     """Leaves out the statements that are not about the law, or that the system does not know."""
-    asked = law.asked
-    if asked is None:
+    question = law.asked
+    if question is None:
         return lambda history: history
-    return lambda history: narrowed(history, lambda statement, effect: takes(statement) and asked(statement, effect))
+    return lambda history: narrowed(history, lambda statement, effect: takes(statement) and question(statement, effect))
 
 
 def _trial(subject: Subject, about: Callable[[History], History]) -> Callable[[History], NonConformance | None]:

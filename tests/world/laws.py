@@ -55,8 +55,8 @@ _EQUAL: Final[Mapping[str, Sequence[Json]]] = {
 
 def _upserts(shape: Shape, *commits: Sequence[Mapping[str, Json]]) -> Iterator[Upsert]:
     for number, rows in enumerate(commits):
-        told = [{"v": 10 * number + place, **row} for place, row in enumerate(rows)]
-        yield Upsert((tuple(tuple(row[name] for name in shape.names) for row in told),), executor="local")
+        numbered = [{"v": 10 * number + place, **row} for place, row in enumerate(rows)]
+        yield Upsert((tuple(tuple(row[name] for name in shape.names) for row in numbered),), executor="local")
 
 
 def _values(seed: int) -> History:
@@ -110,12 +110,12 @@ def _past(seed: int) -> History:
     return History(shape, (*steps, *back))
 
 
-def narrowed(history: History, asked: Asked) -> History:
+def narrowed(history: History, question: Asked) -> History:
     """The history with those statements alone that are about a law."""
     model, kept = DmlModel(history.shape), list[Step]()
     for step in history.steps:
         if isinstance(step, Change):
-            if not asked(step.statement, model.effect(step.statement)):
+            if not question(step.statement, model.effect(step.statement)):
                 continue
             model.change(step.statement)
         if isinstance(step, Upsert):

@@ -45,9 +45,9 @@ def test_a_player_that_forgets_the_watermark_is_found() -> None:
 
 def test_statements_that_break_another_rule_are_not_asked_about() -> None:
     assert ask(DuckDbStatements(), law("M1"), 8).kept == 8
-    told = ask(DuckDbStatements(), law("M2"), 20)
-    assert "MERGE_TARGET_ROW_MULTIPLE_MATCHES" in told.message
-    assert "UPDATE t" in told.steps
+    verdict = ask(DuckDbStatements(), law("M2"), 20)
+    assert "MERGE_TARGET_ROW_MULTIPLE_MATCHES" in verdict.message
+    assert "UPDATE t" in verdict.steps
 
 
 def test_what_a_system_has_not_is_told_as_that(tmp_path: Path) -> None:

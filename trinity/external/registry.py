@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Registration", "Registry"]
 
 FOLDER: Final = "_trinity/external"
-_ASIDE: Final = "_trinity/aside"
+_METADATA: Final = "_trinity/aside"
 _NOT_OF_REGISTRATION: Final = ("name", "id")
 """Keys of a file that are not the registration's."""
 _MOST: Final = 200
@@ -127,7 +127,7 @@ class Registry:
 
     def metadata_folder(self, name: TableName) -> str:
         """Return the folder of the warehouse for files about a table that must not be among its own files."""
-        return self._store.path("/".join((_ASIDE, *map(_quoted, name.parts))))
+        return self._store.path("/".join((_METADATA, *map(_quoted, name.parts))))
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Return the names that are registered in a schema, sorted."""

@@ -521,7 +521,7 @@ class VersionBefore(_ChangedResult):
 
 
 class SkippedUntold(_ChangedResult):
-    """A retry is not told to be skipped (against L4)."""
+    """A retry is not reported as skipped (against L4)."""
 
     def result(self, done: CommitResult) -> CommitResult:
         return replace(done, skipped=False)

@@ -128,7 +128,7 @@ class _Unsure(StoredMetadata):
 
 
 class UnknownIsRefused(_Unsure):
-    """A commit of which nobody can say anything is told as one that failed (against L6)."""
+    """A commit of which nobody can say anything is reported as one that failed (against L6)."""
 
     def unsure(self, table: TableHandle, version: TableVersion) -> None:
         raise TrinityError("FILESYSTEM_ERROR", f"Version {version.number} cannot be written.")
@@ -138,7 +138,7 @@ class UnknownIsRefused(_Unsure):
 
 
 class UnknownIsSuccess(_Unsure):
-    """A commit of which nobody can say anything is told as one that succeeded (against L6)."""
+    """A commit of which nobody can say anything is reported as one that succeeded (against L6)."""
 
 
 class UnknownIsRepeated(_Unsure):
@@ -150,7 +150,7 @@ class UnknownIsRepeated(_Unsure):
 
 
 class FollowUpWorkIsTold(StoredMetadata):
-    """A commit that stands is told as one that failed, for an error of the work after it (against L6)."""
+    """A commit that stands is reported as one that failed, for an error of the work after it (against L6)."""
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
         super().write_version(table, version)
@@ -161,7 +161,7 @@ class FollowUpWorkIsTold(StoredMetadata):
 
 
 class ErrorsAreForgotten(StoredMetadata):
-    """A commit that failed is told as one that succeeded (against L6)."""
+    """A commit that failed is reported as one that succeeded (against L6)."""
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
         with suppress(TrinityError):
@@ -172,7 +172,7 @@ class ErrorsAreForgotten(StoredMetadata):
 
 
 class ErrorsAreCorruption(StoredMetadata):
-    """An error of the storage is told as data that is corrupt (against L6)."""
+    """An error of the storage is reported as data that is corrupt (against L6)."""
 
     def read_version(self, table: TableHandle, number: int) -> TableVersion:
         try:

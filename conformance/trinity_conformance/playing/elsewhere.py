@@ -35,8 +35,8 @@ def read_elsewhere(settings: Mapping[str, Any], table: str, columns: Sequence[st
         TrinityError: what the read raised there.
     """
     server = _server()
-    asked, answers = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)
-    _send(asked, (sys.path, pickle.dumps((dict(settings), table, list(columns)))))
+    requests, answers = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)
+    _send(requests, (sys.path, pickle.dumps((dict(settings), table, list(columns)))))
     found = pickle.load(answers)
     if isinstance(found, pa.Table):
         return found
@@ -59,7 +59,7 @@ def _serve() -> None:
     os.dup2(2, 1)  # what a library prints is no answer
     while True:
         try:
-            path, asked = pickle.load(sys.stdin.buffer)
+            path, request = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         if child := os.fork():
@@ -67,7 +67,7 @@ def _serve() -> None:
                 _send(answers, ("GENERIC_INTERNAL_ERROR", "The process that was to read ended by itself."))
             continue
         sys.path[:] = path
-        _send(answers, _answer(*pickle.loads(asked)))
+        _send(answers, _answer(*pickle.loads(request)))
         os._exit(0)
 
 

@@ -148,8 +148,10 @@ class _Run(Faulted):
         outcome = self.guarded("upsert", lambda: self.writer.upsert(step))
         done = self.upserted(step, outcome.version)
         if outcome.skipped == done:
-            said, meant = ("skipped", "new") if outcome.skipped else ("not skipped", "recorded before")
-            raise NonConformance("idempotence", f"upsert with txn={step.txn} was {said}, although it is {meant} (L4)")
+            reported, expected = ("skipped", "new") if outcome.skipped else ("not skipped", "recorded before")
+            raise NonConformance(
+                "idempotence", f"upsert with txn={step.txn} was {reported}, although it is {expected} (L4)"
+            )
 
     def delete(self, step: Delete) -> None:
         keys = step.keys

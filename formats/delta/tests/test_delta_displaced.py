@@ -34,8 +34,8 @@ class Log:
             [protocol, {"metaData": new_metadata(self.definition, configuration(self.definition))}]
         ]
         self.base, self.log = (self.added(tier, tier.value) for tier in (Tier.BASE, Tier.LOG))
-        aside = DataFile("/lake/s/t/_trinity/aside.parquet", 1, 1, Tier.SIDECAR)
-        self.commits += [[self.base, sidecar_list([aside], ObjectStore(HANDLE.location))], [self.log]]
+        sidecar = DataFile("/lake/s/t/_trinity/aside.parquet", 1, 1, Tier.SIDECAR)
+        self.commits += [[self.base, sidecar_list([sidecar], ObjectStore(HANDLE.location))], [self.log]]
 
     def added(self, tier: Tier, name: str) -> Action:
         file = DataFile(f"/lake/s/t/{name}.parquet", 1, 1, tier, commit=1 if tier is Tier.BASE else None)
@@ -47,8 +47,8 @@ class Log:
         return {"remove": {"path": path, "tags": tags, "dataChange": changes, "deletionTimestamp": 1}}
 
     def by_others(self, *actions: Action, operation: str = "UPDATE", **parameters: int) -> None:
-        said = {"operation": operation, "operationParameters": parameters, "timestamp": 1}
-        self.commits.append([{"commitInfo": said}, *actions])
+        info = {"operation": operation, "operationParameters": parameters, "timestamp": 1}
+        self.commits.append([{"commitInfo": info}, *actions])
 
     def state(self) -> State:
         found: list[State] = []

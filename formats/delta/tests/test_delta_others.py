@@ -95,8 +95,8 @@ def test_commits_are_what_delta_calls_them(lake: DeltaConnector, table: TableHan
     append(lake, table, (3, "c"))
     compact(lake, table, [{"id": i} for i in (1, 2, 3)], [])()
     lake.metadata.truncate(table)
-    said = [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()]
-    assert said[::-1] == ["CREATE TABLE", "WRITE", "WRITE", "OPTIMIZE", "TRUNCATE"]
+    operations = [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()]
+    assert operations[::-1] == ["CREATE TABLE", "WRITE", "WRITE", "OPTIMIZE", "TRUNCATE"]
     assert [e.operation for e in lake.metadata.history(table)][3:] == ["compact", "truncate"]
     for version in range(5):
         files = lake.metadata.get_splits(dataclasses.replace(table, version=version)).files

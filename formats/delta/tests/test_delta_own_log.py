@@ -31,10 +31,10 @@ def removed(table: TableHandle, versions: range) -> set[tuple[str, str | None]]:
     """The files that commits removed and that are not live, each with its deletion vector."""
     gone, back = set(), set()
     for version in versions:
-        said = actions(table, version)
-        gone |= {key(action["remove"]) for action in said if "remove" in action}
-        back |= {key(action["add"]) for action in said if "add" in action}
-        gone -= {key(action["add"]) for action in said if "add" in action}
+        written = actions(table, version)
+        gone |= {key(action["remove"]) for action in written if "remove" in action}
+        back |= {key(action["add"]) for action in written if "add" in action}
+        gone -= {key(action["add"]) for action in written if "add" in action}
     assert back
     return gone
 
@@ -141,10 +141,10 @@ def test_a_checkpoint_has_what_vacuum_needs_of_removed_files(lake: DeltaConnecto
     newest = lake.metadata.get_splits(frequent).version
     versions = range(3, newest + 1, 3)
     for version in versions:
-        said = [row["remove"] for row in checkpoint(frequent, version) if row["remove"]]
-        found = [key(file) for file in said]
+        listed = [row["remove"] for row in checkpoint(frequent, version) if row["remove"]]
+        found = [key(file) for file in listed]
         assert sorted(found, key=str) == sorted(removed(frequent, range(1, version + 1)), key=str)
-        assert not any(file["dataChange"] for file in said)
+        assert not any(file["dataChange"] for file in listed)
     assert len(found) > 5
 
 
@@ -168,9 +168,9 @@ def test_a_checkpoint_of_deltas_own_is_gone_on_from(
     append(lake, frequent, (2, "b"))
     compact(lake, frequent, [{"id": 1}, {"id": 2}], [{"id": 9}])()
     append(lake, frequent, (3, "c"))
-    said = [key(row["remove"]) for row in checkpoint(frequent, 6) if row["remove"]]
-    assert sorted(said) == sorted(removed(frequent, range(1, 7)))
-    assert len(said) == 3
+    listed = [key(row["remove"]) for row in checkpoint(frequent, 6) if row["remove"]]
+    assert sorted(listed) == sorted(removed(frequent, range(1, 7)))
+    assert len(listed) == 3
     assert splits(open_catalog(tmp_path / "w", spark), frequent) == splits(lake, frequent)
     assert json.loads(by_hadoop(spark, f"{frequent.location}/_delta_log/_last_checkpoint"))["version"] == 6
 
@@ -215,14 +215,14 @@ def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "setting",
     [pytest.param("delta.enableRowTracking = true", marks=pytest.mark.full), "delta.feature.rowTracking = supported"],
 )
 def test_rows_are_numbered_as_delta_does(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, asked: str
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, setting: str
 ) -> None:
     """Each row once, by Trinity and by Delta in turns, also in a table that begins with it later."""
-    name, _, value = asked.partition(" = ")
+    name, _, value = setting.partition(" = ")
     tracked = dataclasses.replace(KEYED, name="tracked", properties={**KEYED.properties, name: value})
     made = lake.metadata.create_table(tracked)
     append(lake, table, (1, "a"))
@@ -235,8 +235,8 @@ def test_rows_are_numbered_as_delta_does(
         spark.sql(f"INSERT INTO delta.`{each.location}` (id, v) VALUES (5, 'e')")
         append(open_catalog(tmp_path / "w", None), each, (6, "f"))
         newest = lake.metadata.get_splits(each).version
-        said = [action["commitInfo"]["engineInfo"] for n in range(newest + 1) for action in actions(each, n)[:1]]
-        assert sum(engine.startswith("Trinity/") for engine in said) >= 4
+        listed = [action["commitInfo"]["engineInfo"] for n in range(newest + 1) for action in actions(each, n)[:1]]
+        assert sum(engine.startswith("Trinity/") for engine in listed) >= 4
         live = live_files(lake, each)
         numbers = sorted((file["baseRowId"], json.loads(file["stats"])["numRecords"]) for file in live)
         assert all(first + rows <= later for (first, rows), (later, _) in itertools.pairwise(numbers))
@@ -252,30 +252,30 @@ def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
     """The add actions of the live files."""
     found: dict[str, dict[str, Any]] = {}
     for version in range(lake.metadata.get_splits(table).version + 1):
-        said = actions(table, version)
-        for action in said:
+        written = actions(table, version)
+        for action in written:
             if "remove" in action:
                 found.pop(action["remove"]["path"], None)
-        found |= {action["add"]["path"]: action["add"] for action in said if "add" in action}
+        found |= {action["add"]["path"]: action["add"] for action in written if "add" in action}
     return list(found.values())
 
 
 def new_files(table: TableHandle, version: int) -> Actions:
-    said = actions(table, version)
-    gone = {action["remove"]["path"] for action in said if "remove" in action}
+    written = actions(table, version)
+    gone = {action["remove"]["path"] for action in written if "remove" in action}
     return [
         action
-        for action in said
+        for action in written
         if "add" in action and action["add"]["path"] not in gone and "baseRowId" in action["add"]
     ]
 
 
-@pytest.mark.parametrize("asked", [{"delta.enableRowTracking": "true"}, {"delta.feature.rowTracking": "supported"}])
+@pytest.mark.parametrize("setting", [{"delta.enableRowTracking": "true"}, {"delta.feature.rowTracking": "supported"}])
 def test_rows_are_numbered_from_the_beginning_or_by_spark(
-    lake: DeltaConnector, table: TableHandle, asked: dict[str, str]
+    lake: DeltaConnector, table: TableHandle, setting: dict[str, str]
 ) -> None:
     append(lake, table, (1, "a"))
-    code, message = code_of(lambda: set_properties(lake, table, asked))
+    code, message = code_of(lambda: set_properties(lake, table, setting))
     assert (code, table.full_name in message) == ("INVALID_TABLE_PROPERTY", True)
     append(lake, table, (2, "b"))
     assert "baseRowId" not in last_action(table, "add")

@@ -105,7 +105,7 @@ def test_a_damaged_file_of_vectors_is_named(tmp_path: Path, damage: str) -> None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         {**INLINE, "pathOrInlineDv": INLINE["pathOrInlineDv"][:18]},
         {**INLINE, "pathOrInlineDv": "~~~~~"},
@@ -116,9 +116,9 @@ def test_a_damaged_file_of_vectors_is_named(tmp_path: Path, damage: str) -> None
     ],
     ids=str,
 )
-def test_a_damaged_vector_in_the_log_is_bad_data(tmp_path: Path, said: dict[str, Any]) -> None:
+def test_a_damaged_vector_in_the_log_is_bad_data(tmp_path: Path, message: dict[str, Any]) -> None:
     with pytest.raises(TrinityError, match=r"_delta_log|log of") as caught:
-        deletion_vector(ObjectStore(str(tmp_path)), said).positions()
+        deletion_vector(ObjectStore(str(tmp_path)), message).positions()
     assert caught.value.code == "BAD_DATA"
 
 

@@ -60,8 +60,8 @@ def test_r1_a_later_resolve_takes_the_delete_files_place(
         first = resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
         append(lake, table, (3, "c"))
         resolve(lake, table, [{"id": 3, "v": "c"}], [2])()
-    told = [record.getMessage() for record in caplog.records if "create_changelog_view" in record.getMessage()]
-    assert [f"{table.full_name}: version {first.version} has delete files" in text for text in told] == [True]
+    messages = [record.getMessage() for record in caplog.records if "create_changelog_view" in record.getMessage()]
+    assert [f"{table.full_name}: version {first.version} has delete files" in text for text in messages] == [True]
     assert read(lake, table) == [(1, "a"), (2, "b"), (3, "c")]
     assert len(delete_files(lake, table)) == 1
     [base] = [f for f in lake.metadata.get_splits(table).files if f.bucket]

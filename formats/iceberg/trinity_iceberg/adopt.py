@@ -80,7 +80,7 @@ def _takes_files(snapshot: Snapshot) -> bool:
 
 
 def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile], changes: Sequence[Snapshot]) -> None:
-    """Refuse a version in which other engines changed rows that were folded from versions kept aside (E3)."""
+    """Refuse a version in which other engines changed rows that were folded from row versions in the sidecar (E3)."""
     store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, changes[-1]))
     if not index.sidecar or not keeps_row_versions(definition_of(table.name(), table.metadata, schema)):
@@ -94,7 +94,7 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
 
 
 def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
-    """Refuse a version in which rows are deleted by position that were folded from versions kept aside (E3)."""
+    """Refuse a version in which rows are deleted by position that were folded from row versions in the sidecar (E3)."""
     if not keeps_row_versions(definition_of(table.name(), table.metadata, schema)):
         return
     store = ObjectStore(table.location())

@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> TableHandle:
     return made
 
 
-def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the questions to storage from now on, by their kind."""
     found: Counter[str] = Counter()
 
@@ -54,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_opening_a_table_takes_no_more_questions_after_many_commits(
     table: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = asked(monkeypatch)
+    found = count_requests(monkeypatch)
     assert opened(tmp_path).metadata.get_splits(table).version == COMMITS
     assert found["exists"] <= 10  # versions since the last checkpoint
     assert found["get"] <= 12  # those, a checkpoint, the hint, each checkpoint that is asked for

@@ -169,16 +169,16 @@ class Requirements(SuiteRequirements):
         return {"default": "AUTOCOMMIT", "supported": ["AUTOCOMMIT"]}
 
 
-def _answer(name: str, *, met: bool) -> None:
+def _answer(name: str, *, supported: bool) -> None:
     assert hasattr(SuiteRequirements, name), name
-    found = exclusions.open() if met else exclusions.closed()  # type: ignore[no-untyped-call]  # of SQLAlchemy
+    found = exclusions.open() if supported else exclusions.closed()  # type: ignore[no-untyped-call]  # of SQLAlchemy
     setattr(Requirements, name, property(lambda self: found))
 
 
 for _name in _HAS:
-    _answer(_name, met=True)
+    _answer(_name, supported=True)
 for _name in ABSENT:
-    _answer(_name, met=False)
+    _answer(_name, supported=False)
 
 
 def table() -> str:

@@ -171,7 +171,7 @@ class _Compaction:
         return self._to_log(rewrite, self.compactor.winners_of_others(fold, write, count))
 
     def _concatenate(self, *, purges: bool) -> CommitResult | NotLocal:
-        """Rewrite a plain table's files as fewer of a good size, in arrival order; if told to, purge deleted rows."""
+        """Rewrite a plain table's files as fewer of a good size, in arrival order; purge deleted rows if asked to."""
         groups = self._crowded_partitions(purges) if self.splits.definition.partition_by else self._crowded(purges)
         if not groups:
             return self._skipped

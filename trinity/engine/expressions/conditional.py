@@ -83,7 +83,7 @@ def null_if(value: Compiled, other: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def extreme(kernel: Callable[..., Any], values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
-    """Return GREATEST or LEAST, by its kernel: NULLs are passed over."""
+    """Return GREATEST or LEAST, by its kernel: NULLs are skipped."""
     values = _of_one_type(values, timezone)
     if values[0].type.name in (*FLOATS, "boolean", "binary", VOID.name):
         raise Refused(f"only Spark finds the largest or smallest of several values of type {values[0].type}")

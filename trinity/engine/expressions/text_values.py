@@ -20,7 +20,7 @@ from trinity.spi import DataType
 __all__ = ["DATE_PARTS", "READERS", "days_of", "number_of", "refuse_where", "trimmed"]
 
 _BLANK: Final = r"[\x00-\x20\x7f]*"
-"""White space and control characters, which are passed over at both ends."""
+"""White space and control characters, which are stripped at both ends."""
 DATE_PARTS: Final = (
     "(?P<sign>[+-]?)(?P<year>[0-9]{most})(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}}){behind})?)?"
 )
@@ -60,7 +60,7 @@ def _whole(texts: pa.Array, kind: DataType) -> pa.Array:
 
 
 def trimmed(texts: pa.Array) -> pa.Array:
-    """Return texts without what is passed over at both ends."""
+    """Return texts without white space and control characters at both ends."""
     return pc.replace_substring_regex(texts, rf"(?s)^{_BLANK}(.*?){_BLANK}$", r"\1")
 
 
@@ -73,7 +73,7 @@ def _booleans(texts: pa.Array, kind: DataType) -> pa.Array:
 
 
 def _dates(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read dates of year, year and month, or year, month and day; a time behind them is passed over."""
+    """Read dates of year, year and month, or year, month and day; a time behind them is ignored."""
     found = pc.extract_regex(texts, _DATE)
     refuse_where(pc.is_null(found), texts, kind)
     days, wrong = days_of(found)

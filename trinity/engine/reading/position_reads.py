@@ -77,7 +77,7 @@ _memory: Final[Cache[tuple[str, str], _Known]] = Cache(_REMEMBERED_BYTES, _bytes
 
 @dataclass(frozen=True)
 class PositionReadState:
-    """A version whose hidden rows can be told by their positions, and what is known of them.
+    """A version whose hidden rows can be marked by their positions, and what is known of them.
 
     Attributes:
         splits: the version.

@@ -135,7 +135,7 @@ class _Select:
     # -- FROM and WHERE ---------------------------------------------------------------------------------
 
     def _source(self) -> tuple[Relation, Compiled | None]:
-        """Return the rows of FROM, and the condition that is still to be met."""
+        """Return the rows of FROM, and the condition that is still to be applied."""
         if self.tree.args.get("from_") is None:
             if self._stars():
                 raise Refused("a SELECT without FROM has no columns")

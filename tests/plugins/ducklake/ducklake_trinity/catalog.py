@@ -151,14 +151,14 @@ class Catalog:
     def remove_schema(self, name: str) -> list[str]:
         """Remove a schema, unless it holds the tables that are returned."""
         with self.transaction(write=True) as running:
-            held = sorted(_tables(running, name))
-            if not held:
+            names = sorted(_tables(running, name))
+            if not names:
                 number = _schemas(running)[name]
                 made = snapshot(running, f"dropped_schema:{number}", schema=True)
                 running.execute(
                     "UPDATE ducklake_schema SET end_snapshot = ? WHERE schema_id = ?", (made.number, number)
                 )
-            return held
+            return names
 
     def tables(self, schema: str) -> list[str]:
         """Return the tables of a schema, sorted."""

@@ -83,10 +83,10 @@ class Database:
     def remove_schema(self, name: str) -> list[str]:
         """Remove a schema, unless it holds the tables that are returned."""
         with self._transaction(write=True) as running:
-            held = _names(running, name)
-            if not held:
+            names = _names(running, name)
+            if not names:
                 running.execute("DELETE FROM schemas WHERE name = ?", (name,))
-            return held
+            return names
 
     def tables(self, schema: str) -> list[str]:
         """Return the tables of a schema, sorted."""

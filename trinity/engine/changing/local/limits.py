@@ -1,4 +1,4 @@
-"""Limits of row changes in this process, told by the statement and the table alone."""
+"""Limits of row changes in this process, which follow from the statement and the table alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that win their keys, told by key, ordering columns and marks of deletion alone.
+"""The rows that win their keys, found by key, ordering columns and marks of deletion alone.
 
 Only these columns of all row versions are in memory at once. The winners' other columns are read after that, page by
 page, from the places where they are stored.
