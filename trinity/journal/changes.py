@@ -146,9 +146,9 @@ class Changes:
         """Append the deletions: of deleted rows, and of keys that rows left and that no row took."""
         count = len(self.table.written)
         left = exp.or_(
-            exp.EQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string("D")),
+            _is_of_kind("c", "D"),
             exp.and_(
-                exp.EQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string("U")),
+                _is_of_kind("c", "U"),
                 exp.Not(this=exp.paren(self._same_key(self._key("new", "c"), self._key("old", "c")))),
             ),
             copy=False,
@@ -183,11 +183,7 @@ class Changes:
         values = [*(trees.column(f"new_{i}", "c") for i in range(len(self.table.written))), self._checked(version)]
         written = exp.NEQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string("D"))
         query = trees.select(values, _aliased(changed, "c"), [written])
-        newest = exp.Lateral(
-            this=exp.Subquery(this=latest_of_key(self.table, self._key("new", "c"))),
-            alias=exp.TableAlias(this=trees.identifier("n")),
-        )
-        query.append("joins", exp.Join(this=newest, side="LEFT", on=exp.true()))
+        query.append("joins", trees.join_lateral(latest_of_key(self.table, self._key("new", "c")), "n"))
         columns = [*(c.name for c in self.table.written), self.table.version]
         return append(self.table, columns, query, [trees.column(c.name) for c in self.table.visible])
 
@@ -226,8 +222,7 @@ class Changes:
                 for i, c in enumerate(self.table.written)
             ]
             extra = [trees.column(f"out_{i}", "c") for i in range(len(outside))]
-            gone = exp.EQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string("D"))
-            deleted = trees.select([*rows, *extra], _aliased(changed, "c"), [gone])
+            deleted = trees.select([*rows, *extra], _aliased(changed, "c"), [_is_of_kind("c", "D")])
             own = {column.sql(): trees.column(f"out_{i}", self.alias) for i, column in enumerate(outside)}
             wanted = [_substituted(e, own) for e in returning]
             queries.append(trees.select(wanted, trees.derived(deleted, self.alias)))
@@ -242,6 +237,10 @@ def _by_action(
         return values[0][1]
     ifs = [exp.If(this=exp.EQ(this=action.copy(), expression=exp.Literal.number(i)), true=value) for i, value in values]
     return exp.Case(ifs=ifs, default=default)
+
+
+def _is_of_kind(changed: str, kind: str) -> exp.Expr:
+    return exp.EQ(this=trees.column(_KIND, changed), expression=exp.Literal.string(kind))
 
 
 def _aliased(name: str, alias: str) -> exp.Table:

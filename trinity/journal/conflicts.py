@@ -87,8 +87,7 @@ def _numbered(source: exp.Expr, table: JournalTable, on: tuple[str, ...]) -> exp
     """Number the new rows within their key."""
     keys = [trees.cast(trees.column(c, "given"), table.column(c).declared) for c in on]
     nth = exp.Window(this=exp.RowNumber(), partition_by=keys)
-    every = exp.Column(this=exp.Star(), table=trees.identifier("given"))
-    return trees.derived(trees.select([every, exp.alias_(nth, _NTH)], source), _NEW)
+    return trees.derived(trees.select([trees.all_of("given"), exp.alias_(nth, _NTH)], source), _NEW)
 
 
 def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], dialect: str) -> exp.Join:
@@ -98,11 +97,7 @@ def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], 
         exp.EQ(this=trees.column(c, "live"), expression=trees.cast(trees.column(c, _NEW), table.column(c).declared))
         for c in on
     ]
-    every = exp.Column(this=exp.Star(), table=trees.identifier("live"))
-    lateral = exp.Lateral(
-        this=exp.Subquery(this=trees.select([every], rows, same)), alias=exp.TableAlias(this=alias.copy())
-    )
-    return exp.Join(this=lateral, side="LEFT", on=exp.true())
+    return trees.join_lateral(trees.select([trees.all_of("live")], rows, same), alias)
 
 
 def _other_unique(table: JournalTable, columns: tuple[str, ...] | None, dialect: str) -> list[exp.Expr]:

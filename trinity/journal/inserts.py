@@ -27,10 +27,9 @@ def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect
     if not table.unique_keys and not source.is_long:
         lock = lock_of(table, source.as_query(_NEW, node), key, [source.rows])
     version = inserted_version(table, trees.column(table.version, _OLD), trees.column(table.subsequent, _OLD))
-    every = exp.Column(this=exp.Star(), table=trees.identifier(_NEW))
     wanted = [is_locked(table, key)] if lock.keys is not None and not source.constant else []
-    query = trees.select([every, version], source.as_table(_NEW), wanted)
-    query.append("joins", _newest(table, key))
+    query = trees.select([trees.all_of(_NEW), version], source.as_table(_NEW), wanted)
+    query.append("joins", trees.join_lateral(latest_of_key(table, key), _OLD))  # an index lookup for each new row
     returning: list[exp.Expr] = []
     if (clause := node.args.get("returning")) is not None:
         returning = expand(clause, table, alias)
@@ -39,10 +38,3 @@ def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect
     columns = [*(c.name for c in source.columns), table.version]
     body = append(table, columns, query, returning, alias if returning else None)
     return Written(body, lock, unique=table if table.unique_keys else None)
-
-
-def _newest(table: JournalTable, key: list[exp.Column]) -> exp.Join:
-    """Join the newest version of each new row's key, by an index lookup."""
-    rows = exp.Subquery(this=latest_of_key(table, key))
-    lateral = exp.Lateral(this=rows, alias=exp.TableAlias(this=trees.identifier(_OLD)))
-    return exp.Join(this=lateral, side="LEFT", on=exp.true())

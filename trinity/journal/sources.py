@@ -170,9 +170,8 @@ def _query(
     rest = _rest(columns, table, whole)
     if rest:
         given = Source(tuple(columns), query, constant=False).as_table("given")
-        every = exp.Column(this=exp.Star(), table=trees.identifier("given"))
         defaults = [trees.bound(trees.default_of(c, dialect), c) for c in rest]
-        query = trees.select([every, *defaults], given)
+        query = trees.select([trees.all_of("given"), *defaults], given)
     return Source((*columns, *rest), query, constant=False)
 
 

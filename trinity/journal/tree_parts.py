@@ -13,9 +13,8 @@ from trinity.errors import TrinityError
 from trinity.journal.tables import JournalColumn, JournalTable
 
 __all__ = [
-    "alias_name", "bound", "cast", "column", "cte", "default_of", "derived", "descending", "equal", "folded",
-    "identifier", "is_default", "journal", "parameter", "row", "select",
-    "table_named",
+    "alias_name", "all_of", "bound", "cast", "column", "cte", "default_of", "derived", "descending", "equal", "folded",
+    "identifier", "is_default", "join_lateral", "journal", "parameter", "row", "select", "table_named",
 ]  # fmt: skip
 
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -52,6 +51,11 @@ def column(name: str, table: str | exp.Identifier | None = None) -> exp.Column:
     return exp.Column(this=identifier(name), table=source)
 
 
+def all_of(table: str) -> exp.Column:
+    """Return ``table.*``."""
+    return exp.Column(this=exp.Star(), table=identifier(table))
+
+
 def journal(table: JournalTable, alias: str | None = None) -> exp.Table:
     """Return the journal as a table of the backend."""
     named = exp.TableAlias(this=identifier(alias)) if alias else None
@@ -74,6 +78,13 @@ def derived(query: exp.Query, alias: exp.Identifier | str, columns: Sequence[exp
     """Return a query in FROM under an alias, with a column list if one is given."""
     name = identifier(alias) if isinstance(alias, str) else alias.copy()
     return exp.Subquery(this=query, alias=exp.TableAlias(this=name, columns=[c.copy() for c in columns]))
+
+
+def join_lateral(query: exp.Query, alias: exp.Identifier | str) -> exp.Join:
+    """Return ``LEFT JOIN LATERAL (query) AS alias ON TRUE``."""
+    name = identifier(alias) if isinstance(alias, str) else alias.copy()
+    lateral = exp.Lateral(this=exp.Subquery(this=query), alias=exp.TableAlias(this=name))
+    return exp.Join(this=lateral, side="LEFT", on=exp.true())
 
 
 def descending(value: exp.Expr) -> exp.Ordered:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 from trinity.errors import TrinityError, nearest
 
 __all__ = ["Strength"]
 
 
-class Strength(str, Enum):
+class Strength(StrEnum):
     """Extent of what a compaction folds."""
 
     MINOR = "minor"

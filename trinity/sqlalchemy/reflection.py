@@ -99,13 +99,10 @@ class Reflection:
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         """Return nothing: Trinity has no foreign keys."""
-        return self._none_of(connection, table_name, schema)
-
-    get_indexes = get_unique_constraints = get_foreign_keys
-
-    def _none_of(self, connection: Connection, table_name: str, schema: str | None) -> list[Any]:
         self._definition(connection, table_name, schema)
         return []
+
+    get_indexes = get_unique_constraints = get_foreign_keys
 
     @reflection.cache
     def get_check_constraints(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from trinity.spi import Column, TableDefinition, TableHandle, parse_type
 from trinity.storage import Location, adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, refused
 from trinity_delta.features import CONDITIONAL_PUT
-from trinity_delta.fields import fields_of
+from trinity_delta.fields import every_field, fields_of
 from trinity_delta.schema import (
     DEFAULT,
     DEFINITION,
@@ -23,6 +23,7 @@ from trinity_delta.schema import (
     TABLE,
     TEXT,
     definition_digest,
+    is_true,
     stored_as,
 )
 
@@ -103,8 +104,10 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
     present = []
     for field in fields_of(metadata):
         column = as_column(table, field, metadata)
-        if inner := next(_renamed_within(field["type"]), None):
-            raise refused(table, f"the column '{column.name}', whose part '{inner}' has another name in data files")
+        # the engine's own scan goes by the names of what is within a column
+        parts = [f["name"] for f in every_field([field]) if f is not field and _name_in_files(f) != f["name"]]
+        if parts:
+            raise refused(table, f"the column '{column.name}', whose part '{parts[0]}' has another name in data files")
         was = by_name.get(column.stored_name)
         present.append((was, _merged(was, column, field, known) if was else column))
     present.sort(key=lambda pair: pair[1].hidden)
@@ -127,16 +130,8 @@ def _merged(was: Column, now: Column, field: Mapping[str, Any], known: TableDefi
     )
 
 
-def _renamed_within(kind: Any) -> Iterator[str]:
-    """Yield the fields within a type that have other names in data files: the engine's own scan goes by names there."""
-    if isinstance(kind, str):
-        return
-    for part in ("elementType", "keyType", "valueType"):
-        yield from _renamed_within(kind.get(part, ""))
-    for field in kind.get("fields", ()):
-        if field["metadata"].get(PHYSICAL, field["name"]) != field["name"]:
-            yield field["name"]
-        yield from _renamed_within(field["type"])
+def _name_in_files(field: Mapping[str, Any]) -> str:
+    return str(field["metadata"].get(PHYSICAL, field["name"]))
 
 
 def _check_partitions(table: TableHandle, definition: TableDefinition, metadata: Mapping[str, Any]) -> None:
@@ -171,7 +166,7 @@ def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites
     """
     settings = metadata["configuration"]
     for key in (APPEND_ONLY, *([FEED] if rewrites else [])):
-        if str(settings.get(key, "false")).lower() == "true":
+        if is_true(settings, key):
             raise refused(table, f"'{key}' = 'true', under which Trinity takes no rows from files")
 
 

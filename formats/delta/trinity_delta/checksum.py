@@ -12,6 +12,7 @@ from typing import Any, Final
 from trinity.spi import DataFile
 from trinity.storage import ObjectStore
 from trinity_delta.actions import LOG
+from trinity_delta.schema import is_true
 
 __all__ = ["write_checksum"]
 
@@ -37,7 +38,7 @@ def write_checksum(
         "metadata": metadata,
         "protocol": protocol,
     }
-    if metadata["configuration"].get(_TIMED, "").lower() == "true":
+    if is_true(metadata["configuration"], _TIMED):
         found["inCommitTimestampOpt"] = info["inCommitTimestamp"]
     if _VECTORS in (protocol.get("readerFeatures") or ()):
         vectors = [file.deletes.rows for file in files if file.deletes]

@@ -28,7 +28,7 @@ from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.fields import every_field, fields_of, mapping_mode, required_within
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import is_restore
-from trinity_delta.schema import COLLATIONS, CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT
+from trinity_delta.schema import COLLATIONS, CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT, is_true
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -231,7 +231,7 @@ def _check_version(table: TableHandle, protocol: Mapping[str, Any], key: str) ->
 def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuse a table whose files must stay. Raises NOT_SUPPORTED, also for what :func:`check_writable` refuses."""
     check_writable(table, metadata, protocol)
-    if str(metadata["configuration"].get(APPEND_ONLY, "false")).lower() == "true":
+    if is_true(metadata["configuration"], APPEND_ONLY):
         raise refused(table, f"the property '{APPEND_ONLY}', under which no row version may go")
 
 

@@ -226,8 +226,8 @@ def _enabled_features(settings: Mapping[str, str]) -> set[str]:
 
 def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ``metaData`` as Delta keeps it: without settings of the protocol, and with numbered columns."""
-    given = {key: text for key, text in metadata["configuration"].items() if key not in _MINIMA}
-    settings = {key: text for key, text in given.items() if not key.startswith(SUPPORTED)}
+    given = metadata["configuration"].items()
+    settings = {key: text for key, text in given if key not in _MINIMA and not key.startswith(SUPPORTED)}
     schema, settings = numbered(metadata["schemaString"], with_row_columns(settings))
     return {**metadata, "schemaString": schema, "configuration": settings}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, RewriteTableHandle, TableHandle
@@ -11,7 +10,7 @@ from trinity.storage import DeletesFragment, ObjectStore
 from trinity_delta.actions import Action, add, remove_added, with_vector
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.external import refused
-from trinity_delta.schema import FEED, VECTORS
+from trinity_delta.schema import FEED, VECTORS, is_true
 from trinity_delta.state import State
 
 __all__ = ["check_vectors", "folded_external", "has_vectors", "marked"]
@@ -36,7 +35,7 @@ def folded_external(
             f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
         )
     changes = not _keeps_rows([state.files[path] for path in paths], files)
-    if changes and str(state.metadata["configuration"].get(FEED, "false")).lower() == "true":
+    if changes and is_true(state.metadata["configuration"], FEED):
         ObjectStore(rewrite.table.location).delete(f.path for f in files)  # no version names them
         raise refused(
             rewrite.table,
@@ -57,18 +56,13 @@ def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
 
 def has_vectors(state: State) -> bool:
     """Return whether the table's settings allow deletion vectors."""
-    return _setting(state) == "true"
+    return is_true(state.metadata["configuration"], VECTORS)
 
 
 def check_vectors(table: TableHandle, state: State) -> None:
     """Refuse a table whose settings forbid deletion vectors. Raises NOT_SUPPORTED naming the setting."""
-    if _setting(state) == "false":
+    if str(state.metadata["configuration"].get(VECTORS)).lower() == "false":
         raise refused(table, f"'{VECTORS}' = 'false', and compact('resolve') deletes rows by deletion vectors")
-
-
-def _setting(state: State) -> str | None:
-    value: Any = state.metadata["configuration"].get(VECTORS)
-    return None if value is None else str(value).lower()
 
 
 def marked(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity_delta.actions import Action, domain
+from trinity_delta.schema import is_true
 
 __all__ = [
     "ENABLED",
@@ -42,7 +43,7 @@ MATERIALIZED: Final = {
 
 def with_row_columns(settings: Mapping[str, str]) -> dict[str, str]:
     """Return a table's settings; if its rows are tracked, with the names of those columns."""
-    if settings.get(ENABLED, "").lower() != "true":
+    if not is_true(settings, ENABLED):
         return dict(settings)
     return {**{key: f"{start}{uuid.uuid4()}" for key, start in MATERIALIZED.items()}, **settings}
 
@@ -53,7 +54,7 @@ def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Ma
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY.
     """
-    enabled = settings.get(ENABLED, "").lower() == "true" or _SUPPORTED in settings
+    enabled = is_true(settings, ENABLED) or _SUPPORTED in settings
     if enabled and FEATURE not in (protocol.get("writerFeatures") or ()):
         raise TrinityError(
             "INVALID_TABLE_PROPERTY",

@@ -31,6 +31,7 @@ __all__ = [
     "configuration",
     "definition_digest",
     "evolved",
+    "is_true",
     "needs",
     "recorded",
     "renamed_columns",
@@ -230,6 +231,11 @@ def recorded(definition: TableDefinition) -> dict[str, str]:
     """Return the table configuration that holds a definition, and marks it as this table's."""
     text = json.dumps(definition.to_dict(), separators=(",", ":"))
     return {DEFINITION: text, TABLE: f"{definition.id} {definition_digest(text)}"}
+
+
+def is_true(settings: Mapping[str, Any], key: str) -> bool:
+    """Return whether a setting is true, in any case; a missing one is not."""
+    return str(settings.get(key)).lower() == "true"
 
 
 def definition_digest(text: str) -> str:

@@ -35,13 +35,8 @@ class Source:
 
     def may_touch(self, file: DataFile, columns: Collection[str]) -> bool:
         """Return True when by the file's statistics a row may have one of the values in each of some columns."""
-        for column, values in self.points.items():
-            known = file.bounds(column) if column in columns else None
-            if known is None:
-                continue
-            if not _any_within(values, *known):
-                return False
-        return True
+        known = ((values, file.bounds(column)) for column, values in self.points.items() if column in columns)
+        return all(bounds is None or _any_within(values, *bounds) for values, bounds in known)
 
     @property
     def empty(self) -> bool:
