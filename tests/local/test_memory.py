@@ -1,4 +1,4 @@
-"""40 million rows in a process of less than 1 GB: the merged read as a stream, and a full compaction."""
+"""40 million rows in a process of less than 1 GB: the merged read as a stream, the first and a later full compaction."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ def test_a_read_and_a_compaction_of_many_rows_hold_less_than_a_gb(warehouse: Pat
         )
         for first in range(0, ROWS, BATCH):
             put(table, first, BATCH, 1)
-        table.compact(full=True)
+        first_compaction = measured(warehouse, "compact")[1]
         for first in range(0, ROWS, ROWS // 4):
             put(table, first, ROWS // 40, 2, step=10)
     found = {what: measured(warehouse, what) for what in ("read", "compact", "read")}
     assert found["read"][0] == ROWS
-    assert {what: peak for what, (_, peak) in found.items() if peak >= A_GB} == {}
+    peaks = {"first compaction": first_compaction, **{what: peak for what, (_, peak) in found.items()}}
+    assert {what: peak for what, peak in peaks.items() if peak >= A_GB} == {}

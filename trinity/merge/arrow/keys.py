@@ -23,8 +23,8 @@ _COMPARED_ALIKE: Final = frozenset(
 )  # fmt: skip
 """Not FLOAT and DOUBLE, whose NaN and -0.0 Spark finds equal where Arrow does not, nor TIME, which has another unit."""
 
-_SPREAD: Final = 16
-"""Highest range of integers, in multiples of their number, for which a table over the range is made."""
+_SPREAD: Final = 8
+"""Highest range of integers, in multiples of their number, for which a table of five bytes each over it is made."""
 _NONE: Final = -1
 """Number of a value that is none of the distinct ones."""
 
@@ -198,7 +198,7 @@ def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarr
     if high - low < _SPREAD * len(counted):  # a table over all of their range spares the sort
         present = np.zeros(high - low + 1, bool)
         present[counted - low] = True
-        numbers[places] = (np.cumsum(present) - 1)[counted - low]
+        numbers[places] = np.cumsum(present, dtype=np.uint32)[counted - low].astype(np.int64) - 1
         return _Numbers(np.flatnonzero(present) + low), numbers
     order = np.argsort(counted)
     ranked = counted[order]

@@ -21,10 +21,9 @@ from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.layout import Layout
 from trinity.engine.compacting.local.parts import Parts
-from trinity.engine.compacting.local.winners import LogWinners, Share, Staying, stored_schema
+from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
-from trinity.engine.reading.bitmaps import places_left
 from trinity.engine.reading.local.limits import (
     FOREIGN,
     NotLocal,
@@ -43,8 +42,10 @@ __all__ = ["LocalCompactor"]
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _NOTHING: Final = np.empty(0, np.int64)
-_MOST_AT_ONCE: Final = 4_000_000
+_MOST_AT_ONCE: Final = 2_000_000
 """Rows of the log whose keys and ordering are in memory at once: some hundred MB."""
+_FILES_AT_ONCE: Final = 8
+"""Files of which narrow columns are read at once: a small one takes as long as it takes to open it."""
 
 
 class LocalCompactor:
@@ -61,12 +62,7 @@ class LocalCompactor:
         # by bucket a winner that deletes its key meets the base row later
         found = _found(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
         base_rows = (
-            []
-            if by_bucket
-            else [
-                Staying(f, np.setdiff1d(places_left(f), lost, assume_unique=True))
-                for f, lost in zip(fold.base, found.lost, strict=True)
-            ]
+            [] if by_bucket else [Staying.all_of(f, lost) for f, lost in zip(fold.base, found.lost, strict=True)]
         )
         stays = [*base_rows, *found.staying]
         layout = Layout.of_partitions(fold.splits.files, spec) if buckets is None else Layout(spec.key, buckets)
@@ -79,7 +75,7 @@ class LocalCompactor:
         if (why := _why_not_by_column(fold) if spec.by_column else _why_not(fold)) is not None:
             return why
         if spec.by_column:  # all stay, and those of one key in their order
-            stays = [Staying(file, places_left(file)) for file in sorted(fold.log, key=arrival_order)]
+            stays = [Staying.all_of(file) for file in sorted(fold.log, key=arrival_order)]
         else:
             stays = [*_found(fold, [], deleted_too=True).staying]
         layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
@@ -99,7 +95,7 @@ class LocalCompactor:
 
         def pages(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
             for file in files:
-                yield from Staying(file, places_left(file)).pages(splits.storage)
+                yield from Staying.all_of(file).pages(splits.storage)
 
         return _all(lambda group: write(group, pages(groups[group])), range(len(groups)))
 
@@ -178,18 +174,26 @@ def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool) -> _F
         base: base files that winners are compared with here.
         deleted_too: False to leave out winners that delete their keys.
     """
+    files, key = LogFiles(fold), fold.spec.key
     count = max(1, math.ceil(sum(f.rows for f in fold.log) / _MOST_AT_ONCE))
-    stays, lost = list[list[Staying]](), list[list[np.ndarray]]()
-    for number in range(count):
-        winners = LogWinners.of(fold, Share(fold.spec.key, number, count))
-        losing = _each(winners.losers, base)
-        beaten = np.concatenate([_NOTHING, *(numbers for _, numbers in losing)])
-        stays.append(winners.staying(beaten, deleted_too=deleted_too))
-        lost.append([places for places, _ in losing])
-        del winners, losing
-        pa.default_memory_pool().release_unused()  # it would keep it from what comes next
-    staying = [Staying.together(shares) for shares in zip(*stays, strict=True)]
-    return _Found(staying, [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
+    shares, lost = Layout(key, count), list[list[np.ndarray]]()
+    with Parts(files.schema) as parts:
+
+        def read(number: int) -> None:
+            for page in files.rows_of(number):
+                parts.add(page, shares.of_rows(page))
+
+        _each(read, range(len(files.files)), _FILES_AT_ONCE)
+        for share in range(count):
+            winners = LogWinners.of(fold, parts.take(share))
+            losing = _each(winners.losers, base)
+            winners.keep_in(
+                files, np.concatenate([_NOTHING, *(numbers for _, numbers in losing)]), deleted_too=deleted_too
+            )
+            lost.append([places for places, _ in losing])
+            del winners, losing
+            pa.default_memory_pool().release_unused()  # it would keep it from what comes next
+    return _Found(files.staying(), [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
 
 
 def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout, *, ordered: bool = False) -> Parts:
@@ -213,8 +217,8 @@ def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout, *, o
     return parts
 
 
-def _each(work: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
-    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+def _each(work: Callable[[_T], _R], items: Iterable[_T], threads: int | None = None) -> list[_R]:
+    with ThreadPoolExecutor(threads or pa.cpu_count()) as pool:
         return list(pool.map(work, items))
 
 

@@ -1,7 +1,7 @@
 """The rows that win their keys, found by key, ordering columns and marks of deletion alone.
 
-Only these columns of all row versions are in memory at once. The winners' other columns are read after that, page by
-page, from the places where they are stored.
+Only these columns are in memory, of a share of the keys at a time. The winners' other columns are read after that, page
+by page, from the places where they are stored.
 """
 
 from __future__ import annotations
@@ -9,22 +9,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.search import Search, SearchedFile
+from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
+from trinity.engine.reading.data_files import located_pages, read_columns
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.reading.spark_hash import buckets_of
-from trinity.hidden import DELETED, FILE_NUMBER, POSITION, SINCE
-from trinity.merge.arrow.fold import compared_columns, losers
+from trinity.hidden import ARRIVAL, DELETED, SINCE
+from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataFile, arrival_order
 from trinity.storage import reporting_unreadable_file, stored_pages
 
-__all__ = ["LogWinners", "Staying", "stored_schema"]
+__all__ = ["LogFiles", "LogWinners", "Staying", "stored_schema"]
+
+_STAYS: Final = 1
+_DELETES: Final = 2
+"""Mark of a row that stays, and deletes its key."""
 
 
 def stored_schema(storage: pa.Schema) -> pa.Schema:
@@ -38,20 +42,20 @@ class Staying:
 
     Attributes:
         file: the file.
-        places: where they are in it, ascending.
-        deleted: whether each deletes its key; None where none does.
+        marks: a byte for each of its rows: 0, or how the row stays.
     """
 
     file: DataFile
-    places: np.ndarray
-    deleted: np.ndarray | None = None
+    marks: np.ndarray
 
     @classmethod
-    def together(cls, shares: Sequence[Staying]) -> Staying:
-        """Return rows of one file in one."""
-        places, deleted = (np.concatenate([getattr(s, name) for s in shares]) for name in ("places", "deleted"))
-        order = np.argsort(places)
-        return cls(shares[0].file, places[order], deleted[order])
+    def all_of(cls, file: DataFile, lost: np.ndarray | None = None) -> Staying:
+        """Return all rows that are not deleted by position, nor lost."""
+        left = rows_left(file, NOTHING_HIDDEN)
+        marks = np.ones(file.rows, np.uint8) if left is None else left.astype(np.uint8)
+        if lost is not None:
+            marks[lost] = 0
+        return cls(file, marks)
 
     def pages(self, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield them in storage form with ``DELETED`` and ``SINCE``.
@@ -62,56 +66,74 @@ class Staying:
         first, schema = 0, stored_schema(storage)
         read = storage.append(schema.field(SINCE))
         with reporting_unreadable_file(self.file.path):
-            for page in stored_pages(self.file.path, read) if len(self.places) else ():
-                begin, end = np.searchsorted(self.places, (first, first + page.num_rows))
-                if begin < end:
-                    kept = page
-                    if end - begin < page.num_rows:
-                        kept = page.take(as_arrow(self.places[begin:end] - first))
-                    deleted = np.zeros(end - begin, bool) if self.deleted is None else self.deleted[begin:end]
-                    columns = [*kept.columns[:-1], as_arrow(deleted), kept.column(SINCE)]
+            for page in stored_pages(self.file.path, read) if self.marks.any() else ():
+                marks = self.marks[first : first + page.num_rows]
+                places = np.flatnonzero(marks)
+                if len(places):
+                    kept = page if len(places) == page.num_rows else page.take(as_arrow(places))
+                    columns = [*kept.columns[:-1], as_arrow(marks[places] == _DELETES), kept.column(SINCE)]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
                 first += page.num_rows
 
 
-@dataclass(frozen=True)
-class Share:
-    """The keys of one of several parts of equal size, by their hash."""
+class LogFiles:
+    """The files of sidecar, runs and log, in arrival order. A row is known by its place among all of their rows.
 
-    key: Sequence[str]
-    number: int
-    count: int
+    Args:
+        fold: what is folded.
+    """
 
-    def lookup(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return places of the rows that have such a key; see :meth:`~trinity.merge.arrow.keys.Keys.lookup`."""
-        return np.flatnonzero(buckets_of(rows, self.key, self.count) == self.number), np.empty(0, np.int64)
+    def __init__(self, fold: FoldPlan) -> None:
+        self.files: Sequence[DataFile] = [
+            *fold.splits.sidecar,
+            *fold.runs,
+            *sorted(fold.log, key=arrival_order),
+        ]
+        self._first = np.cumsum([0, *(file.rows for file in self.files)])
+        self._marks = np.zeros(self._first[-1], np.uint8)
+        narrow = [f for f in fold.splits.storage if f.name in fold.spec.sidecar_columns]
+        self._storage = pa.schema(narrow)
+        self.schema = self._storage.append(pa.field(ARRIVAL, pa.int64()))
+
+    def rows_of(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Yield key, ordering columns and marks of deletion of a file's rows, with ``ARRIVAL``: their places.
+
+        Raises:
+            TrinityError: BAD_DATA naming the file, where it cannot be read.
+        """
+        for page, places in located_pages(self.files[number], self._storage):
+            arrival = as_arrow(places + self._first[number])
+            yield pa.RecordBatch.from_arrays([*page.columns, arrival], schema=self.schema)
+
+    def keep(self, places: np.ndarray, deleted: np.ndarray) -> None:
+        """Mark rows that stay, by their places, and whether each deletes its key."""
+        self._marks[places] = np.where(deleted, _DELETES, _STAYS)
+
+    def staying(self) -> list[Staying]:
+        """Return the marked rows of each file."""
+        ends = itertools.pairwise(self._first)
+        return [Staying(file, self._marks[first:end]) for file, (first, end) in zip(self.files, ends, strict=True)]
 
 
 @dataclass(frozen=True)
 class LogWinners:
-    """The winners of log, sidecar and runs.
+    """The winners of some keys.
 
     Attributes:
-        fold: which files are folded.
-        files: these, in arrival order.
-        keys: the distinct keys.
-        rows: the winner of each by its number: key, ordering columns and marks, with file, place and ``DELETED``.
+        fold: what is folded.
+        keys: the keys.
+        rows: the winner of each by its number: key, ordering columns and marks, with ``ARRIVAL`` and ``DELETED``.
     """
 
     fold: FoldPlan
-    files: Sequence[DataFile]
     keys: Keys
     rows: pa.Table
 
     @classmethod
-    def of(cls, fold: FoldPlan, share: Share) -> LogWinners:
-        """Fold the rows of a share of the keys. Raises BAD_DATA naming a file that cannot be read."""
-        splits, spec = fold.splits, fold.spec
-        files = [*splits.sidecar, *fold.runs, *sorted(fold.log, key=arrival_order)]
-        narrow = pa.schema([f for f in splits.storage if f.name in spec.sidecar_columns])
-        searched = tuple(SearchedFile(number, f.path, f.rows, f.deletes) for number, f in enumerate(files))
-        folded = Search(spec, narrow, (), searched, {}, only=share if share.count > 1 else None).folded(0)
-        return cls(fold, files, folded.keys, folded.winners)
+    def of(cls, fold: FoldPlan, versions: pa.Table) -> LogWinners:
+        """Fold all row versions of some keys."""
+        keys, won = winners(fold.spec, taking_part(fold.spec, versions.combine_chunks()))
+        return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)))
 
     def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
         """Return (places of a base file's rows that lose, ascending; numbers of winners that lose to its rows)."""
@@ -119,21 +141,15 @@ class LogWinners:
         base = read_columns(file.path, storage, compared_columns(spec))
         return losers(spec, base, self.keys, self.rows, file.deletes)
 
-    def staying(self, beaten: np.ndarray, *, deleted_too: bool) -> list[Staying]:
-        """Return where the winners are, in arrival order of the files.
+    def keep_in(self, files: LogFiles, beaten: np.ndarray, *, deleted_too: bool) -> None:
+        """Mark them in their files.
 
         Args:
-            beaten: numbers of those to leave out.
+            files: the files.
+            beaten: numbers of those that do not stay.
             deleted_too: False to leave out those that delete their keys.
         """
-        numbers, places = (as_numpy(self.rows.column(name)) for name in (FILE_NUMBER, POSITION))
-        deleted = as_numpy(self.rows.column(DELETED))
-        stays = np.ones(len(numbers), bool)
+        places, deleted = as_numpy(self.rows.column(ARRIVAL)), as_numpy(self.rows.column(DELETED))
+        stays = np.ones(len(places), bool) if deleted_too else ~deleted
         stays[beaten] = False
-        if not deleted_too:
-            stays &= ~deleted
-        kept = np.flatnonzero(stays)
-        order = kept[np.lexsort((places[kept], numbers[kept]))]
-        edges = np.searchsorted(numbers[order], np.arange(len(self.files) + 1))
-        parts = (order[first:end] for first, end in itertools.pairwise(edges))
-        return [Staying(f, places[part], deleted[part]) for f, part in zip(self.files, parts, strict=True)]
+        files.keep(places[stays], deleted[stays])
