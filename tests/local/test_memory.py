@@ -1,4 +1,4 @@
-"""40 million rows in a process of less than 1 GB: the merged read as a stream, the first and a later full compaction."""
+"""40 million rows in a process of less than 1 GB: the merged read as a stream, full compactions, the first one too."""
 
 from __future__ import annotations
 
