@@ -18,7 +18,21 @@ from typing import Final
 from docs.site import ALL, ROOT, SITE
 
 LOOK: Final = ROOT / "build/site-look"
-PAGES: Final = ("index.html", "start/first-table.html", "concepts/late-rows.html", "sql.html", "api/trinity.html")
+PAGES: Final = (
+    "index.html",
+    "start/first-table.html",
+    "start/status.html",
+    "tutorials/cdc.html",
+    "how-to/erasure.html",
+    "operate/runbook.html",
+    "concepts/late-rows.html",
+    "sql.html",
+    "reference/properties.html",
+    "api/trinity.html",
+    "conformance.html",
+    "performance.html",
+    "compare/index.html",
+)
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 _SIZES: Final = {"wide": "1400,1600", "narrow": "500,1600"}
 _DARK: Final = "--blink-settings=preferredColorScheme=0"

@@ -98,6 +98,13 @@ def test_the_version_is_said_once(built: Built) -> None:
     assert built.metadata["Version"] == trinity.__version__
 
 
+def test_a_package_index_shows_the_readme_without_links_into_the_source(built: Built) -> None:
+    assert built.metadata["Description-Content-Type"] == "text/markdown"
+    shown = built.metadata.get_payload()
+    assert isinstance(shown, str) and shown.startswith("# Trinity\n")
+    assert "](docs/" not in shown
+
+
 def test_the_extra_all_brings_no_test_tools(built: Built) -> None:
     found = {re.split(r"[^\w.-]", line)[0].lower() for line in needed(built.metadata, "all")}
     assert {"pyiceberg", "delta-spark"} <= found

@@ -15,8 +15,10 @@ from urllib.parse import unquote
 
 import pytest
 
+from docs.index_page import index_page
 from docs.site import ALL, SITE, build, in_nav, pages
 from docs.site_versions import list_versions
+from tests.support.paths import ROOT
 from trinity import __version__
 
 LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("object", "data")}
@@ -80,6 +82,22 @@ def broken(site: dict[Path, Html]) -> Iterator[str]:
             file = file / "index.html" if file.is_dir() else file
             if not file.is_file() or (anchor and file.suffix == ".html" and anchor not in site[file].ids):
                 yield f"{page.relative_to(SITE)}: {target}"
+
+
+def test_the_readme_of_a_package_index_links_to_the_site(site: dict[Path, Html]) -> None:
+    readme = (ROOT / "README.md").read_text()
+    links = re.findall(r"\]\(https://docs\.example/([^)]*)\)", index_page(readme, "https://docs.example/"))
+    assert len(links) > 20
+    for link in links:
+        place, _, anchor = link.partition("#")
+        assert (SITE / place).is_file(), link
+        assert not anchor or anchor in site[SITE / place].ids, link
+
+
+def test_without_a_site_it_has_no_links() -> None:
+    shown = index_page((ROOT / "README.md").read_text(), None)
+    assert re.findall(r"\]\((?!\w+:)", shown) == []
+    assert "Writers append row versions to a log." in shown
 
 
 def test_no_page_asks_another_server(site: dict[Path, Html]) -> None:
