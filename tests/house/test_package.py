@@ -101,7 +101,8 @@ def test_the_version_is_said_once(built: Built) -> None:
 def test_a_package_index_shows_the_readme_without_links_into_the_source(built: Built) -> None:
     assert built.metadata["Description-Content-Type"] == "text/markdown"
     shown = built.metadata.get_payload()
-    assert isinstance(shown, str) and shown.startswith("# Trinity\n")
+    assert isinstance(shown, str)
+    assert shown.startswith("# Trinity\n")
     assert "](docs/" not in shown
 
 
