@@ -27,6 +27,7 @@ class Check:
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.
         faults: True when it is about histories in which something goes wrong.
+        races: True when it is about writers in several processes.
         needs: what an adapter has to declare for it.
         needs_one_of: capabilities of which it has to declare one.
         since: version of the suite that has it first; ``run --as-of`` leaves out what is newer.
@@ -40,6 +41,7 @@ class Check:
     programs: bool = False
     engines: bool = False
     faults: bool = False
+    races: bool = False
     needs: frozenset[Capability] = frozenset()
     needs_one_of: frozenset[Capability] = EVERYTHING
     since: str = "0.1.0"
@@ -258,6 +260,14 @@ CHECKS: Final[tuple[Check, ...]] = (
         )}, "fault at the commit": 2, "read by a fresh process": 3},
         {},
         faults=True,
+    ),
+    Check(
+        "writers",
+        ("L7",),
+        "a serial order explains what writers in several processes are told, and what they leave, wherever one waits",
+        {"action within another process's": 3},
+        {},
+        races=True,
     ),
     Check(
         "concurrency",

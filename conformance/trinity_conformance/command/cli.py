@@ -44,7 +44,9 @@ from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
-from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.race_play import Races
+from trinity_conformance.playing.races import Race
+from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.words import story
 from trinity_conformance.report.comparison import changes, regressions
@@ -239,14 +241,18 @@ def replay(
     folder: _Traces = traces.TRACES,
     no_color: _NoColor = False,
 ) -> None:
-    """Play a finding again: a history, with a comparison after every step, or a case written by hand."""
+    """Play a finding again: a history, with a comparison after every step, a race, or a case written by hand."""
     found = _trace(trace, folder)
     names = connectors() if connector is None else [connector]
     options = catalog_options(warehouse, option)
     if options and connector is None:
         raise wrong_usage("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
-    if isinstance(found, Case):
+    if isinstance(found, Race):
+        alone, again = True, partial(_race_again, console, race=found)
+        if exhaustive:
+            raise wrong_usage(f"{found.id} is a race: --exhaustive is for histories.")
+    elif isinstance(found, Case):
         alone, again = no_spark or found.executor == "local", partial(_case_again, console, case=found)
         if exhaustive:
             raise wrong_usage(f"{found.id} is a case written by hand: --exhaustive is for histories.")
@@ -273,6 +279,14 @@ def _case_again(console: Console, name: str, subject: TrinitySubject, *, case: C
         play_case(subject, case)
     except ValueError as error:
         raise wrong_usage(f"{error}.") from error
+    console.print(f"{name}: passed", markup=False)
+
+
+def _race_again(console: Console, name: str, subject: TrinitySubject, *, race: Race) -> None:
+    if not subject.others_see:
+        raise Unsupported("no other process sees its tables")
+    with Races(subject) as played:
+        played.play(race, Tally())
     console.print(f"{name}: passed", markup=False)
 
 
@@ -335,7 +349,7 @@ def export(
     """Print a history as a program that needs Trinity and pyarrow alone, for a bug report."""
     adapter(connector)
     history = _trace(trace, folder)
-    if isinstance(history, Case) or history.has_faults:
+    if isinstance(history, (Case, Race)) or history.has_faults:
         raise wrong_usage(f"{history.id} needs the suite, which calls the adapter itself: use replay.")
     form = python_test if as_test else script
     played = without_spark(history) if no_spark else history

@@ -17,6 +17,7 @@ from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS
 from trinity_conformance.playing.coverage import SITUATIONS
+from trinity_conformance.playing.race_actions import RACE_ACTIONS
 from trinity_conformance.playing.traces import FAULTS
 
 __all__ = ["PLANTED", "explain", "rules"]
@@ -68,6 +69,9 @@ def _played(check: Check) -> Iterator[str]:
     if check.faults:
         yield "Histories of tables that one process plays, at each write of which something goes wrong:"
         yield from (f"  {kind}: {meaning}" for kind, meaning in FAULTS.items())
+    if check.races:
+        yield "Two or three processes write and read a table. One goes on, the others stand still amid an action."
+        yield "Each action is one of: " + ", ".join(RACE_ACTIONS) + "."
     if check.engines:
         yield "Histories of tables of the merge engines partial-update, aggregation and first-row."
     elif check.emphasis:
@@ -75,7 +79,7 @@ def _played(check: Check) -> Iterator[str]:
     if check.emphasis:
         drawn = sorted(check.emphasis.items(), key=lambda item: -item[1])
         yield "Run alone, its steps are drawn by these weights: " + ", ".join(f"{op} {n}" for op, n in drawn) + "."
-    if not (check.emphasis or check.programs or check.faults):
+    if not (check.emphasis or check.programs or check.faults or check.races):
         yield "Cases written by hand, which are the same in each run."
     if check.needs:
         yield f"An adapter without {_listed(check.needs)} is not tested by it."

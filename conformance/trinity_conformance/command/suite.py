@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import date
 from importlib.metadata import entry_points
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -24,6 +24,7 @@ from trinity_conformance.generate.faults import faulted
 from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
+from trinity_conformance.generate.races import races
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.capabilities import verify
 from trinity_conformance.playing.commits import try_commits
@@ -32,12 +33,15 @@ from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS, refuse_engines
 from trinity_conformance.playing.first_steps import first_steps
 from trinity_conformance.playing.meanwhile import try_meanwhile
+from trinity_conformance.playing.race_play import Races
+from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.sink_checks import try_sinks
-from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported
+from trinity_conformance.playing.subject import LeftToSpark, Subject, TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+from trinity_conformance.shrink.races import shrink_race
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +78,8 @@ class Budget:
         refusals: no more bad inputs, and no more bad options, than this.
         fault_seconds: as ``seconds``, for histories in which something goes wrong.
         fault_histories: no more of them than this.
+        race_seconds: as ``seconds``, for writers in several processes.
+        races: no more races of them than this.
         concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
     """
 
@@ -91,6 +97,8 @@ class Budget:
     concurrency: bool = True
     fault_seconds: float = 20
     fault_histories: int = 100_000
+    race_seconds: float = 30
+    races: int = 200
 
     @property
     def seconds_in_all(self) -> float:
@@ -108,15 +116,28 @@ def _silent(tally: Tally, what: str) -> None:
 
 OF_SPARK: Final = frozenset({"spark", "refusal of a DataFrame"})
 """Situations that only Spark has."""
+_UNSEEN: Final = "no other process can open its tables"
 _RESPLIT: Final = 3
 """One of this many histories of merge engines is played a second time."""
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 10),
+        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 10, 200, 12),
         Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60, fault_seconds=60),
         Budget(
-            "deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120, None, True, 400, 9999
+            name="deep",
+            seconds=1400,
+            histories=100_000,
+            failures=5,
+            shrink=ShrinkBudget(300, 500),
+            program_seconds=1000,
+            programs=100_000,
+            engine_seconds=1100,
+            engine_histories=100_000,
+            refusal_seconds=120,
+            fault_seconds=400,
+            race_seconds=300,
+            races=100_000,
         ),
     )
 }
@@ -140,6 +161,7 @@ class CheckResult:
         alone: True without Spark.
         blocked: True when the first steps failed, so that it was not run.
         gap: the known gap that these failures are.
+        unplayed: why it cannot be played on the adapter; empty where it can.
     """
 
     check: Check
@@ -150,13 +172,14 @@ class CheckResult:
     alone: bool = False
     blocked: bool = False
     gap: Gap | None = None
+    unplayed: str = ""
 
     @property
     def status(self) -> str:
-        """``failed``, ``known gap``, ``not supported``, ``inconclusive`` (it saw too little) or ``passed``.
+        """``failed``, ``known gap``, ``not supported``, ``not played``, ``inconclusive`` or ``passed``.
 
-        Without Spark, a check that saw too little is ``left out``: the rest of it was left to Spark. A check that waits
-        for the first steps to work is ``blocked``.
+        An inconclusive check saw too little. Without Spark it is ``left out``: the rest of it was left to Spark. A
+        check that waits for the first steps to work is ``blocked``.
         """
         if self.failures:
             return "known gap" if self.gap is not None else "failed"
@@ -164,6 +187,8 @@ class CheckResult:
             return "blocked"
         if self.lacking:
             return "not supported"
+        if self.unplayed:
+            return "not played"
         if self.missing or not self.observations:
             return "left out" if self.alone else "inconclusive"
         return "passed"
@@ -274,7 +299,7 @@ def run_check(
         return Report(name, chosen.name, seed, blocked_by(failure, checks), tally, monotonic() - begun)
     excused = {
         *([] if subject.durable else ["reopen"]),
-        *([] if subject.others_see else ["read by a fresh process"]),
+        *([] if subject.others_see else ["read by a fresh process", "action within another process's"]),
         *(OF_SPARK if spark is None else []),
     }
     try:
@@ -295,6 +320,10 @@ def run_check(
             drawn_faults = fault_histories(seed, chosen.fault_histories, can)
             with subject.alone():
                 found += run_histories(subject, limits, drawn_faults, tally, progress, "faults", expected)
+        if "writers" in wanted and subject.others_see:
+            progress(tally, "writers")
+            with subject.alone():
+                found += run_races(subject, chosen, races(seed, can), tally, expected)
         if "bad-input" in wanted:
             progress(tally, "bad-input")
             seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
@@ -316,6 +345,8 @@ def run_check(
         tally.left.update(subject.left)
         subject.close()
     results = results_of(checks, tally, found, excused, can, alone=spark is None)
+    if not subject.others_see:
+        results = [replace(r, unplayed=_UNSEEN) if r.check.races else r for r in results]
     results = with_gaps(results, gaps, date.today())
     lacks, more = (sorted(c.value for c in found) for found in (EVERYTHING - declares, undeclared))
     return Report(name, chosen.name, seed, results, tally, monotonic() - begun, lacks, more)
@@ -439,6 +470,28 @@ def run_histories(
             found.append(failure if known else shrink(failure, lambda h: _trial(subject, h), budget.shrink))
         progress(tally, what)
     return found
+
+
+def run_races(
+    subject: TrinitySubject, budget: Budget, drawn_races: Iterable[Race], tally: Tally, expected: Collection[str] = ()
+) -> list[NonConformance]:
+    """Play races until the budget is used up, or one fails; return its failure, made small unless it is expected."""
+    until = monotonic() + budget.race_seconds
+    with Races(subject) as played:
+
+        def trial(race: Race) -> NonConformance | None:
+            try:
+                played.play(race, tally)
+            except NonConformance as failure:
+                return failure
+            return None
+
+        for number, race in enumerate(islice(drawn_races, budget.races)):
+            if number and monotonic() > until:
+                break
+            if (failure := trial(race)) is not None:
+                return [failure if failure.check in expected else shrink_race(failure, trial, budget.shrink)]
+    return []
 
 
 def _trial(subject: Subject, history: History) -> NonConformance | None:

@@ -19,6 +19,7 @@ from trinity.spi import (
     Connector,
     ConnectorContext,
     DataFile,
+    Format,
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
@@ -36,6 +37,7 @@ from trinity.spi import (
 )
 from trinity.storage import Entry, ObjectStore, ParquetSinkProvider, TableVersion, delete_orphans
 from trinity.storage.conflicts import FileChange
+from trinity_conformance.mutants.shared import SHARED, SharedFormat
 from trinity_conformance.mutants.stored import STORED
 
 __all__ = ["ADAPTER_MUTANTS", "AdapterMutant"]
@@ -45,19 +47,23 @@ _ALL: Final = 2**62
 
 @dataclass(frozen=True)
 class AdapterMutant:
-    """The in-memory format with one fault.
+    """A format with one fault: the in-memory one, or one whose tables several processes open.
 
     Attributes:
         fault: what is wrong, and the rule.
-        metadata, sinks: the classes of its parts.
+        metadata, sinks: the classes of the parts of an in-memory one.
+        shared: the other one.
     """
 
     fault: str
     metadata: type[MemoryMetadata] = MemoryMetadata
     sinks: type[PageSinkProvider] = ParquetSinkProvider
+    shared: type[SharedFormat] | None = None
 
-    def adapter(self) -> type[MemoryFormat]:
+    def adapter(self) -> type[Format]:
         """Return its format."""
+        if self.shared is not None:
+            return self.shared
         metadata, sinks = self.metadata, self.sinks
 
         class Faulty(MemoryFormat):
@@ -683,5 +689,6 @@ _SINKS: Final[tuple[type[ParquetSinkProvider], ...]] = (
 ADAPTER_MUTANTS: Final[Mapping[str, AdapterMutant]] = {
     **{c.__name__: AdapterMutant(c.__doc__ or "", metadata=c) for c in (*_METADATA, *STORED)},
     **{c.__name__: AdapterMutant(c.__doc__ or "", sinks=c) for c in _SINKS},
+    **{c.__name__: AdapterMutant(c.__doc__ or "", shared=c) for c in SHARED},
 }
 """Name -> an adapter with one fault."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -16,21 +16,26 @@ from trinity_conformance.generate.faults import faulted
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
+from trinity_conformance.generate.races import races
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
 from trinity_conformance.playing.commits import COMMITS, try_commits
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
+from trinity_conformance.playing.race_play import Races
+from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+from trinity_conformance.shrink.races import shrink_race
 
 __all__ = ["AdapterKill", "Finds", "hunt_adapters", "unbroken"]
 
 _HISTORIES: Final = 12
 _PROGRAMS: Final = 6
 _FAULTS: Final = 8
+_RACES: Final = 12
 _SHRINK: Final = ShrinkBudget(60, 120)
 
 
@@ -118,7 +123,7 @@ def _finds(mutant: AdapterMutant, *, whole: bool) -> Iterator[Finds]:
             for failure in part():
                 if failure.check in seen:
                     continue
-                small = shrink(failure, partial(_trial, subject), _SHRINK) if failure.history is not None else failure
+                small = _small(subject, failure)
                 if small.trace is not None:
                     seen |= {failure.check, small.check}
                     yield Finds(small.check, small.message, small.trace)
@@ -126,11 +131,23 @@ def _finds(mutant: AdapterMutant, *, whole: bool) -> Iterator[Finds]:
                 return
 
 
+def _small(subject: TrinitySubject, failure: NonConformance) -> NonConformance:
+    """Return the failure of a smaller history or race; of a case, the same."""
+    if failure.history is not None:
+        return shrink(failure, partial(_trial, subject), _SHRINK)
+    if failure.race is None:
+        return failure
+    with Races(subject) as played:
+        return shrink_race(failure, partial(_raced, played), _SHRINK)
+
+
 def _parts(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance]]]:
     """Yield the parts of a smoke run without Spark, the cheapest first."""
     tally = Tally()
     yield from (partial(try_commits, subject, tally, {name: check}) for name, check in COMMITS.items())
     yield from (partial(try_meanwhile, subject, tally, {name: check}) for name, check in MEANWHILE.items())
+    if subject.others_see:
+        yield partial(_races, subject)
     yield from (partial(_played, subject, history) for history in _drawn())
     yield partial(refuse_all, subject, tally, 60.0, REFUSALS)
 
@@ -152,6 +169,20 @@ def _numbered(number: int) -> Iterator[History]:
 def _played(subject: TrinitySubject, history: History) -> list[NonConformance]:
     failure = _trial(subject, history, every_step=False)
     return [] if failure is None else [failure]
+
+
+def _races(subject: TrinitySubject) -> list[NonConformance]:
+    with Races(subject) as played:
+        found = (_raced(played, race) for race in islice(races(0, subject.capabilities), _RACES))
+        return [*islice((failure for failure in found if failure is not None), 1)]
+
+
+def _raced(played: Races, race: Race) -> NonConformance | None:
+    try:
+        played.play(race, Tally())
+    except NonConformance as failure:
+        return failure
+    return None
 
 
 def _trial(subject: TrinitySubject, history: History, *, every_step: bool = True) -> NonConformance | None:

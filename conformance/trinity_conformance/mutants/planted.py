@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trinity.memory import MemoryFormat
+from trinity.spi import Format
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
 
 
-def __getattr__(name: str) -> type[MemoryFormat]:
+def __getattr__(name: str) -> type[Format]:
     if name not in ADAPTER_MUTANTS:
         raise AttributeError(name)
     return ADAPTER_MUTANTS[name].adapter()

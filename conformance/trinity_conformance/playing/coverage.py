@@ -75,6 +75,7 @@ SITUATIONS: Final[dict[str, str]] = {
     **{f"fault {kind}": f"one of these: {meaning}" for kind, meaning in FAULTS.items()},
     "fault at the commit": "an operation by which a commit may take effect, which went wrong",
     "read by a fresh process": "a table that a process which had just begun read after the end of another one",
+    "action within another process's": "an action of a process, from its beginning to its end amid one of another",
     "refusal": "a bad input",
     "refusal of a DataFrame": "one of Spark's",
     "merge-statement": "a MERGE",

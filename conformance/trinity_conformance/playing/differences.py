@@ -12,6 +12,7 @@ from trinity_conformance.model.sketches import SKETCH_FORMS
 from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import Value, encode, equal_form, order_form
 from trinity_conformance.playing.cases import Case
+from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.playing.words import story
 
@@ -30,6 +31,7 @@ class NonConformance(Exception):
         keys: keys of the rows that differ; empty if none do.
         history: the history in which it was seen, once it is known.
         case: the case written by hand in which it was seen, once it is known.
+        race: the race in which it was seen, once it is known.
         step: number of the step after which it was seen; -1 outside histories.
     """
 
@@ -40,6 +42,7 @@ class NonConformance(Exception):
         self.keys = frozenset(keys)
         self.history: History | None = None
         self.case: Case | None = None
+        self.race: Race | None = None
         self.step = -1
 
     def __str__(self) -> str:
@@ -47,8 +50,8 @@ class NonConformance(Exception):
 
     @property
     def trace(self) -> Trace | None:
-        """What is played again: a history or a case; None for what is neither."""
-        return self.history if self.history is not None else self.case
+        """What is played again: a history, a case or a race; None for what is none of them."""
+        return self.history or self.case or self.race
 
     def report(self, *, whole: bool = False, adapter: str = "") -> str:
         """Return what a person needs: the message, the trace's steps, and how to run it again.

@@ -1,6 +1,6 @@
-"""Reads a table in a fresh process, which knows of it what is stored and nothing else.
+"""Calls functions in a fresh process, which knows of a table what is stored and nothing else.
 
-A server starts once, imports what a read needs, and forks for each read. It starts as a program of its own, and not by
+A server starts once, imports what they need, and forks for each call. It starts as a program of its own, and not by
 :mod:`multiprocessing`, which would run the main module of whoever runs the suite again.
 """
 
@@ -11,7 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import IO, Any, cast
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 import trinity
 from trinity.errors import TrinityError
 
-__all__ = ["read_elsewhere"]
+__all__ = ["call_elsewhere", "read_elsewhere"]
 
 
 def read_elsewhere(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table:
@@ -34,13 +34,27 @@ def read_elsewhere(settings: Mapping[str, Any], table: str, columns: Sequence[st
     Raises:
         TrinityError: what the read raised there.
     """
+    found: pa.Table = call_elsewhere(_read, dict(settings), table, list(columns))
+    return found
+
+
+def call_elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns in a process that has just begun.
+
+    Args:
+        function: one that the process finds by its name.
+        arguments: its arguments; they and the result can be pickled.
+
+    Raises:
+        TrinityError: what the function raised.
+    """
     server = _server()
     requests, answers = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)
-    _send(requests, (sys.path, pickle.dumps((dict(settings), table, list(columns)))))
-    found = pickle.load(answers)
-    if isinstance(found, pa.Table):
-        return found
-    raise TrinityError(*found)
+    _send(requests, (sys.path, pickle.dumps((function, arguments))))
+    error, found = pickle.load(answers)
+    if error is not None:
+        raise TrinityError(*error)
+    return found
 
 
 @cache
@@ -54,7 +68,7 @@ def _server() -> subprocess.Popen[bytes]:
 
 
 def _serve() -> None:
-    """Answer reads until the input ends, each in a child of its own."""
+    """Answer calls until the input ends, each in a child of its own."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     while True:
@@ -64,7 +78,7 @@ def _serve() -> None:
             return
         if child := os.fork():
             if os.waitpid(child, 0)[1]:
-                _send(answers, ("GENERIC_INTERNAL_ERROR", "The process that was to read ended by itself."))
+                _send(answers, (("GENERIC_INTERNAL_ERROR", "The process ended by itself."), None))
             continue
         sys.path[:] = path
         _send(answers, _answer(*pickle.loads(request)))
@@ -76,15 +90,19 @@ def _send(answers: IO[bytes], answer: object) -> None:
     answers.flush()
 
 
-def _answer(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table | tuple[str, str]:
-    """Return the rows, or code and message of the error."""
+def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[tuple[str, str] | None, Any]:
+    """Return code and message of the error, or None and the result."""
     try:
-        with trinity.connect(catalogs={"c": settings}, catalog="c", engine="local") as session:
-            return session.table(table).to_arrow(list(columns))
+        return None, function(*arguments)
     except TrinityError as error:
-        return error.code, error.message
+        return (error.code, error.message), None
     except Exception as error:
-        return "GENERIC_INTERNAL_ERROR", f"{type(error).__name__}: {error}"
+        return ("GENERIC_INTERNAL_ERROR", f"{type(error).__name__}: {error}"), None
+
+
+def _read(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table:
+    with trinity.connect(catalogs={"c": settings}, catalog="c", engine="local") as session:
+        return session.table(table).to_arrow(list(columns))
 
 
 if __name__ == "__main__":

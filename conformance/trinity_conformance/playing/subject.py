@@ -176,10 +176,11 @@ class TrinitySubject:
 
     def _connect(self) -> trinity.Session:
         engine: Any = "local" if self._spark is None else "auto"
-        return trinity.connect(spark=self._spark, catalogs={"c": self._settings}, catalog="c", engine=engine)
+        return trinity.connect(spark=self._spark, catalogs={"c": self.settings}, catalog="c", engine=engine)
 
     @property
-    def _settings(self) -> Mapping[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of its catalog."""
         return {"connector": self._connector, "warehouse": str(self._folder), **self._options}
 
     def executed_by(self, executor: Executor) -> None:
@@ -391,7 +392,7 @@ class TrinitySubject:
     def read_elsewhere(self) -> list[Row] | None:
         if not self.others_see:
             return None
-        found = read_elsewhere(self._settings, self._name, self._names.at(self._shape.names))
+        found = read_elsewhere(self.settings, self._name, self._names.at(self._shape.names))
         rows: list[Row] = found.rename_columns(list(self._shape.names)).to_pylist()
         return rows
 

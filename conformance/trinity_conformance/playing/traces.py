@@ -16,6 +16,7 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import Json
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.content import Content, read_content
+from trinity_conformance.playing.races import Race
 
 __all__ = [
     "TRACES",
@@ -301,8 +302,13 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-Trace: TypeAlias = History | Case
+Trace: TypeAlias = History | Case | Race
 """What is kept of a finding, and played again."""
+
+
+_KINDS: Final[Mapping[str, type[Trace]]] = {'{"case":': Case, '"race":': Race}
+"""What a trace file begins with that holds no history -> what it holds."""
+_HEAD: Final = 30
 
 
 def save(trace: Trace, folder: Path) -> Path:
@@ -323,5 +329,6 @@ def load(file_or_id: str, folder: Path) -> Trace:
     for path in candidates:
         if path.is_file():
             text = path.read_text(encoding="utf-8")
-            return Case.from_json(text) if text.startswith('{"case":') else History.from_json(text)
+            kind = next((kind for start, kind in _KINDS.items() if start in text[:_HEAD]), History)
+            return kind.from_json(text)
     raise ValueError(f"no trace {file_or_id!r}: neither a file, nor {candidates[1]}")

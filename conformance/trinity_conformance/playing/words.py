@@ -8,6 +8,7 @@ from typing import Any, Final
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.values import Json
 from trinity_conformance.playing.cases import Case
+from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import (
     FAULTS,
     Alter,
@@ -38,13 +39,13 @@ _EXECUTORS: Final = {"spark": "Spark", "local": "this process"}
 
 
 def story(trace: Trace, *, whole: bool = False) -> str:
-    """Return the DDL and the numbered steps of a history or a case.
+    """Return the DDL and the numbered steps of a history, a case or a race.
 
     Args:
-        trace: the history, or the case.
+        trace: the history, the case or the race.
         whole: show every row and every character of a value.
     """
-    if isinstance(trace, Case):
+    if isinstance(trace, (Case, Race)):
         return trace.story
     executors = list(dict.fromkeys(step.executor for step in trace.steps))
     lines = [trace.shape.ddl("t")]

@@ -16,6 +16,7 @@ _RANKS: Final = {
     "inconclusive": 1,
     "left out": 1,
     "not supported": 1,
+    "not played": 1,
     "passed": 2,
 }
 """Status -> how much it proves for the adapter."""

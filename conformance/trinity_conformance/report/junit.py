@@ -32,7 +32,7 @@ def junit(results: Results) -> str:
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-_SKIPPED: Final = ("known gap", "inconclusive", "not supported", "left out")
+_SKIPPED: Final = ("known gap", "inconclusive", "not supported", "not played", "left out")
 
 
 def _case(suite: ElementTree.Element, results: Results, outcome: Outcome) -> None:

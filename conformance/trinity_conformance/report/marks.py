@@ -14,5 +14,6 @@ MARKS: Final[Mapping[str, str]] = {
     "blocked": "■",
     "inconclusive": "?",
     "not supported": "-",
+    "not played": "-",
     "left out": "·",
 }

@@ -54,11 +54,13 @@ class Outcome:
 
     Attributes:
         id, title, rules: those of the check.
-        status: ``passed``, ``failed``, ``known gap``, ``blocked``, ``inconclusive``, ``not supported`` or ``left out``.
+        status: ``passed``, ``failed``, ``known gap``, ``blocked``, ``inconclusive``, ``not supported``,
+            ``not played`` or ``left out``.
         observations: comparisons made.
         missing: situations below their quota: name -> (seen, wanted).
         findings: what differed.
         gap: the known gap that the findings are; empty for none.
+        unplayed: why it cannot be played; empty where it can.
     """
 
     id: str
@@ -69,12 +71,13 @@ class Outcome:
     missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     gap: str = ""
+    unplayed: str = ""
 
     @property
     def note(self) -> str:
         """What a reader should know beside the status: the known gap, what was not seen often enough, or what holds."""
-        if self.gap:
-            return self.gap
+        if self.gap or self.unplayed:
+            return self.gap or self.unplayed
         seen = "; ".join(f"saw {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
         return seen if seen and self.status in ("inconclusive", "left out") else self.title
 
@@ -84,7 +87,8 @@ class Outcome:
         check, findings = result.check, tuple(Finding.of(failure, connector) for failure in result.failures)
         missing = dict(result.missing)
         gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
-        return cls(check.id, check.title, check.rules, result.status, result.observations, missing, findings, gap)
+        status, seen = result.status, result.observations
+        return cls(check.id, check.title, check.rules, status, seen, missing, findings, gap, result.unplayed)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""Draws races: pairs that must not disturb each other first, then any actions of two or three processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import count
+from random import Random
+from typing import Final
+
+from trinity.spi import Capability
+from trinity_conformance.playing.race_actions import RACE_ACTIONS
+from trinity_conformance.playing.races import Race, Turn
+
+__all__ = ["races"]
+
+_PAIRS: Final = (
+    ("append", "append"), ("add", "add"), ("load", "load"), ("compact", "append"), ("add", "merge"),
+    ("append", "compact"), ("merge", "merge"), ("add", "delete"), ("append", "truncate"), ("append", "alter"),
+)  # fmt: skip
+_STOPS: Final = (4, 5, 3, 2, 1, 0)
+"""The first action stands still after so many operations that change something. Most formats commit by the fifth."""
+_MOST_ACTIONS: Final = 3
+_WRITES: Final = 6
+"""An action changes something by so many operations, or a few more."""
+_OPERATIONS: Final = 16
+
+
+def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
+    """Yield races of what an adapter can do, from a number on; every number is always the same race."""
+    can = tuple(name for name, action in RACE_ACTIONS.items() if action.needs <= set(capabilities))
+    pairs = tuple(pair for pair in _PAIRS if set(pair) <= set(can))
+    for number in count(seed):
+        yield _pair(number, pairs) if number % 2 == 0 else _any(number, can)
+
+
+def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
+    """Return the race of two actions of which the second is taken whole amid the first one."""
+    round_, place = divmod(number // 2, len(pairs))
+    first, second = pairs[place]
+    stop = Turn(0, _STOPS[(round_ + place) % len(_STOPS)])
+    return Race((round_ + place) % 2 == 0, ((first,), (second, "read")), (stop, Turn(1)))
+
+
+def _any(number: int, can: tuple[str, ...]) -> Race:
+    """Return a race of any actions and turns."""
+    random = Random(number)
+    writers = tuple(
+        tuple(random.choice(can) for _ in range(random.randint(1, _MOST_ACTIONS)))
+        for _ in range(random.choice((2, 2, 3)))
+    )
+    return Race(random.random() < 0.5, writers, tuple(_turn(random, len(writers)) for _ in range(random.randint(2, 6))))
+
+
+def _turn(random: Random, writers: int) -> Turn:
+    writes = random.random() < 0.7
+    return Turn(random.randrange(writers), random.randint(0, _WRITES if writes else _OPERATIONS), writes)

@@ -1,0 +1,152 @@
+"""Faults that only writers in several processes show: a format whose versions are objects, which each process opens.
+
+Within one process nothing is wrong with these adapters.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any, ClassVar, Final
+
+from trinity.spi import (
+    EVERYTHING,
+    TRANSFORMS,
+    Capability,
+    Connector,
+    ConnectorContext,
+    Format,
+    InsertTableHandle,
+    TableDefinition,
+    TableHandle,
+)
+from trinity.storage import (
+    AlreadyExists,
+    CommitRaced,
+    FolderCatalog,
+    FolderMetadata,
+    ObjectStore,
+    ParquetSinkProvider,
+    TableVersion,
+    VersionedMetadata,
+    identity_only,
+)
+
+__all__ = ["SHARED", "LockOfThreads", "SharedFormat", "SharedMetadata"]
+
+_LOG: Final = "_versions"
+_NAMES: Final = count()
+
+
+class SharedMetadata(FolderMetadata, VersionedMetadata):
+    """A catalog of folders. A version is an object, which is put if it is absent."""
+
+    keeps_deletes = True
+
+    def __init__(self, catalog: str, warehouse: str) -> None:
+        super().__init__(FolderCatalog(catalog, warehouse, lambda folder: ObjectStore(folder).exists(_LOG)))
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        identity_only(definition, "the suite's own format")
+        return self.make_table(self._folders.new_table(definition.schema, definition.name), definition)
+
+    def newest_version(self, table: TableHandle) -> int:
+        return max(map(int, ObjectStore(table.location).names(_LOG)))
+
+    def read_version(self, table: TableHandle, number: int) -> TableVersion:
+        found: TableVersion = pickle.loads(ObjectStore(table.location).get(f"{_LOG}/{number}"))
+        return found
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        try:
+            ObjectStore(table.location).put_if_absent(f"{_LOG}/{version.number}", pickle.dumps(version))
+        except AlreadyExists as taken:
+            raise CommitRaced(f"version {version.number} was taken") from taken
+
+
+class SharedFormat(Format):
+    """The format of these catalogs. Its one option is ``warehouse``."""
+
+    metadata: ClassVar[type[SharedMetadata]] = SharedMetadata
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.COMMITS_IN_STORAGE}
+
+    def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
+        return Connector(self.metadata(catalog, str(options["warehouse"])), ParquetSinkProvider())
+
+
+class _LookedForFirst(SharedMetadata):
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        store, name = ObjectStore(table.location), f"{_LOG}/{version.number}"
+        if store.exists(name):
+            raise CommitRaced(f"version {version.number} was taken")
+        store.make_folder(_LOG)
+        store.put(name, pickle.dumps(version))
+
+
+class VersionsAreLookedForFirst(SharedFormat):
+    """A version is put after a look that it is absent, and not only if it is (against L7)."""
+
+    metadata = _LookedForFirst
+
+
+class _LockedByThread(SharedMetadata):
+    _lock: ClassVar = threading.Lock()
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        store, name = ObjectStore(table.location), f"{_LOG}/{version.number}"
+        with self._lock:
+            if version.number in map(int, store.names(_LOG)):
+                raise CommitRaced(f"version {version.number} was taken")
+            store.make_folder(_LOG)
+            store.put(name, pickle.dumps(version))
+
+
+class LockOfThreads(SharedFormat):
+    """Writers are kept apart by a lock that other processes do not see (against L7)."""
+
+    metadata = _LockedByThread
+
+
+class _OwnNewest(SharedMetadata):
+    def __init__(self, catalog: str, warehouse: str) -> None:
+        super().__init__(catalog, warehouse)
+        self._known: dict[str, int] = {}
+
+    def newest_version(self, table: TableHandle) -> int:
+        if table.location not in self._known:
+            self._known[table.location] = super().newest_version(table)
+        return self._known[table.location]
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        self._known.pop(table.location, None)
+        super().write_version(table, version)
+
+
+class NewestOfThisProcess(SharedFormat):
+    """The newest version is remembered, until this process commits the next one (against L7)."""
+
+    metadata = _OwnNewest
+
+
+class _Counted(SharedMetadata):
+    def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
+        found = super().begin_insert(table, after)
+        return replace(found, target=replace(found.target, statement=f"statement-{next(_NAMES)}"))
+
+
+class NamesByACounter(SharedFormat):
+    """Files are named by a counter, which begins anew in each process (against L7)."""
+
+    metadata = _Counted
+
+
+SHARED: Final[tuple[type[SharedFormat], ...]] = (
+    VersionsAreLookedForFirst, LockOfThreads, NewestOfThisProcess, NamesByACounter,
+)  # fmt: skip
+"""The formats with a fault each."""

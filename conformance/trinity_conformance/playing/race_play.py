@@ -1,0 +1,105 @@
+"""Plays races on an adapter whose tables other processes open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.race_actions import FIRST, RACE_ACTIONS, World, definition, write
+from trinity_conformance.playing.race_processes import RaceProcess, started
+from trinity_conformance.playing.race_run import RACES_CHECK, Taken, run_race
+from trinity_conformance.playing.races import Race
+from trinity_conformance.playing.serial import judge
+
+if TYPE_CHECKING:
+    from trinity_conformance.playing.subject import TrinitySubject
+
+__all__ = ["Races", "play_race"]
+
+_NUMBERS: Final = count()
+
+
+class Races:
+    """Plays races on an adapter, all by the same processes; after a failure by new ones. A context manager."""
+
+    def __init__(self, subject: TrinitySubject) -> None:
+        self._subject = subject
+        self._processes = list[RaceProcess]()
+
+    def play(self, race: Race, tally: Tally) -> None:
+        """Play a race; raises as :func:`play_race`."""
+        while len(self._processes) < len(race.writers):
+            self._processes.append(self._started())
+        try:
+            play_race(self._subject, race, self._processes, tally)
+        except NonConformance:
+            self._end()  # they are amid something
+            raise
+
+    def _started(self) -> RaceProcess:
+        """Return a new process that has written alone: it has loaded what it needs, and one knows how fast it is."""
+        process, begun = started(self._subject.settings), monotonic()
+        can = (name for name, action in RACE_ACTIONS.items() if action.needs <= self._subject.capabilities)
+        try:
+            play_race(self._subject, Race(False, (tuple(can),), ()), [process], Tally())
+        except NonConformance:
+            process.end()
+            raise
+        process.patience_s = max(process.patience_s, monotonic() - begun)
+        return process
+
+    def _end(self) -> None:
+        while self._processes:
+            self._processes.pop().end()
+
+    def __enter__(self) -> Races:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+
+def play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProcess], tally: Tally) -> None:
+    """Play a race on a new table.
+
+    Args:
+        subject: the adapter.
+        race: the race.
+        processes: as many processes as it has writers, or more; after a failure they are amid something.
+        tally: counts actions and situations.
+
+    Raises:
+        NonConformance: no serial order explains what was seen.
+    """
+    name = f"c.default.race{next(_NUMBERS)}"
+    try:
+        subject.session.sql(f"CREATE TABLE {name} {definition(race.keyed)}")
+        for row in FIRST:
+            write(subject.session.table(name), [row])
+        taken = run_race(race, name, processes)
+        judge(taken, World(race.keyed), _seen(subject, name, race.keyed))
+    except NonConformance as failure:
+        failure.race = race
+        raise
+    tally.observations[RACES_CHECK] += len(taken)
+    tally.coverage.saw(*_situations(taken))
+
+
+def _seen(subject: TrinitySubject, name: str, keyed: bool) -> World:
+    table = subject.session.table(name)
+    rows = [(row["k"], row["n"]) for row in table.to_arrow(["k", "n"]).to_pylist()]
+    columns = frozenset(column.name for column in table.definition.visible) - {"k", "n"}
+    return World(keyed, tuple(sorted(rows)), columns)
+
+
+def _situations(taken: Sequence[Taken]) -> list[str]:
+    """Return an entry for each action within which another process took one from its beginning to its end."""
+    return [
+        "action within another process's"
+        for outer in taken
+        if outer.stops and any(outer.begun < inner.begun and inner.ended < outer.ended for inner in taken)
+    ]

@@ -1,0 +1,162 @@
+"""The processes of races: each runs one action at a time, and stands still before operations of storage as it is told.
+
+A process stops amid an action and not between lines of code, so that the same turns lead to the same order of its
+operations and those of others. A process that neither stops nor ends within some time is taken for one that waits for
+another one, as for a lock: the others go on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Client, Connection, Listener, wait
+from signal import SIGKILL
+from typing import Any, Final, TypeVar
+
+import trinity
+from trinity.errors import TrinityError
+from trinity.storage.watching import watched_by
+from trinity_conformance.playing.elsewhere import call_elsewhere
+from trinity_conformance.playing.operations import CHANGING, READING, Operations
+from trinity_conformance.playing.race_actions import RACE_ACTIONS
+
+__all__ = ["Permit", "RaceProcess", "ready", "started"]
+
+T = TypeVar("T")
+_CHANGES: Final = "commit"
+
+
+@dataclass(frozen=True)
+class Permit:
+    """How far a process may go: so many operations, or so many that change something; None for to its end."""
+
+    count: int | None = None
+    writes: bool = False
+
+
+@dataclass
+class RaceProcess:
+    """A process of races, as the one that steers it sees it.
+
+    Attributes:
+        pid: its number.
+        pipe: the connection to it.
+        running: True while it goes on, and nothing came from it yet.
+        patience_s: after so many seconds in which nothing came from it, it is taken for one that waits for another one.
+    """
+
+    pid: int
+    pipe: Connection
+    running: bool = False
+    patience_s: float = 5.0
+
+    def begin(self, action: str, table: str, mark: int, permit: Permit) -> None:
+        """Have it begin an action."""
+        self.pipe.send((action, table, mark, permit))
+        self.running = True
+
+    def go_on(self, permit: Permit) -> None:
+        """Have it go on amid an action."""
+        self.pipe.send(permit)
+        self.running = True
+
+    def heard(self) -> tuple[str, Any, Permit]:
+        """Return what it sent: ``stopped``, ``done`` or ``failed``, with what belongs to it, and its rest of a permit.
+
+        Raises:
+            EOFError: it has ended.
+        """
+        self.running = False
+        found: tuple[str, Any, Permit] = self.pipe.recv()
+        return found
+
+    def end(self) -> None:
+        """End it, wherever it is."""
+        with suppress(OSError):
+            os.kill(self.pid, SIGKILL)
+        self.pipe.close()
+
+
+def started(settings: Mapping[str, Any]) -> RaceProcess:
+    """Return a process that has just begun, with a session of its own of the catalog ``c``."""
+    with Listener(family="AF_UNIX") as listener:
+        call_elsewhere(_take_part, dict(settings), listener.address)
+        pipe = listener.accept()
+    return RaceProcess(pipe.recv(), pipe)
+
+
+def ready(running: list[RaceProcess], seconds: float) -> list[RaceProcess]:
+    """Return those of some processes from which something came, within some time."""
+    pipes = wait([process.pipe for process in running], seconds)
+    return [process for process in running if process.pipe in pipes]
+
+
+# -- within the process -----------------------------------------------------------------------------------
+
+
+def _take_part(settings: Mapping[str, Any], address: str) -> None:
+    """Leave a process behind that takes part in races until nobody steers it any more."""
+    if os.fork():
+        return
+    try:
+        _be_steered(settings, Client(address))
+    finally:
+        os._exit(0)
+
+
+def _be_steered(settings: Mapping[str, Any], pipe: Connection) -> None:
+    pipe.send(os.getpid())
+    steered = _Steered(pipe)
+    with (
+        trinity.connect(catalogs={"c": settings}, catalog="c", engine="local") as session,
+        watched_by(lambda objects: Operations(objects, steered), steered.commit),
+    ):
+        while True:
+            action, table, mark, steered.permit = pipe.recv()
+            pipe.send((*_told(session, action, table, mark), steered.permit))
+
+
+def _told(session: trinity.Session, action: str, table: str, mark: int) -> tuple[str, Any]:
+    try:
+        return "done", RACE_ACTIONS[action].run(session, table, mark)
+    except TrinityError as error:
+        return "failed", (error.code, error.message)
+    except EOFError:
+        raise
+    except Exception as error:
+        return "failed", (type(error).__name__, str(error))
+
+
+@dataclass
+class _Steered:
+    """Does the operations of a process as far as its permit goes, and then stands still until it gets another one."""
+
+    pipe: Connection
+    permit: Permit = field(default_factory=Permit)
+    over: bool = False
+    _mutex: Any = field(default_factory=threading.RLock)
+
+    def do(
+        self,
+        verb: str,
+        what: str,
+        kinds: frozenset[str],
+        act: Callable[[], T],
+        torn: Callable[[], object] | None = None,
+    ) -> T:
+        with self._mutex:
+            writes = kinds != READING
+            while self.permit.count is not None and (writes or not self.permit.writes):
+                if self.permit.count:
+                    self.permit = Permit(self.permit.count - 1, self.permit.writes)
+                    break
+                self.pipe.send(("stopped", f"{verb} {what}", self.permit))
+                self.permit = self.pipe.recv()
+        return act()
+
+    def commit(self, what: str, act: Callable[[], T]) -> T:
+        """Do a commit that is no operation of a store."""
+        return self.do(_CHANGES, what, CHANGING, act)

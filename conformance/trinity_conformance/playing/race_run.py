@@ -1,0 +1,151 @@
+"""Runs a race: gives its processes their turns, and notes what each action told, and which ones overlapped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from time import monotonic
+from typing import Any, Final
+
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.race_actions import RACE_ACTIONS, mark
+from trinity_conformance.playing.race_processes import Permit, RaceProcess, ready
+from trinity_conformance.playing.races import Race
+
+__all__ = ["RACES_CHECK", "Taken", "run_race"]
+
+RACES_CHECK: Final = "writers"
+_PATIENCES: Final = 20
+"""After so many times the patience with a process none of them is going to end."""
+
+
+@dataclass
+class Taken:
+    """An action that was taken.
+
+    Attributes:
+        writer: number of the process.
+        name: the action.
+        mark: the number that tells it from all others.
+        begun, ended: its place among all beginnings and ends; an action that began after another one's end is later.
+        told: what it returned; for one that failed, its code and message.
+        failed: whether it did.
+        stops: the operations that it stood still before.
+    """
+
+    writer: int
+    name: str
+    mark: int
+    begun: int
+    ended: int = -1
+    told: Any = None
+    failed: bool = False
+    stops: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """What it did, in a line."""
+        what = RACE_ACTIONS[self.name].words.format(mark=self.mark)
+        stood = f", which stood still before: {'; '.join(self.stops)}" if self.stops else ""
+        told = f"failed: {': '.join(self.told)}" if self.failed else f"told {self.told}"
+        return f"process {self.writer}: {what}{stood}; {told if self.failed or self.told is not None else 'done'}"
+
+    def precedes(self, other: Taken) -> bool:
+        """Return whether it had ended before another one began."""
+        return self.ended < other.begun
+
+    def overlaps(self, other: Taken) -> bool:
+        """Return whether a part of it and a part of another one were at the same time."""
+        return not self.precedes(other) and not other.precedes(self)
+
+
+@dataclass
+class _Writer:
+    """A process, and what it has still to do."""
+
+    number: int
+    process: RaceProcess
+    names: tuple[str, ...]
+    taken: list[Taken] = field(default_factory=list)
+    amid: bool = False
+
+    @property
+    def over(self) -> bool:
+        """True once it has taken all of its actions."""
+        return not self.amid and len(self.taken) == len(self.names)
+
+
+def run_race(race: Race, table: str, processes: Sequence[RaceProcess]) -> list[Taken]:
+    """Run a race on a table; return what was done, by its beginning.
+
+    Raises:
+        NonConformance: a process ended by itself, or none of them goes on.
+    """
+    run = _Running(race, table, processes)
+    for turn in race.turns:
+        run.turn(run.writers[turn.writer], Permit(turn.count, turn.writes))
+    seconds = _PATIENCES * max(process.patience_s for process in processes)
+    until = monotonic() + seconds
+    while not all(writer.over for writer in run.writers):
+        for writer in run.writers:
+            run.turn(writer, Permit())
+        if monotonic() > until:
+            raise NonConformance(RACES_CHECK, f"for {seconds:g} s no process came to its end: {run.story}")
+    return sorted((taken for writer in run.writers for taken in writer.taken), key=lambda taken: taken.begun)
+
+
+class _Running:
+    """A race as it runs.
+
+    Attributes:
+        writers: its processes.
+    """
+
+    def __init__(self, race: Race, table: str, processes: Sequence[RaceProcess]) -> None:
+        self.writers = [_Writer(n, processes[n], names) for n, names in enumerate(race.writers)]
+        self._table, self._places = table, count()
+
+    @property
+    def story(self) -> str:
+        """What was done until now."""
+        return "\n".join(["", *(f"  {taken.words}" for writer in self.writers for taken in writer.taken)])
+
+    def turn(self, writer: _Writer, permit: Permit) -> None:
+        """Have a process go on as far as a permit goes, or until it waits for another one."""
+        until = monotonic() + writer.process.patience_s
+        if not writer.process.running:
+            self._onwards(writer, permit)
+        while writer.process.running and (left := until - monotonic()) > 0:
+            running = [other for other in self.writers if other.process.running]
+            came = ready([other.process for other in running], left)
+            for other in running:
+                if other.process in came:
+                    self._hear(other, go_on=other is writer)
+
+    def _onwards(self, writer: _Writer, permit: Permit) -> None:
+        """Have a process go on amid its action, or begin its next one."""
+        if writer.amid:
+            writer.process.go_on(permit)
+        elif not writer.over:
+            number = len(writer.taken)
+            name, marked = writer.names[number], mark(writer.number, number)
+            writer.taken.append(Taken(writer.number, name, marked, next(self._places)))
+            writer.amid = True
+            writer.process.begin(name, self._table, marked, permit)
+
+    def _hear(self, writer: _Writer, *, go_on: bool) -> None:
+        """Note what came from a process; have it begin its next action, if its permit goes on."""
+        taken = writer.taken[-1]
+        try:
+            kind, told, rest = writer.process.heard()
+        except EOFError:
+            ended = f"process {writer.number} ended by itself: {self.story}"
+            raise NonConformance(RACES_CHECK, ended) from None
+        if kind == "stopped":
+            taken.stops.append(told)
+            return
+        taken.ended, taken.told, taken.failed = next(self._places), told, kind == "failed"
+        writer.amid = False
+        if go_on and rest.count != 0:
+            self._onwards(writer, rest)

@@ -1,0 +1,60 @@
+"""Makes a race that fails smaller: fewer processes, actions and turns, and shorter turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from time import monotonic
+
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.races import Race
+from trinity_conformance.shrink.histories import ShrinkBudget
+
+__all__ = ["shrink_race"]
+
+
+def shrink_race(
+    failure: NonConformance, trial: Callable[[Race], NonConformance | None], budget: ShrinkBudget
+) -> NonConformance:
+    """Return the failure of a smaller race, or the given one; arguments as of the shrinking of histories."""
+    until, tried = monotonic() + budget.seconds, set[str]()
+    best, found = failure, [failure]
+    while found:
+        best = found.pop()
+        assert best.race is not None, "only a played race can be made smaller"
+        for candidate in _smaller(best.race):
+            if len(tried) >= budget.tries or monotonic() > until:
+                return best
+            if candidate.id not in tried:
+                tried.add(candidate.id)
+                if (again := trial(candidate)) is not None:
+                    found.append(again)
+                    break
+    return best
+
+
+def _smaller(race: Race) -> Iterator[Race]:
+    """Yield smaller races, the most promising first."""
+    if len(race.writers) > 2:
+        yield from (_without(race, writer) for writer in range(len(race.writers)))
+    for writer, names in enumerate(race.writers):
+        if len(names) > 1:
+            for place in reversed(range(len(names))):
+                fewer = (*names[:place], *names[place + 1 :])
+                yield replace(race, writers=(*race.writers[:writer], fewer, *race.writers[writer + 1 :]))
+    for place in reversed(range(len(race.turns))):
+        yield replace(race, turns=(*race.turns[:place], *race.turns[place + 1 :]))
+    for place, turn in enumerate(race.turns):
+        for fewer_operations in sorted({turn.count // 2, turn.count - 1}) if turn.count else ():
+            shorter = replace(turn, count=fewer_operations)
+            yield replace(race, turns=(*race.turns[:place], shorter, *race.turns[place + 1 :]))
+    if race.keyed:
+        yield replace(race, keyed=False)
+
+
+def _without(race: Race, writer: int) -> Race:
+    """Return the race without a process."""
+    turns = tuple(
+        replace(turn, writer=turn.writer - (turn.writer > writer)) for turn in race.turns if turn.writer != writer
+    )
+    return Race(race.keyed, (*race.writers[:writer], *race.writers[writer + 1 :]), turns)
