@@ -40,9 +40,9 @@ def raced(adapter: type[Format], folder: Path) -> Iterator[Races]:
     subject.close()
 
 
-def told(places: tuple[tuple[int, int], tuple[int, int]], *outcomes: tuple[str, object]) -> list[Taken]:
+def actions(places: tuple[tuple[int, int], tuple[int, int]], *outcomes: tuple[str, object]) -> list[Taken]:
     return [
-        Taken(writer, name, 100 + writer, *place, told=outcome)
+        Taken(writer, name, 100 + writer, *place, result=outcome)
         for writer, (place, (name, outcome)) in enumerate(zip(places, outcomes, strict=True))
     ]
 
@@ -52,18 +52,18 @@ ONE = (1, 0, 0)
 
 
 def test_a_serial_order_explains_both_updates() -> None:
-    judge(told(AT_ONCE, ("add", ONE), ("add", ONE)), World(False), World(False, ((1, 2), (2, 0))))
+    judge(actions(AT_ONCE, ("add", ONE), ("add", ONE)), World(False), World(False, ((1, 2), (2, 0))))
 
 
 @pytest.mark.parametrize(
     ("taken", "last"),
     [
-        pytest.param(told(AT_ONCE, ("add", ONE), ("add", ONE)), ((1, 1), (2, 0)), id="lost update"),
-        pytest.param(told(AT_ONCE, ("add", ONE), ("truncate", None)), ((1, 1), (2, 0)), id="undone truncate"),
-        pytest.param(told(AT_ONCE, ("load", False), ("load", False)), ((1, 0), (2, 0), (5, 100)), id="loaded twice"),
-        pytest.param(told(LATER, ("add", ONE), ("read", ((1, 0), (2, 0)))), ((1, 1), (2, 0)), id="stale read"),
+        pytest.param(actions(AT_ONCE, ("add", ONE), ("add", ONE)), ((1, 1), (2, 0)), id="lost update"),
+        pytest.param(actions(AT_ONCE, ("add", ONE), ("truncate", None)), ((1, 1), (2, 0)), id="undone truncate"),
+        pytest.param(actions(AT_ONCE, ("load", False), ("load", False)), ((1, 0), (2, 0), (5, 100)), id="loaded twice"),
+        pytest.param(actions(LATER, ("add", ONE), ("read", ((1, 0), (2, 0)))), ((1, 1), (2, 0)), id="stale read"),
         pytest.param(
-            told(AT_ONCE, ("add", (2, 0, 0)), ("append", None)), ((1, 1), (1, 101), (2, 0), (3, 101)), id="count"
+            actions(AT_ONCE, ("add", (2, 0, 0)), ("append", None)), ((1, 1), (1, 101), (2, 0), (3, 101)), id="count"
         ),
     ],
 )
@@ -74,13 +74,13 @@ def test_no_serial_order_explains(taken: list[Taken], last: tuple[tuple[int, int
 
 def test_a_read_at_the_same_time_may_be_before_or_after() -> None:
     for seen in (((1, 0), (2, 0)), ((1, 1), (2, 0))):
-        judge(told(AT_ONCE, ("add", ONE), ("read", seen)), World(False), World(False, ((1, 1), (2, 0))))
+        judge(actions(AT_ONCE, ("add", ONE), ("read", seen)), World(False), World(False, ((1, 1), (2, 0))))
 
 
 def test_only_a_conflict_with_another_action_is_no_failure() -> None:
     lost = ("TRANSACTION_CONFLICT", "others committed")
     for places, fails in ((AT_ONCE, False), (LATER, True)):
-        taken = told(places, ("add", ONE), ("add", lost))
+        taken = actions(places, ("add", ONE), ("add", lost))
         taken[1].failed = True
         last = World(False, ((1, 1), (2, 0)))
         if not fails:

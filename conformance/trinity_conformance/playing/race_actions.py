@@ -17,7 +17,7 @@ FIRST: Final = ((1, 0), (2, 0))
 """The rows of (k, n) that a table begins with, each of a commit of its own."""
 _TXN: Final = ("loader", 1)
 
-Told: TypeAlias = Any
+Result: TypeAlias = Any
 """What an action returned: counts, rows, or None, in a form that can be compared."""
 
 
@@ -59,14 +59,14 @@ class RaceAction:
 
     Attributes:
         words: what it does, in which ``{mark}`` is a number that no other action has.
-        run: does it, given the session, the table's name and the mark; returns what a caller is told.
-        effect: returns the world after it and what is told, given the world before it and the mark.
+        run: does it, given the session, the table's name and the mark; returns its result.
+        effect: returns the world after it and its result, given the world before it and the mark.
         needs: what an adapter has to declare for it.
     """
 
     words: str
-    run: Callable[[trinity.Session, str, int], Told]
-    effect: Callable[[World, int], tuple[World, Told]]
+    run: Callable[[trinity.Session, str, int], Result]
+    effect: Callable[[World, int], tuple[World, Result]]
     needs: frozenset[Capability] = frozenset()
 
 

@@ -1,4 +1,4 @@
-"""The processes of races: each runs one action at a time, and stands still before operations of storage as it is told.
+"""The processes of races: each runs one action at a time, and stands still before operations of storage as its permit says.
 
 A process stops amid an action and not between lines of code, so that the same turns lead to the same order of its
 operations and those of others. A process that neither stops nor ends within some time is taken for one that waits for
@@ -116,10 +116,10 @@ def _be_steered(settings: Mapping[str, Any], pipe: Connection) -> None:
     ):
         while True:
             action, table, mark, steered.permit = pipe.recv()
-            pipe.send((*_told(session, action, table, mark), steered.permit))
+            pipe.send((*_outcome(session, action, table, mark), steered.permit))
 
 
-def _told(session: trinity.Session, action: str, table: str, mark: int) -> tuple[str, Any]:
+def _outcome(session: trinity.Session, action: str, table: str, mark: int) -> tuple[str, Any]:
     try:
         return "done", RACE_ACTIONS[action].run(session, table, mark)
     except TrinityError as error:

@@ -1,4 +1,4 @@
-"""Runs a race: gives its processes their turns, and notes what each action told, and which ones overlapped."""
+"""Runs a race: gives its processes their turns, and notes the result of each action, and which ones overlapped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Taken:
         name: the action.
         mark: the number that tells it from all others.
         begun, ended: its place among all beginnings and ends; an action that began after another one's end is later.
-        told: what it returned; for one that failed, its code and message.
+        result: what it returned; for one that failed, its code and message.
         failed: whether it did.
         stops: the operations that it stood still before.
     """
@@ -39,7 +39,7 @@ class Taken:
     mark: int
     begun: int
     ended: int = -1
-    told: Any = None
+    result: Any = None
     failed: bool = False
     stops: list[str] = field(default_factory=list)
 
@@ -48,8 +48,8 @@ class Taken:
         """What it did, in a line."""
         what = RACE_ACTIONS[self.name].words.format(mark=self.mark)
         stood = f", which stood still before: {'; '.join(self.stops)}" if self.stops else ""
-        told = f"failed: {': '.join(self.told)}" if self.failed else f"told {self.told}"
-        return f"process {self.writer}: {what}{stood}; {told if self.failed or self.told is not None else 'done'}"
+        outcome = f"failed: {': '.join(self.result)}" if self.failed else f"returned {self.result}"
+        return f"process {self.writer}: {what}{stood}; {outcome if self.failed or self.result is not None else 'done'}"
 
     def precedes(self, other: Taken) -> bool:
         """Return whether it had ended before another one began."""
@@ -138,14 +138,14 @@ class _Running:
         """Note what came from a process; have it begin its next action, if its permit goes on."""
         taken = writer.taken[-1]
         try:
-            kind, told, rest = writer.process.heard()
+            kind, result, rest = writer.process.heard()
         except EOFError:
             ended = f"process {writer.number} ended by itself: {self.story}"
             raise NonConformance(RACES_CHECK, ended) from None
         if kind == "stopped":
-            taken.stops.append(told)
+            taken.stops.append(result)
             return
-        taken.ended, taken.told, taken.failed = next(self._places), told, kind == "failed"
+        taken.ended, taken.result, taken.failed = next(self._places), result, kind == "failed"
         writer.amid = False
         if go_on and rest.count != 0:
             self._onwards(writer, rest)

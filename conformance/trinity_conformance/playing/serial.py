@@ -1,4 +1,4 @@
-"""Looks for a serial order of the actions of a race that explains what each told, and what is left (L7)."""
+"""Looks for a serial order of the actions of a race that explains the result of each, and what is left (L7)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def judge(taken: Sequence[Taken], first: World, last: World) -> None:
         NonConformance: no order does, or an action failed that no other one can have disturbed.
     """
     for one in taken:
-        if one.failed and (one.told[0] != _LOST or not any(one.overlaps(o) for o in taken if o is not one)):
+        if one.failed and (one.result[0] != _LOST or not any(one.overlaps(o) for o in taken if o is not one)):
             raise NonConformance(RACES_CHECK, f"an action failed: {_listed(taken)}")
     done = [one for one in taken if not one.failed]
     if not _explained(done, first, last):
         raise NonConformance(
-            RACES_CHECK, f"no serial order explains what was told, and {last.words} afterwards: {_listed(taken)}"
+            RACES_CHECK, f"no serial order explains the results, and {last.words} afterwards: {_listed(taken)}"
         )
 
 
@@ -43,8 +43,8 @@ def _explained(rest: Sequence[Taken], world: World, last: World) -> bool:
         others = [other for other in rest if other is not one]
         if any(other.precedes(one) for other in others):
             continue
-        after, told = RACE_ACTIONS[one.name].effect(world, one.mark)
-        if told == one.told and _explained(others, after, last):
+        after, result = RACE_ACTIONS[one.name].effect(world, one.mark)
+        if result == one.result and _explained(others, after, last):
             return True
     return False
 
