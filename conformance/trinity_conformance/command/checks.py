@@ -264,7 +264,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "writers",
         ("L7",),
-        "a serial order explains what writers in several processes get as results, and what they leave, wherever one waits",
+        "a serial order explains the results of writers in several processes, and what they leave",
         {"action within another process's": 3},
         {},
         races=True,
