@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.code_imports import PACKAGES, circles, imports, modules_imported
+from tests.support.code_imports import PACKAGES, circles, imports, missing_references, modules_imported
 from tests.support.paths import ROOT
 from trinity import hidden
 
@@ -68,6 +68,20 @@ def test_no_test_module_imports_another() -> None:
     wrong = [(path.name, name) for path in tests for name, _ in imports(path) if re.search(r"(^|\.)test_\w+$", name)]
     assert tests
     assert wrong == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docstrings_refer_to_what_there_is(package: str) -> None:
+    found = {path.name: missing_references(path) for path in sorted(PACKAGES[package].rglob("*.py"))}
+    assert {name: missing for name, missing in found.items() if missing} == {}
+
+
+def test_a_reference_to_nothing_is_found(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").touch()
+    module = tmp_path / "m.py"
+    roles = ":func:`f`, :func:`gone`, :func:`~trinity.errors.nearest`, :func:`trinity.errors.gone`"
+    module.write_text(f"'''{roles}'''\ndef f(): ...")
+    assert missing_references(module) == ["gone", "trinity.errors.gone"]
 
 
 def test_an_import_of_something_inner_is_found(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from tests.support.paths import ROOT
 
-__all__ = ["PACKAGES", "circles", "imports", "modules_imported", "reach"]
+__all__ = ["PACKAGES", "circles", "imports", "missing_references", "modules_imported", "reach"]
 
 PACKAGES = {
     "trinity": ROOT / "trinity",
@@ -59,4 +61,40 @@ def reach(name: str, imported: dict[str, set[str]]) -> set[str]:
         if module not in found:
             found.add(module)
             waiting += imported[module]
+    return found
+
+
+_ROLE: Final = re.compile(r":(?:func|class|meth|attr|data|mod):`~?([\w.]+)`")
+
+
+@cache
+def _names(path: Path) -> frozenset[str]:
+    """Names of what a module defines or imports, at any depth."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.ImportFrom(names=names) | ast.Import(names=names):
+                found |= {alias.asname or alias.name for alias in names}
+    return frozenset(found)
+
+
+def missing_references(path: Path) -> list[str]:
+    """References in a module's docstrings to what neither it nor its package has, nor the module that they name."""
+    found = []
+    for name in _ROLE.findall(path.read_text()):
+        first, *parts = name.split(".")
+        place = PACKAGES.get(first)
+        if place is None:
+            known = _names(path) | _names(path.parent / "__init__.py")
+            parts = [first]
+        else:
+            while parts and (place / parts[0]).is_dir():
+                place, parts = place / parts[0], parts[1:]
+            module = place / f"{parts[0]}.py" if parts else place
+            known, parts = (_names(module), parts[1:]) if module.is_file() else (_names(place / "__init__.py"), parts)
+        found += [] if set(parts[:1]) <= known else [name]
     return found

@@ -33,7 +33,7 @@ def apply_to_history(
         source: the events.
         words: the arguments of ``apply_changes``.
         definition: the target's definition.
-        txn: see :meth:`Table.upsert`.
+        txn: see :meth:`trinity.Table.upsert`.
 
     Raises:
         TrinityError: what an event is refused for; TRANSACTION_CONFLICT after ``commit.retry.timeout``.

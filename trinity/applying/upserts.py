@@ -33,7 +33,7 @@ def apply_as_upserts(
         words: the arguments of ``apply_changes``.
         definition: the target's definition.
         spec: its options.
-        txn: see :meth:`Table.upsert`.
+        txn: see :meth:`trinity.Table.upsert`.
 
     Raises:
         TrinityError: what an event is refused for.

@@ -62,7 +62,7 @@ def execute(
 def left_to_spark(session: Host, size: int = 0, *, arrow: bool = False) -> NotLocal | None:
     """Return why work is Spark's, whatever its plan is; None where this process executes what it can.
 
-    Arguments are those of :func:`executed`.
+    Arguments are those of :func:`execute`.
     """
     if session.engine == "local":
         return None

@@ -110,10 +110,10 @@ class Program:
         source_alias: the source's name in expressions.
         reads: handles, pinned, of the Trinity tables that source and subqueries read.
         unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
-        queries: name -> rows, in this process, of a query from which a subquery of an expression selects all.
+        queries: name -> the rows of a subquery, in this process; under that name expressions select all of them.
         evolves: True where the target takes columns that only its source has.
         after: the definition that the statement gives to the target, with further columns; None where it stays.
-        unguarded: True for texts as a user gave them, which may be no expressions, or reach beyond rows (N2).
+        unguarded: True for texts that nobody has checked: they may be no expressions, or reach code and files (N2).
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE", "ALTER TABLE"]

@@ -18,7 +18,7 @@ Engine: TypeAlias = Literal["auto", "local", "spark"]
 
 
 class Host(Protocol):
-    """The session.
+    """A session, as the engine sees it.
 
     Attributes:
         spark: its Spark.
@@ -49,7 +49,7 @@ class Host(Protocol):
 
 
 class Target(Protocol):
-    """The table.
+    """A table, as the engine sees it.
 
     Attributes:
         name: full name.

@@ -143,7 +143,7 @@ class Registry:
             catalog: of the schema.
             schema: the schema.
             check: takes the registered names of the schema, and raises an error for a block that must not run;
-                called as by :meth:`Entries.excluding`.
+                called as by :meth:`trinity.external.entries.Entries.excluding`.
             table: the name of the table; None for the schema.
         """
         folder = _folder(catalog, schema)

@@ -68,7 +68,7 @@ class MergeSpec:
 
     @property
     def folds_retracts(self) -> bool:
-        """True when retracts may be among the folded rows: they exist, are not dropped, and do not cut."""
+        """True when retracts may be among the folded rows: they exist, are not dropped, and delete no whole row."""
         return self.row_kind is not None and not self.ignore_delete and not self.remove_on_delete
 
     @property
@@ -80,8 +80,8 @@ class MergeSpec:
     def may_need_sidecar(self) -> bool:
         """True when compaction may move rows to the sidecar.
 
-        For engines that fold by column these are row versions, cuts against which late rows lose, and keys that have
-        retracts alone.
+        For engines that fold by column these are row versions, hard deletes to which late rows lose, and keys that
+        have retracts alone.
         """
         if not self.by_column:
             return self.keeps_tombstones

@@ -22,7 +22,7 @@ _LONGEST_FOLDER: Final = 255
 """Bytes that file systems allow in a folder's name."""
 
 PartitionValues = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Function from a page to its partition values: one column for each field, named as in :attr:`DataFile.partition`."""
+"""Function from a page to its partition values: a column for each field, named as in ``DataFile.partition``."""
 
 
 def identity_only(definition: TableDefinition, format_name: str) -> None:

@@ -45,7 +45,7 @@ class Case(Content):
 
     @classmethod
     def from_json(cls, text: str) -> Case:
-        """Return the case that :meth:`to_json` wrote.
+        """Return the case that :meth:`Content.to_json` wrote.
 
         Raises:
             ValueError: not a case, or one of another format.

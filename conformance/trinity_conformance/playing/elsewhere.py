@@ -1,7 +1,7 @@
 """Calls functions in a fresh process, which knows of a table what is stored and nothing else.
 
 A server starts once, imports what they need, and forks for each call. It starts as a program of its own, and not by
-:mod:`multiprocessing`, which would run the main module of whoever runs the suite again.
+``multiprocessing``, which would run the main module of whoever runs the suite again.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _PLAIN: Final = (SetPropertiesUpdate, SetStatisticsUpdate, RemoveStatisticsUpdat
 
 
 class SqlTables(SqlCatalog):
-    """See :class:`pyiceberg.catalog.sql.SqlCatalog`."""
+    """See ``SqlCatalog`` of PyIceberg."""
 
     def __init__(self, name: str, **properties: str) -> None:
         if not properties["uri"].startswith("sqlite"):  # a server may have ended a connection, as by a restart

@@ -73,10 +73,10 @@ def append_rows(
 
     Args:
         table: the table.
-        data: see :meth:`Table.upsert`.
-        txn: see :meth:`Table.upsert`.
+        data: see :meth:`trinity.Table.upsert`.
+        txn: see :meth:`trinity.Table.upsert`.
         keyed: True when the caller expects a keyed table, False when a plain one; None for either.
-        evolve: see :meth:`Table.upsert`.
+        evolve: see :meth:`trinity.Table.upsert`.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a table of the other kind; the errors of ingest.
@@ -129,7 +129,7 @@ def append_own(
         rows: the rows to append.
         at: the table's handle, pinned to that version.
         splits: the version.
-        txn: see :meth:`Table.upsert`.
+        txn: see :meth:`trinity.Table.upsert`.
         bounds: the bounds of the rows that were read, as :class:`~trinity.spi.ReadScope` has them.
 
     Raises:

@@ -151,7 +151,7 @@ class BucketMerge:
         yield from in_order(winners, places, self.spec.key)
 
     def tombstones(self, winners: pa.Table) -> pa.Table:
-        """Return the other winners, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""
+        """Return the other winners, as :func:`trinity.engine.compacting.spark.rows.with_tombstones` keeps them."""
         found = winners.filter(winners.column(DELETED))
         since = pc.fill_null(found.column(SINCE), self.now_ms)
         found = found.set_column(found.schema.get_field_index(SINCE), SINCE, since)

@@ -79,7 +79,7 @@ class Compactor(Protocol):
         ...
 
     def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        """Fold a table of others. Arguments as for :meth:`folded_log`; rows without a key stay (K1)."""
+        """Fold a table of others. Arguments as for :meth:`fold_log`; rows without a key stay (K1)."""
         ...
 
     def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:

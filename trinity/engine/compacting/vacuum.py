@@ -16,7 +16,7 @@ __all__ = ["vacuum"]
 
 
 def vacuum(table: Target, retain: str | dt.timedelta) -> VacuumResult:
-    """Vacuum a table, and its changelog. Arguments and errors as for :meth:`Table.vacuum`."""
+    """Vacuum a table, and its changelog. Arguments and errors as for :meth:`trinity.Table.vacuum`."""
     if table.definition.external:
         raise not_ours(str(table.name), "vacuum")
     before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")

@@ -1,4 +1,4 @@
-"""Settings of the user's Spark that change what SQL means: Spark's defaults hold while Trinity analyses, writes (N3).
+"""Settings of the user's Spark that change what SQL means: Spark's defaults hold while Trinity analyses or writes (N3).
 
 Spark takes most of them into an expression when it is analysed. So a lazy DataFrame keeps the meaning that it had when
 it was made, whatever the settings are when it is collected.
@@ -43,7 +43,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 }
 """Setting -> Spark's own default, in lower case."""
 _WANTED: Final[Mapping[str, str]] = {**_DEFAULTS, "spark.sql.variable.substitute": "false"}
-"""Setting -> the value at which it is held. By default Spark replaces ``${name}`` by a variable, in literals too."""
+"""Setting -> the value that it has meanwhile. By default Spark replaces ``${name}`` by a variable, in literals too."""
 _LEGACY: Final = "spark.sql.legacy."
 _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
 """Trinity's own: a legacy setting that does not change what SQL means."""
@@ -80,7 +80,7 @@ _within: Final[ContextVar[tuple[SparkSession, ...]]] = ContextVar("_within", def
 def pinned(spark: SparkSession) -> Iterator[None]:
     """Hold the settings that change what SQL means, and restore the user's afterwards.
 
-    They are held at Spark's defaults, except that ``${`` in a text is text (N2). Several threads may hold those of one
+    They have Spark's defaults, except that ``${`` in a text is text (N2). Several threads may hold those of one
     session. Nested calls ask the JVM only once. Over Spark Connect the settings are checked instead.
     """
     outer = _within.get()

@@ -43,7 +43,7 @@ def assignable(source: DataType, target: DataType) -> bool:
 
 
 def unlike(source: DataType, target: DataType) -> str:
-    """Return what is wrong with a type that is not assignable, as the end of a sentence; the words to cast it at best.
+    """Return why a type is not assignable, as the end of a sentence: what to cast it to, or how its fields differ.
 
     Fields of structs match by place and name, in any case, so that values never change places unseen.
     """

@@ -190,7 +190,7 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
 
 
 def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarray]:
-    """Return the distinct ones of some integers that count, and the number of each; numpy.unique is slower."""
+    """Return the distinct integers among the valid ones, and the number of each row's; numpy.unique is slower."""
     places = np.flatnonzero(valid)
     counted = values[places]
     numbers = np.full(len(values), _NONE)

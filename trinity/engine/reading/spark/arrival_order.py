@@ -66,7 +66,7 @@ def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitS
 def with_stamps(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyRows:
     """Return the row versions, with a stamp too where another engine added them in a commit that is still known.
 
-    Args: as of :func:`restored`.
+    Arguments as for :func:`with_order_restored`.
     """
     if not splits.definition.stamped or all(f.origin is not Origin.ADDED for f in files):
         return rows
