@@ -16,6 +16,8 @@ from trinity.applying.words import Given, Words
 from trinity.calls import public
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_frame, source_frame
+from trinity.engine.executes import not_supported
+from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties
@@ -212,11 +214,24 @@ def _apply_source(
         if session is None:
             message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
             raise TrinityError("INVALID_ARGUMENTS", message)
+        _check_executor(session, words)
         target = _create_target(session, target, shape, shape.properties, if_not_exists=True)
+    else:
+        _check_executor(target.session, words)
     if checkpoint is None:
         return _apply(target, events.rows, words, shape, txn)
     check_target(str(target.name), target.definition, words, shape)
     return _start_stream(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
+
+
+def _check_executor(session: Session, words: Words) -> None:
+    """Refuse what needs Spark in a session that must not start it, before a table is made."""
+    if session.engine != "local":
+        return
+    if words.history:
+        raise not_supported("apply_changes() of SCD type 2", NotLocal("it makes the versions of the events' keys anew"))
+    if words.deletes is not None:
+        raise not_supported("apply_changes() with apply_as_deletes", NotLocal("it evaluates the condition"))
 
 
 def _start_stream(
