@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import trinity
 from tests.support.bucket_lake import ROWS, BucketLake, objects
-from tests.support.delta_lake import restore_by_others
+from tests.support.delta_lake import commit_by_others, restore_by_others
 from tests.support.iceberg import pyiceberg
 from tests.support.object_store import ObjectServer
 from tests.support.put_back import Backup
@@ -255,6 +255,48 @@ def test_iceberg_is_rolled_back(opened: Session) -> None:
     with refused("INVALID_ARGUMENTS", f"no version {two} any more", "none of those that led to", *ANEW):
         offset(table, reached)
     assert offset(table, offset(table)) == offset(table)
+
+
+def _lend_delta(table: Table) -> None:
+    """Takes from Delta's log what Trinity keeps there, and puts it back by a repair."""
+    gone = {"domainMetadata": {"domain": "trinity.sidecar", "configuration": "[]", "removed": True}}
+    commit_by_others(table.handle, gone, operation="DOMAIN METADATA CLEANUP")
+    commit_by_others(table.handle, operation="OPTIMIZE")
+    with refused("NOT_SUPPORTED", "repair"):
+        table.splits()
+    table.session.repair(str(table.name))
+
+
+def _lend_iceberg(table: Table) -> None:
+    """Allows NULL in the key, commits no rows, and forbids it again."""
+    for required in (False, True):
+        with pyiceberg(table).update_schema(allow_incompatible_changes=True) as update:
+            update.set_identifier_fields(*["id"] * required)
+            update.update_column("id", required=required)
+        kind = pa.schema([pa.field("id", pa.int32(), nullable=not required)])
+        pyiceberg(table).append(kind.empty_table())
+        if not required:
+            with refused("NOT_SUPPORTED", "id"):
+                table.splits()
+
+
+@pytest.mark.parametrize(("fmt", "lend"), [("delta", _lend_delta), ("iceberg", _lend_iceberg)])
+def test_changes_across_a_version_that_nobody_can_read(
+    table: Table, lend: Callable[[Table], None], warehouse: Path
+) -> None:
+    """Whoever reads on is told so, although the table was mended since; later changes are known."""
+    put(table, 1)
+    reached = offset(table)
+    lend(table)
+    mended, last = table.version, put(table, 9)
+    with trinity.connect(warehouse, engine="local") as session:
+        again = session.table(str(table.name))
+        with refused("NOT_SUPPORTED", f"across version {reached['version'] + 1}", str(table.name), "new checkpoint"):
+            again.changes(reached["version"]).collect()
+        assert [(row.id, row["_commit_version"]) for row in again.changes(mended).collect()] == [(9, last)]
+    question = {"ask": "batch", "table": str(table.name), "start": reached, "end": offset(table, reached)}
+    with refused("NOT_SUPPORTED", "across version", "new checkpoint"):
+        answer(lambda: [table.session], question)
 
 
 def test_tables_of_others(opened: Session, tmp_path: Path) -> None:

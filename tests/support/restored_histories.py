@@ -279,13 +279,17 @@ class Restored:
                 self.seen["clone refused"] += 1
 
     def drop_feature(self, one: int, other: int) -> None:
-        """Drop the feature by which Delta keeps what Trinity has beside the rows: refused, until it is repaired."""
+        """Drop the feature by which Delta keeps what Trinity has beside the rows: refused, until it is repaired.
+
+        What changed meanwhile is not known, so followers and streams may not go on.
+        """
         if self.fmt != "delta":
             return
         self.spark.sql(f"ALTER TABLE delta.`{self.table.location}` DROP FEATURE domainMetadata").collect()
         with refused("NOT_SUPPORTED", "repair"):
             self._rows(self.table)
         self.session.repair("t")
+        self.lost = self.stream_lost = True
         self._committed()
 
     def checkpoint(self, one: int, other: int) -> None:
@@ -412,11 +416,15 @@ class Restored:
         return known[number % len(known)]
 
     def _committed(self) -> None:
-        """Remember what the version holds that a step has made, with a backup of it."""
+        """Remember what the version holds that a step has made, with a backup of it.
+
+        A change of columns makes no version of an Iceberg table: the present one keeps the columns that it was made with.
+        """
         version = self.table.splits().version
-        self.states[version], self.were_required[version] = dict(self.state), self.required
+        self.states[version] = dict(self.state)
         place = self.backups / str(version)
         if not place.exists():
+            self.were_required[version] = self.required
             shutil.copytree(self.home, place)
 
     def _connect(self, home: Path) -> Session:

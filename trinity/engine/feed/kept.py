@@ -12,6 +12,7 @@ from trinity.engine.executes import execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.kept import written_locally
+from trinity.engine.feed.steps import splits_within
 from trinity.engine.feed.stored import EqualColumns, Written, stored_columns
 from trinity.engine.target import Target
 from trinity.spi import HistoryEntry
@@ -77,7 +78,7 @@ def _runs_of_equal_columns(
     target: Target, history: list[HistoryEntry], places: Sequence[int]
 ) -> Iterator[EqualColumns]:
     """Yield runs of places in a history that have the same columns."""
-    shown = ((target.splits(history[place].version).definition, place) for place in places)
+    shown = ((splits_within(target, history[place].version).definition, place) for place in places)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
         behind = alike[-1][1] + 1

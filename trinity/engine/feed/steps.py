@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import Final
 
@@ -15,7 +15,7 @@ from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.storage import KEEPS_ROWS
 
-__all__ = ["Step", "keeps_rows", "runs", "steps", "steps_of"]
+__all__ = ["Step", "keeps_rows", "runs", "splits_within", "steps", "steps_of"]
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
@@ -83,7 +83,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it
-            is not known; NOT_SUPPORTED where another table took the name in between.
+            is not known; NOT_SUPPORTED where another table took the name in between, and as of `splits_within`.
     """
     if before is None and entries and entries[0].operation != "create":
         raise TrinityError(
@@ -91,7 +91,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
             f"Changes of table '{target.name}' in version {entries[0].version}, its oldest readable one, are not known "
             "any more; ask for those after it.",
         )
-    splits = cache(target.splits)
+    splits = cache(partial(splits_within, target))
     found = []
     for earlier, later in pairwise([before, *entries]):
         if later is None or keeps_rows(later):
@@ -106,6 +106,21 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
 def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
     """Return the steps in some parts of a table's history. Raises as :func:`steps`."""
     return [step for part in parts for step in steps(target, part.before, part.entries)]
+
+
+def splits_within(target: Target, version: int) -> SplitSource:
+    """Return a version of those whose changes are asked for. Raises NOT_SUPPORTED where others made it unreadable."""
+    try:
+        return target.splits(version)
+    except TrinityError as error:
+        if error.code != "NOT_SUPPORTED":
+            raise
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Changes of table '{target.name}' are not known across version {version}, which another engine made "
+            "unreadable. Mend the table, unless that is done, and ask for changes after the version that did so; a "
+            f"stream starts anew with a new checkpoint. Of version {version}: {error.message}",
+        ) from error
 
 
 def keeps_rows(entry: HistoryEntry) -> bool:
