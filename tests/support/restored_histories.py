@@ -418,7 +418,7 @@ class Restored:
     def _committed(self) -> None:
         """Remember what the version holds that a step has made, with a backup of it.
 
-        A change of columns makes no version of an Iceberg table: the present one keeps the columns that it was made with.
+        A change of columns makes no version of an Iceberg table: the present one keeps those that it was made with.
         """
         version = self.table.splits().version
         self.states[version] = dict(self.state)
