@@ -37,6 +37,8 @@ from trinity.storage import OWN_ENDING, is_sink_file
 __all__ = ["compact"]
 
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
+_BUCKET_ROWS: Final = 2_000_000
+"""Most rows of a bucket: those of values that repeat take few bytes in a file, and many where they are sorted."""
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
 
@@ -137,7 +139,7 @@ class _Compaction:
         A partitioned table's base has files by partition instead of buckets, and is read as a base without buckets.
         """
         files, definition = self.splits.files, self.splits.definition
-        buckets = None if definition.partition_by else spec.buckets or _buckets_for(sum(f.size for f in files))
+        buckets = None if definition.partition_by else spec.buckets or _buckets_for(files)
         rewrite = self._begun(files)
         columns = sidecar_schema(rewrite.target.storage, spec)
         write = replace(
@@ -257,6 +259,7 @@ def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
     )
 
 
-def _buckets_for(size: int) -> int:
+def _buckets_for(files: Sequence[DataFile]) -> int:
     """Return a power of two, so that a table that grows splits its buckets and does not shuffle them."""
-    return min(1024, 1 << max(0, math.ceil(math.log2(max(1.0, size / _BUCKET_BYTES)))))
+    wanted = max(1.0, sum(f.size for f in files) / _BUCKET_BYTES, sum(f.rows for f in files) / _BUCKET_ROWS)
+    return min(1024, 1 << math.ceil(math.log2(wanted)))

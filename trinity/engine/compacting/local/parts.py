@@ -69,7 +69,8 @@ class Parts:
         """Return the rows of a part, and forget them."""
         with self._mutex:
             spilled, waiting = self._spilled.pop(part, []), self._waiting.pop(part, [])
-        return pa.Table.from_batches([*(_read(path, place) for path, place in spilled), *waiting], self._schema)
+        rows = [*(_read(path, place) for path, place in spilled), *waiting]
+        return pa.Table.from_batches(rows, self._schema).combine_chunks()  # who takes them holds no second copy
 
     def _spill(self) -> None:
         if self._folder is None:

@@ -132,7 +132,7 @@ class LogWinners:
     @classmethod
     def of(cls, fold: FoldPlan, versions: pa.Table) -> LogWinners:
         """Fold all row versions of some keys."""
-        keys, won = winners(fold.spec, taking_part(fold.spec, versions.combine_chunks()))
+        keys, won = winners(fold.spec, taking_part(fold.spec, versions))
         return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)))
 
     def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
