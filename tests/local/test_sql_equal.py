@@ -66,7 +66,9 @@ def queries(seed: int, count: int) -> Iterator[str]:
     draw = random.Random(seed)
     for _ in range(count):
         where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
-        yield draw.choice((_plain, _grouped, _joined, _merged, _crossed, _united))(draw, where)
+        yield draw.choice((_plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole))(
+            draw, where
+        )
 
 
 def _plain(draw: random.Random, where: str) -> str:
@@ -74,7 +76,8 @@ def _plain(draw: random.Random, where: str) -> str:
     order = f" ORDER BY {draw.choice(columns)} {draw.choice(['', 'DESC', 'ASC NULLS LAST'])}, id"
     distinct = draw.choice(["", "DISTINCT "])
     if distinct:
-        return f"SELECT DISTINCT {', '.join(c for c in columns if c in GROUPED)}, id AS k FROM t{where}"
+        ends = draw.choice(["", " ORDER BY k DESC LIMIT 3", " ORDER BY id"])
+        return f"SELECT DISTINCT {', '.join(c for c in columns if c in GROUPED)}, id AS k FROM t{where}{ends}"
     return f"SELECT {', '.join(columns)}{draw.choice(['', ', *'])} FROM t{where}{order}{draw.choice(['', ' LIMIT 7'])}"
 
 
@@ -122,6 +125,52 @@ def _crossed(draw: random.Random, where: str) -> str:
 def _united(draw: random.Random, where: str) -> str:
     column, word = draw.choice(GROUPED), draw.choice(["UNION", "UNION ALL"])
     return f"WITH w AS (SELECT {column} AS c FROM t{where}) SELECT c FROM w {word} SELECT {column} FROM t ORDER BY c"
+
+
+def _held(draw: random.Random, where: str) -> str:
+    """Subqueries about themselves alone."""
+    one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
+    no, call = draw.choice(["", "NOT "]), draw.choice(["max", "min", "count"])
+    value = f"(SELECT {call}({other}) FROM t{where})"
+    condition = draw.choice([
+        f"{no}EXISTS (SELECT * FROM t{where})", f"{one} {no}IN (SELECT {other} FROM t{where})",
+        f"{one} {no}IN (SELECT {other} FROM t WHERE {other} IS NOT NULL)",
+        f"NULL {no}IN (SELECT {other} FROM t{where})",
+        f"small < (SELECT {call}(big) FROM t{where})", f"{no}(yes OR {one} IN (SELECT {other} FROM t{where}))",
+    ])  # fmt: skip
+    shown = draw.choice(["*", f"id, {value} AS v", f"id, {one} {no}IN (SELECT {other} FROM t{where}) AS among"])
+    if draw.random() < 0.3:
+        return (
+            f"SELECT yes, count(*) AS n, {value} AS v FROM t WHERE {condition} GROUP BY yes HAVING max(id) > (SELECT 3)"
+        )
+    return f"SELECT {shown} FROM t WHERE {condition}"
+
+
+def _seen(draw: random.Random, where: str) -> str:
+    """Subqueries about the row around them."""
+    one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
+    no, more = draw.choice(["", "NOT "]), draw.choice(["", "AND o.id > 20", "AND o.yes"])
+    rows = f"FROM t AS o WHERE o.{other} = t.{one} {more}"
+    value = draw.choice(
+        [f"(SELECT {call} {rows})" for call in ("count(*)", "max(o.text)", "sum(o.exact)", "min(o.day)")]
+    )
+    condition = draw.choice(
+        [f"{no}EXISTS (SELECT 1 {rows})", f"t.id {no}IN (SELECT o.id {rows})", f"small {no}IN (SELECT small {rows})"]
+    )
+    shape = draw.choice([
+        "SELECT id FROM t WHERE {0}", "SELECT id, {1} AS v FROM t", "SELECT id, {1} AS v FROM t WHERE {0}",
+        "SELECT {2}, {1} AS v, count(*) FROM t GROUP BY {2}",
+        "SELECT t.id, {1} AS v FROM t JOIN (SELECT id AS k FROM t) AS q ON q.k = t.id WHERE {0}",
+    ])  # fmt: skip
+    return shape.format(condition, value, f"t.{one}")
+
+
+def _compared_whole(draw: random.Random, where: str) -> str:
+    one, other = draw.choice([*((key, key) for key in GROUPED), *ALIKE])
+    word = draw.choice(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS"])
+    last = draw.choice(["", f" UNION SELECT {other}, yes FROM t", f" INTERSECT SELECT {one}, yes FROM t"])
+    order = draw.choice(["", " ORDER BY 1, b DESC", " ORDER BY b, a LIMIT 5"])
+    return f"SELECT {one} AS a, yes AS b FROM t {word} SELECT {other}, yes FROM t{where}{last}{order}"
 
 
 def compared(both: tuple[Session, Session], text: str) -> None:

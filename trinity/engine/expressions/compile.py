@@ -92,6 +92,8 @@ class _Compiler:
 
     def compiled(self, tree: exp.Expr) -> Compiled:
         tree = tree.unnest()
+        if tree.args.get("negate"):  # NOT LIKE
+            return logic.negated(self.compiled(_without_not(tree)))
         compile_kind = _KINDS.get(type(tree))
         if compile_kind is None:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
@@ -225,6 +227,10 @@ class _Compiler:
     def escape(self, tree: exp.Expr) -> Compiled:
         if not isinstance(tree.this, exp.Like | exp.ILike) or not isinstance(tree.expression, exp.Literal):
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        if tree.this.args.get("negate"):
+            return logic.negated(
+                self.escape(exp.Escape(this=_without_not(tree.this), expression=tree.expression.copy()))
+            )
         value, pattern, escape = (self.operand(t) for t in (tree.this.this, tree.this.expression, tree.expression))
         return texts.like(value, pattern, str(escape.value), any_case=isinstance(tree.this, exp.ILike))
 
@@ -263,16 +269,15 @@ class _Compiler:
         return comparisons.between(value, low, high, self.timezone)
 
     def _rows(self, query: exp.Expr) -> subqueries.Rows:
-        """Return the rows of a subquery: SELECT * FROM rows that are there, some of which WHERE finds by keys."""
+        """Return the rows of a subquery: SELECT * FROM rows that the scope has, some of which WHERE finds by keys."""
         tables, select = list(query.find_all(exp.Table)), query.unnest().copy()
         rows = self.scope.queries.get(tables[0].name) if len(tables) == 1 else None
         where = select.args.pop("where", None)
         if rows is None or select != exp.select("*").from_(tables[0].name):
             raise Refused(f"only Spark evaluates '{query.sql(dialect='spark')}'")
         parts = list(conjuncts(where.this)) if where is not None else []
-        keys = [(self.operand(part.expression), rows.column(part.this.name)) for part in parts]
-        values = rows.drop_columns([part.this.name for part in parts])
-        return subqueries.Rows(values, keys, self.timezone)
+        keys = [(self.operand(part.expression), part.this.name) for part in parts]
+        return subqueries.Rows(rows, keys, self.timezone)
 
     def value(self, tree: exp.Expr) -> Compiled:
         return subqueries.only_value(self._rows(tree))
@@ -310,6 +315,12 @@ class _Compiler:
 
     def not_(self, tree: exp.Expr) -> Compiled:
         return logic.negated(self.compiled(tree.this))
+
+
+def _without_not(tree: exp.Expr) -> exp.Expr:
+    found = tree.copy()
+    found.set("negate", None)
+    return found
 
 
 _CONDITIONS: Final = (

@@ -14,7 +14,7 @@ from trinity.engine.expressions.families import VOID
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = ["ONE_ROW", "Compiled", "Datum", "Refused", "Scope", "ScopeColumn", "as_array"]
+__all__ = ["ONE_ROW", "Compiled", "Datum", "Held", "Refused", "Scope", "ScopeColumn", "as_array"]
 
 Datum: TypeAlias = "pa.Array | pa.Scalar"
 """Values of the rows; or one value for all of them."""
@@ -102,6 +102,24 @@ def as_array(found: Datum, rows: int) -> pa.Array:
 
 
 @dataclass(frozen=True)
+class Held:
+    """The rows of a query.
+
+    Attributes:
+        schema: their columns.
+        read: returns them; called when a value of theirs is asked for.
+    """
+
+    schema: pa.Schema
+    read: Callable[[], pa.Table]
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Held:
+        """Return rows that are there already."""
+        return cls(rows.schema, lambda: rows)
+
+
+@dataclass(frozen=True)
 class ScopeColumn:
     """A column that an expression may name.
 
@@ -139,7 +157,7 @@ class Scope:
     """
 
     columns: Sequence[ScopeColumn]
-    queries: Mapping[str, pa.Table] = field(default_factory=dict)
+    queries: Mapping[str, Held] = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: Iterable[Column], qualifier: str = "") -> Scope:

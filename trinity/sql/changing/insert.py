@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import Token, TokenType, exp
@@ -16,7 +17,8 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
 from trinity.sql.changing.overwrite import Overwrite, overwrite
 from trinity.sql.local.insert import reader_as, why_not_stored_here
-from trinity.sql.local.run import local_rows, with_names
+from trinity.sql.local.run import local_rows
+from trinity.sql.local.unnamed import with_names
 from trinity.sql.parsing.names import existing_table
 from trinity.sql.queries.query import run_query_of
 from trinity.sql.queries.reads import Read
@@ -76,7 +78,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         return found
 
     def here() -> CommitResult | NotLocal:
-        found = local_rows(session, query if by_name else with_names(query))
+        found = local_rows(session, query if by_name else replace(query, tree=with_names(query.tree)))
         if isinstance(found, NotLocal):
             return found
         columns = filled(found.names)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions import Refused
+from trinity.engine.expressions import Held, Refused
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.sql.changing.correlated import Around, Correlated, correlated
 from trinity.sql.changing.scope import Known, Relation, Scope, Side
 from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, joined_nodes, names_of
+from trinity.sql.local.correlated import Around, Correlated, correlated
 from trinity.sql.local.insert import reader_as
-from trinity.sql.local.run import LocalRows, Pinned, local_rows, with_names
+from trinity.sql.local.run import LocalRows, Pinned, local_rows
+from trinity.sql.local.unnamed import with_names
 from trinity.sql.parsing.reader import Piece
 from trinity.sql.parsing.row_change import CommonTable
-from trinity.syntax.parse import Statement, parse
+from trinity.syntax.parse import Statement, expression_or_none, parse
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class LocalQueries:
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource], common: Sequence[CommonTable]) -> None:
-        self.rows_of: dict[str, pa.Table] = {}
+        self.rows_of: dict[str, Held] = {}
         self._session = session
         self._common = common
         self._pinned = Pinned()
@@ -104,7 +106,8 @@ class LocalQueries:
             TrinityError: as a query.
             Refused: where only Spark runs it.
         """
-        statement = with_names(self._within_common(piece.text, piece.dialect))
+        statement = self._within_common(piece.text, piece.dialect)
+        statement = replace(statement, tree=with_names(statement.tree))
         found = self._correlated(statement, scope, word)
         try:
             if found is None:
@@ -124,7 +127,7 @@ class LocalQueries:
     def _hold(self, statement: Statement) -> str:
         """Read the rows of a query, and return their name."""
         name = f"{HIDDEN_PREFIX}rows{len(self.rows_of)}"
-        self.rows_of[name] = _read(self._rows(statement))
+        self.rows_of[name] = Held.of(_read(self._rows(statement)))
         return name
 
     def _correlated(self, statement: Statement, scope: Scope, word: str) -> Correlated | None:
@@ -137,7 +140,7 @@ class LocalQueries:
             everything.set(clause, tree.args.get(clause))
         rows = self._rows(replace(statement, tree=everything.copy()))
         tables = {node.alias_or_name.lower() for node in joined_nodes(tree)}
-        return correlated(tree, Around(scope, tables, {name.lower() for name in rows.names}), word)
+        return correlated(tree, Around(partial(_named, scope), tables, {name.lower() for name in rows.names}), word)
 
     def _within_common(self, text: str, dialect: str) -> Statement:
         """Return a query in Spark's dialect, behind the statement's WITH."""
@@ -152,6 +155,12 @@ class LocalQueries:
         if isinstance(found, NotLocal):
             raise Refused(found.reason)
         return found
+
+
+def _named(scope: Scope, parts: Sequence[str]) -> tuple[int, exp.Expr | None] | None:
+    """Return the column of a statement's rows that a name means, as :class:`~trinity.sql.local.correlated.Around`."""
+    found = scope.find(parts)
+    return None if found is None else (found[0], expression_or_none(found[1].text or ""))
 
 
 def _types_of(found: LocalRows) -> list[tuple[str, str]]:

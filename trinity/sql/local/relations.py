@@ -15,14 +15,26 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 
 from trinity.conversions import library
-from trinity.engine.expressions import VOID, Compiled, ScopeColumn
+from trinity.engine.expressions import VOID, Compiled, ScopeColumn, widened
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.spi import DataType
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Pages", "Query", "Relation", "kept", "mapped", "new_field", "some_pages", "union_all", "with_values"]
+__all__ = [
+    "Pages",
+    "Query",
+    "Relation",
+    "in_types",
+    "kept",
+    "mapped",
+    "new_field",
+    "some_pages",
+    "union_all",
+    "with_values",
+]
 
 _ROWS_AT_ONCE: Final = 100_000
 _names: Final = count()
@@ -190,6 +202,20 @@ def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relatio
             yield pa.RecordBatch.from_arrays([*page.columns, *found], schema=schema)
 
     return Pages(columns, computed), fields
+
+
+def in_types(relation: Relation, kinds: Sequence[DataType], timezone: Callable[[], str]) -> Relation:
+    """Return the rows in types to which Spark widens theirs."""
+    if [column.type for column in relation.columns] == list(kinds):
+        return relation
+    columns = [replace(c, field=new_field(), type=kind) for c, kind in zip(relation.columns, kinds, strict=True)]
+    values = [widened(_value(c), kind, timezone) for c, kind in zip(relation.columns, kinds, strict=True)]
+    return mapped(relation, list(zip(columns, values, strict=True)))
+
+
+def _value(column: ScopeColumn) -> Compiled:
+    """Return a column of rows as an expression over them."""
+    return Compiled(column.type, lambda rows: rows.column(column.field), frozenset({column.field}), column=True)
 
 
 def _only(fields: frozenset[str]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -20,7 +20,6 @@ from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.spark.frames import small_table
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
-from trinity.hidden import HIDDEN_PREFIX
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.sql.local.insert import reader_as
 from trinity.sql.local.relations import Pages, Relation, new_field
@@ -35,7 +34,11 @@ from trinity.syntax.parse import Statement
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["LocalRows", "Pinned", "local_explain", "local_query", "local_rows", "with_names"]
+__all__ = ["LocalRows", "Pinned", "local_explain", "local_query", "local_rows"]
+
+
+_NUMBER: Final = "trinity_reference"
+"""What a table's node says of itself: the number of the reference to it."""
 
 
 def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
@@ -122,7 +125,7 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
     references = find_references(session, statement)
     tables = _Tables(session, references, Pinned() if pinned is None else pinned)
     try:
-        found = compile_query(statement.tree, tables.scan, lambda: session.timezone)
+        found = compile_query(statement.tree, tables.scan, tables.shape, lambda: session.timezone)
     except Refused as refused:
         return NotLocal(str(refused))
     except TrinityError as error:
@@ -133,54 +136,20 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
     return reason or LocalRows(found, references, tuple(tables.pinned.newest.values()), tuple(tables.plans))
 
 
-def with_names(statement: Statement) -> Statement:
-    """Return a query whose columns have names, which nobody sees, where Spark would make one of an expression."""
-    if not list(_unnamed(statement.tree)):
-        return statement
-    named = replace(statement, tree=statement.tree.copy())
-    for number, column in list(_unnamed(named.tree)):
-        column.replace(exp.alias_(column.copy(), f"{HIDDEN_PREFIX}c{number}"))
-    return named
-
-
-def _unnamed(query: exp.Expr) -> Iterator[tuple[int, exp.Expr]]:
-    """Yield the columns of a query whose names Spark would make, with their places."""
-    for select in _selects(query):
-        for number, column in enumerate(select.expressions):
-            if not isinstance(column, exp.Alias | exp.Column | exp.Star):
-                yield number, column
-
-
-def _selects(query: exp.Expr) -> Iterator[exp.Select]:
-    """Yield the SELECTs whose rows are a query's."""
-    if isinstance(query, exp.Select):
-        yield query
-    elif isinstance(query, exp.Subquery):
-        yield from _selects(query.this)
-    elif isinstance(query, exp.Union):
-        yield from _selects(query.this)
-        yield from _selects(query.expression)
-
-
 class _Tables:
     """The tables that a statement reads, each at one version."""
 
     def __init__(self, session: Session, references: Sequence[Reference], pinned: Pinned) -> None:
         self.session = session
         self.pinned = pinned
-        self.references = {id(reference.node): reference for reference in references}
+        self.references = references
         self.plans: list[ReadPlan] = []
+        for number, reference in enumerate(references):
+            reference.node.meta[_NUMBER] = number  # which copies of the node have, too
 
     def scan(self, node: exp.Table, names: Sequence[str] | None, condition: exp.Expr | None) -> Relation:
         """Return the rows of a table that the query names, as :data:`~trinity.sql.local.select.Scan` does."""
-        reference = self.references.get(id(node))
-        if reference is None:
-            if self.session.engine == "local":
-                raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
-            raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
-        if reference.travel.changes is not None:
-            raise Refused("only Spark reads changes in a query")
-        splits = self.pinned.of(reference, self._moment(reference.travel.timestamp))
+        splits = self._version(node)
         wanted = [c for c in splits.definition.visible if names is None or c.name.lower() in names]
         columns = wanted or list(splits.definition.visible)[:1]
         where = _bare(condition, node) if condition is not None else None
@@ -189,6 +158,23 @@ class _Tables:
             raise Refused(plan.not_local.reason)
         self.plans.append(plan)
         return _rows(plan, columns)
+
+    def shape(self, node: exp.Table) -> Relation:
+        """Return no rows, with the columns of a table that the query names."""
+        columns = self._version(node).definition.visible
+        return Pages(tuple(ScopeColumn(c.name, new_field(), parse_type(c.type)) for c in columns), lambda: iter(()))
+
+    def _version(self, node: exp.Table) -> SplitSource:
+        """Return the version of a table that the query names. Raises Refused for what is none of Trinity's."""
+        number = node.meta.get(_NUMBER)
+        if number is None:
+            if self.session.engine == "local":
+                raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
+            raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
+        reference = self.references[number]
+        if reference.travel.changes is not None:
+            raise Refused("only Spark reads changes in a query")
+        return self.pinned.of(reference, self._moment(reference.travel.timestamp))
 
     def _moment(self, text: str | None) -> dt.datetime | None:
         found = None if text is None else local_instant(self.session, text)

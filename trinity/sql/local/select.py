@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
@@ -11,9 +12,11 @@ from sqlglot import exp
 from trinity.engine.expressions import (
     VOID,
     Compiled,
+    Held,
     Refused,
     Scope,
     ScopeColumn,
+    common_type,
     compile_expression,
     compile_predicate,
     together,
@@ -21,9 +24,11 @@ from trinity.engine.expressions import (
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
-from trinity.sql.local.relations import Relation, kept, mapped, new_field, some_pages, union_all, with_values
+from trinity.sql.local.relations import Relation, in_types, kept, mapped, new_field, some_pages, union_all, with_values
+from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
+from trinity.sql.local.unnamed import with_names
 from trinity.sql.local.values import one_row, value_rows
-from trinity.syntax.comparisons import conjuncts, equal_sides
+from trinity.syntax.comparisons import bare, conjuncts, equal_sides
 
 __all__ = ["Scan", "compile_query"]
 
@@ -38,14 +43,22 @@ _JOINS: Final = {
 """(side, kind) -> DuckDB's word."""
 
 
-def compile_query(tree: exp.Expr, scan: Scan, timezone: Callable[[], str]) -> Relation:
+def compile_query(
+    tree: exp.Expr, scan: Scan, shape: Callable[[exp.Table], Relation], timezone: Callable[[], str]
+) -> Relation:
     """Return the rows of a query in Spark's dialect; nothing is read yet.
+
+    Args:
+        tree: the query.
+        scan: returns the rows of a table.
+        shape: returns no rows, with the columns of a table.
+        timezone: returns the session's time zone.
 
     Raises:
         Refused: for what only Spark executes.
         TrinityError: for what no table has.
     """
-    return _Queries(scan, timezone).query(tree, {})
+    return _Queries(scan, shape, timezone).query(tree, {})
 
 
 _Common: TypeAlias = Mapping[str, tuple[exp.CTE, Any]]
@@ -59,6 +72,7 @@ _Wanted: TypeAlias = Sequence[tuple[str, exp.Expr]]
 @dataclass(frozen=True)
 class _Queries:
     scan: Scan
+    shape: Callable[[exp.Table], Relation]
     timezone: Callable[[], str]
 
     def query(self, tree: exp.Expr, common: _Common) -> Relation:
@@ -67,8 +81,8 @@ class _Queries:
         if isinstance(tree, exp.Subquery):
             _refuse_other_clauses(tree, "this", "with_")
             return self.query(tree.this, common)
-        if isinstance(tree, exp.Union):
-            return self._union(tree, common)
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree, common)
         if isinstance(tree, exp.Select):
             return _Select(self, tree, common).rows()
         if isinstance(tree, exp.Values):
@@ -86,28 +100,49 @@ class _Queries:
             common = {**common, cte.alias.lower(): (cte, common)}
         return common
 
-    def _union(self, tree: exp.Union, common: _Common) -> Relation:
+    def names_in(self, tree: exp.Expr, common: _Common) -> list[str]:
+        """Return the names of a query's columns; no table is planned to be read."""
+        without_rows = replace(self, scan=lambda node, _names, _condition: self.shape(node))
+        return [column.name for column in without_rows.query(tree, common).columns]
+
+    def _set_operation(self, tree: exp.SetOperation, common: _Common) -> Relation:
+        """Return the rows of UNION, INTERSECT or EXCEPT."""
         _refuse_other_clauses(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
-        first, second = self.query(tree.this, common), self.query(tree.expression, common)
-        if [c.type for c in first.columns] != [c.type for c in second.columns]:
-            raise Refused("the parts of a UNION have other types")
-        both = union_all(first, second)
-        found = _distinct(both) if tree.args.get("distinct") else both
+        first, second = self.query(tree.this, common), self.query(with_names(tree.expression), common)
+        if len(first.columns) != len(second.columns):
+            raise Refused(f"the parts of {tree.key.upper()} have other numbers of columns")
+        pairs = list(zip(first.columns, second.columns, strict=True))
+        kinds = [common_type(one.type, other.type) for one, other in pairs]
+        first, second = (in_types(rows, kinds, self.timezone) for rows in (first, second))
+        if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
+            found: Relation = union_all(first, second)
+        elif isinstance(tree, exp.Union):
+            found = _distinct(union_all(first, second))
+        else:
+            found = _compared_whole(tree, first, second)
         order = _order(tree, [(c.name, _column(c)) for c in found.columns], found)
         scope, keys = Scope(found.columns), list[str]()
         for key, words in order:
             if not isinstance(key, exp.Column):
-                raise Refused("ORDER BY of a UNION names no column of it")
+                raise Refused(f"ORDER BY of {tree.key.upper()} names no column of it")
             keys.append(f"{scope.find(key.text('table'), key.name).field} {words}")
         if not keys:
             return _cut(tree, found)
         return found.query().over(f"SELECT * FROM {{0}} ORDER BY {', '.join(keys)}{_limit(tree)}", found.columns)
 
 
-def _distinct(relation: Relation) -> Relation:
+def _compared_whole(tree: exp.SetOperation, first: Relation, second: Relation) -> Relation:
+    """Return the rows of INTERSECT or EXCEPT."""
+    for column in first.columns:
+        as_one_value(column.type)
+    word = f"{tree.key.upper()}{'' if tree.args.get('distinct') else ' ALL'}"
+    return first.query().over(f"SELECT * FROM {{0}} {word} SELECT * FROM {{1}}", first.columns, second.query())
+
+
+def _distinct(relation: Relation, ordered: str = "") -> Relation:
     for column in relation.columns:
         as_one_value(column.type)
-    return relation.query().over("SELECT DISTINCT * FROM {0}", relation.columns)
+    return relation.query().over(f"SELECT DISTINCT * FROM {{0}}{ordered}", relation.columns)
 
 
 @dataclass(frozen=True)
@@ -115,6 +150,7 @@ class _Select:
     queries: _Queries
     tree: exp.Select
     common: _Common
+    held: dict[str, Held] = field(default_factory=dict)
 
     def rows(self) -> Relation:
         """Return the rows of a SELECT."""
@@ -123,14 +159,21 @@ class _Select:
             "distinct", "with_",
         )  # fmt: skip
         source, condition = self._source()
-        wanted = self._wanted(source)
-        order = _order(self.tree, wanted, source)
+        subqueries = self._subqueries(source)
+        wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source)]
+        order = [(subqueries.within(tree), words) for tree, words in _order(self.tree, wanted, source)]
         if self._aggregates(wanted, order):
             source, wanted, order, condition = self._grouped(source, condition, wanted, order)
         elif self.tree.args.get("having"):
             raise Refused("HAVING without groups")
         found = self._projected(source, condition, wanted, order)
         return _cut(self.tree, found)
+
+    def _subqueries(self, source: Relation) -> Subqueries:
+        """Return the subqueries of expressions over some rows; those that are asked for are kept."""
+        rows_of = partial(self.queries.query, common=self.common)
+        names_in = partial(self.queries.names_in, common=self.common)
+        return Subqueries(rows_of, names_in, Scope(source.columns), self.held)
 
     # -- FROM and WHERE ---------------------------------------------------------------------------------
 
@@ -140,16 +183,19 @@ class _Select:
             if self._stars():
                 raise Refused("a SELECT without FROM has no columns")
             where = self.tree.args.get("where")
-            return one_row(), self._predicate(where.this, Scope([])) if where is not None else None
+            return one_row(), self._where(where.this, one_row()) if where is not None else None
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         condition = where.this if where is not None else None
-        relation = self._table(self.tree.args["from_"].this, None if joins else condition)
+        relation = self._table(self.tree.args["from_"].this, None if joins else _of_no_query(condition))
         inner = all(_word(join) in ("INNER", "CROSS") for join in joins)
-        parts = list(conjuncts(condition)) if condition is not None and joins and inner else []
+        parts = [p for p in conjuncts(condition) if not p.find(exp.Query)] if condition and joins and inner else []
         relation = self._filter_by_own_conditions(relation, parts)
         for join in joins:
             relation = self._joined(relation, join, parts)
-        return relation, self._predicate(condition, Scope(relation.columns)) if condition is not None else None
+        return relation, self._where(condition, relation) if condition is not None else None
+
+    def _where(self, condition: exp.Expr, source: Relation) -> Compiled:
+        return self._predicate(self._subqueries(source).within(condition), Scope(source.columns))
 
     def _filter_by_own_conditions(self, relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
         """Leave out rows that do not meet those parts of a condition that are about this table alone."""
@@ -184,7 +230,8 @@ class _Select:
         return _renamed(self.queries.scan(node, self._named(), condition), node.alias or node.name, above)
 
     def _stars(self) -> bool:
-        return any(not isinstance(star.parent, exp.Count) for star in self.tree.find_all(exp.Star))
+        stars = (node for node in own_nodes(self.tree) if isinstance(node, exp.Star))
+        return any(not isinstance(star.parent, exp.Count) for star in stars)
 
     def _named(self) -> list[str] | None:
         """Return the names of all columns that the SELECT names; None for all that there are."""
@@ -254,9 +301,10 @@ class _Select:
         shown = tuple(column for column, _ in columns)
         if self.tree.args.get("distinct"):
             _refuse_other_clauses(self.tree.args["distinct"])
-            if order:
-                raise Refused("ORDER BY of SELECT DISTINCT")
-            return _distinct(mapped(source, columns, condition))
+            fields = [column.field for column in shown]
+            keys = [f"{fields[_place(tree, wanted)]} {words}" for tree, words in order]
+            ordered = f" ORDER BY {', '.join(keys)}{_limit(self.tree)}" if keys else ""
+            return _distinct(mapped(source, columns, condition), ordered)
         keys = list[str]()
         for tree, words in order:
             value = self._expression(tree, scope)
@@ -271,10 +319,10 @@ class _Select:
         return found.query().over(f"SELECT {listed} FROM {{0}} ORDER BY {', '.join(keys)}{_limit(self.tree)}", shown)
 
     def _expression(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return _compiled(compile_expression(tree, scope, self.queries.timezone))
+        return _compiled(compile_expression(tree, replace(scope, queries=self.held), self.queries.timezone))
 
     def _predicate(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return _compiled(compile_predicate(tree, scope, self.queries.timezone))
+        return _compiled(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
 
     # -- GROUP BY ---------------------------------------------------------------------------------------
 
@@ -301,7 +349,10 @@ class _Select:
         for key in self._keys(wanted, source):
             groups.key(key)
         having = self.tree.args.get("having")
-        of_groups = None if having is None else groups.within(_of_result(having.this, wanted, source, outer=False))
+        of_groups = None
+        if having is not None:
+            meant = _of_result(having.this, wanted, source, outer=False)
+            of_groups = groups.within(self._subqueries(source).within(meant))
         shown = [(name, groups.within(tree)) for name, tree in wanted]
         ordered = [(groups.within(tree), words) for tree, words in order]
         found = groups.rows(source, condition)
@@ -333,12 +384,14 @@ class _Groups:
         def replaced(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.AggFunc):
                 return _column(self._aggregate(node))
+            if isinstance(node, exp.Column) and of_held_rows(node):
+                return node
             field = self.fields.get(self._text(node))
             return exp.column(field, quoted=True) if field is not None else node
 
         found = tree.copy().transform(replaced)
         fields = {column.name for column, _ in self.outer}
-        if any(column.name not in fields for column in found.find_all(exp.Column)):
+        if any(column.name not in fields and not of_held_rows(column) for column in found.find_all(exp.Column)):
             raise Refused(f"'{tree.sql(dialect='spark')}' has a column that is no key of the groups")
         return found
 
@@ -402,6 +455,28 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
         nulls = (not down) if first is None else bool(first)
         words = f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if nulls else 'LAST'}"
         found.append((_of_result(node.this, wanted, source, outer=True), words))
+    return found
+
+
+def _of_no_query(condition: exp.Expr | None) -> exp.Expr | None:
+    """Return the parts of a condition that have no subquery."""
+    parts = [] if condition is None else [part for part in conjuncts(condition) if not part.find(exp.Query)]
+    return exp.and_(*parts) if parts else None
+
+
+def _place(tree: exp.Expr, wanted: _Wanted) -> int:
+    """Return the place of an expression of ORDER BY among the columns of a SELECT DISTINCT."""
+    places = [place for place, (_, column) in enumerate(wanted) if _alike(column) == _alike(tree)]
+    if not places:
+        raise Refused(f"SELECT DISTINCT has no column '{tree.sql(dialect='spark')}' to be ordered by")
+    return places[0]
+
+
+def _alike(tree: exp.Expr) -> exp.Expr:
+    """Return an expression with its names in lower case and without their tables."""
+    found = bare(tree)
+    for name in found.find_all(exp.Identifier):
+        name.replace(exp.to_identifier(name.name.lower()))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from trinity.engine.expressions import Refused
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.sql.changing.scope import Scope
 from trinity.syntax.comparisons import conjuncts, equal_sides
 from trinity.syntax.parse import expression_or_none
 
@@ -24,12 +23,13 @@ class Around:
     """The names that a subquery may take from the row around it.
 
     Attributes:
-        scope: the columns of that row.
+        named: returns the column of that row which a name means: (number of parts that name it, the column, None where
+            only Spark knows it). None for a name that is no column.
         tables: names, in lower case, of what the subquery selects from.
         columns: names, in lower case, of the columns of these.
     """
 
-    scope: Scope
+    named: Callable[[Sequence[str]], tuple[int, exp.Expr | None] | None]
     tables: Collection[str]
     columns: Collection[str]
 
@@ -45,7 +45,7 @@ class Around:
         first = names[0].lower()
         if first in self.columns or (len(names) > 1 and first in self.tables):
             return False
-        return self.scope.find(names) is not None
+        return self.named(names) is not None
 
     def key(self, part: exp.Expr) -> tuple[exp.Expr, str]:
         """Return (what a row of the subquery has, what that equals in the row around it). Raises Refused."""
@@ -62,8 +62,8 @@ class Around:
         def named(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column):
                 return node
-            found = self.scope.find([part.name for part in node.parts])
-            known = None if found is None or found[0] < len(node.parts) else expression_or_none(found[1].text or "")
+            found = self.named([part.name for part in node.parts])
+            known = None if found is None or found[0] < len(node.parts) else found[1]
             if known is None:
                 raise Refused(f"only Spark finds rows by '{node.sql(dialect='spark')}'")
             return known.copy()

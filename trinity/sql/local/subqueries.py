@@ -1,0 +1,115 @@
+"""Subqueries in the expressions of a SELECT: each becomes a query of all of some rows, read when a value needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.engine.expressions import Held, Refused, Scope
+from trinity.errors import TrinityError
+from trinity.hidden import HIDDEN_PREFIX
+from trinity.sql.local.correlated import Around, Correlated, correlated
+from trinity.sql.local.insert import reader_as
+from trinity.sql.local.relations import Relation
+from trinity.sql.local.unnamed import with_names
+from trinity.syntax.parse import expression_tree
+
+__all__ = ["Subqueries", "of_held_rows", "own_nodes"]
+
+
+def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the nodes of an expression, or of a SELECT, without those within its subqueries."""
+    return list(tree.dfs(prune=lambda node: node is not tree and isinstance(node, exp.Query)))
+
+
+def of_held_rows(column: exp.Column) -> bool:
+    """Return True for a column of a subquery's rows, as :meth:`Subqueries.within` names it."""
+    return column.text("table").startswith(HIDDEN_PREFIX)
+
+
+class Subqueries:
+    """The subqueries of one SELECT.
+
+    Args:
+        rows_of: returns the rows of a query.
+        names_in: returns the names of the columns of a query, without its rows.
+        around: the columns of the rows around them.
+        held: gets name -> the rows of a subquery.
+    """
+
+    def __init__(
+        self,
+        rows_of: Callable[[exp.Expr], Relation],
+        names_in: Callable[[exp.Expr], Sequence[str]],
+        around: Scope,
+        held: dict[str, Held],
+    ) -> None:
+        self.held = held
+        self._rows_of, self._names_in, self._around = rows_of, names_in, around
+
+    def within(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression whose subqueries are of held rows.
+
+        Raises:
+            Refused: for what only Spark runs.
+            TrinityError: as a query.
+        """
+        return tree.copy().transform(self._replaced) if tree.find(exp.Query) else tree
+
+    def _replaced(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Exists):
+            return expression_tree(self._text(node.this, "EXISTS"))
+        if isinstance(node, exp.In) and (query := node.args.get("query")) is not None:
+            return exp.In(this=self.within(node.this), query=expression_tree(self._text(query, "IN")))
+        return expression_tree(self._text(node, "=")) if isinstance(node, exp.Subquery) else node
+
+    def _text(self, query: exp.Expr, word: str) -> str:
+        """Return the text of a subquery of held rows, with EXISTS before it; word is the keyword before it."""
+        tree = with_names(query.unnest())
+        found = self._correlated(tree, word)
+        before = "EXISTS " if word == "EXISTS" else ""
+        if found is None:
+            return f"{before}(SELECT * FROM {self._hold(tree)})"
+        rows = found.rows_of(self._hold(found.query))
+        if found.of_none is None:
+            return f"{before}({rows})"
+        return f"IF(EXISTS ({rows}), ({rows}), (SELECT * FROM {self._hold(found.of_none)}))"
+
+    def _hold(self, query: exp.Expr) -> str:
+        """Keep the rows of a query, and return their name."""
+        try:
+            relation = self._rows_of(query)
+        except TrinityError as error:
+            named = [column.name for column in query.find_all(exp.Column)]
+            if error.code == "COLUMN_NOT_FOUND" and any(self._around.has("", name) for name in named):
+                raise Refused("a subquery names a column of the rows around it") from None
+            raise
+        names = [column.name for column in relation.columns]
+        schema = pa.schema([(name, field.type) for name, field in zip(names, relation.pages().schema, strict=True)])
+        name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
+        self.held[name] = Held(schema, cache(lambda: reader_as(relation, names).read_all()))
+        return name
+
+    def _correlated(self, tree: exp.Expr, word: str) -> Correlated | None:
+        """Return a query about the row around it as rows that are found by keys; None where it is about itself."""
+        if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
+            return None
+        everything = tree.copy()
+        for clause in everything.args.keys() - {"with_", "from_", "joins"}:
+            everything.set(clause, None)
+        everything.set("expressions", [exp.Star()])
+        items = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
+        own = {name.lower() for name in self._names_in(everything)}
+        return correlated(tree, Around(self._named, {item.alias_or_name.lower() for item in items}, own), word)
+
+    def _named(self, parts: Sequence[str]) -> tuple[int, exp.Expr]:
+        """Return the column of the rows around that a name means, as :class:`Around` asks for it."""
+        rest = list(self._around.from_table(parts))
+        before = len(parts) - len(rest)
+        with_table = len(rest) > 1 and self._around.has(*rest[:2])
+        found = self._around.find(*rest[:2]) if with_table else self._around.find("", rest[0])
+        column = exp.column(found.name, table=found.qualifier or None, quoted=True)
+        return before + (2 if with_table else 1), column

@@ -1,0 +1,40 @@
+"""Names for the columns of a query that nobody sees, where Spark would make one of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from trinity.hidden import HIDDEN_PREFIX
+
+__all__ = ["with_names"]
+
+
+def with_names(query: exp.Expr) -> exp.Expr:
+    """Return a query whose columns all have names."""
+    if not list(_unnamed(query)):
+        return query
+    named = query.copy()
+    for number, column in list(_unnamed(named)):
+        column.replace(exp.alias_(column.copy(), f"{HIDDEN_PREFIX}c{number}"))
+    return named
+
+
+def _unnamed(query: exp.Expr) -> Iterator[tuple[int, exp.Expr]]:
+    """Yield the columns of a query whose names Spark would make, with their places."""
+    for select in _selects(query):
+        for number, column in enumerate(select.expressions):
+            if not isinstance(column, exp.Alias | exp.Column | exp.Star):
+                yield number, column
+
+
+def _selects(query: exp.Expr) -> Iterator[exp.Select]:
+    """Yield the SELECTs whose rows are a query's."""
+    if isinstance(query, exp.Select):
+        yield query
+    elif isinstance(query, exp.Subquery):
+        yield from _selects(query.this)
+    elif isinstance(query, exp.SetOperation):
+        yield from _selects(query.this)
+        yield from _selects(query.expression)
