@@ -66,9 +66,9 @@ def queries(seed: int, count: int) -> Iterator[str]:
     draw = random.Random(seed)
     for _ in range(count):
         where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
-        yield draw.choice((_plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole))(
-            draw, where
-        )
+        yield draw.choice(
+            (_plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole, _windowed)
+        )(draw, where)
 
 
 def _plain(draw: random.Random, where: str) -> str:
@@ -76,19 +76,50 @@ def _plain(draw: random.Random, where: str) -> str:
     order = f" ORDER BY {draw.choice(columns)} {draw.choice(['', 'DESC', 'ASC NULLS LAST'])}, id"
     distinct = draw.choice(["", "DISTINCT "])
     if distinct:
-        ends = draw.choice(["", " ORDER BY k DESC LIMIT 3", " ORDER BY id"])
+        ends = draw.choice(["", " ORDER BY k DESC LIMIT 3", " ORDER BY 1, k"])
         return f"SELECT DISTINCT {', '.join(c for c in columns if c in GROUPED)}, id AS k FROM t{where}{ends}"
     return f"SELECT {', '.join(columns)}{draw.choice(['', ', *'])} FROM t{where}{order}{draw.choice(['', ' LIMIT 7'])}"
 
 
 def _grouped(draw: random.Random, where: str) -> str:
     keys = draw.sample(GROUPED, draw.randint(0, 2))
-    calls = ["count(*)", f"count({draw.choice(list(TYPES))})", f"count(DISTINCT {draw.choice(GROUPED)})",
+    some = draw.choice(CONDITIONS)
+    calls = [f"count(*) FILTER (WHERE {some}) AS f", f"max({draw.choice(GROUPED)}) FILTER (WHERE {some}) AS g",
+             f"avg({draw.choice(SUMMED)}) AS mean", f"count_if({some}) AS c",
+             f"sum(DISTINCT {draw.choice(SUMMED)}) AS d",
+             "bool_or(yes) AS o", "avg(CAST(small AS DECIMAL(6,2))) AS near",
+             "every(yes) AS e", f"avg({draw.choice(SUMMED)}) FILTER (WHERE {some}) AS h",
+             "count(*)", f"count({draw.choice(list(TYPES))})", f"count(DISTINCT {draw.choice(GROUPED)})",
              f"sum({draw.choice(SUMMED)})", f"min({draw.choice(GROUPED)})", f"max({draw.choice(GROUPED)})"]  # fmt: skip
-    shown = ", ".join([*keys, *draw.sample(calls, 3), "max(id) AS last"])
+    shown = ", ".join([*keys, *draw.sample(calls, 4), "max(id) AS last"])
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     having = draw.choice(["", " HAVING count(*) > 2 AND last > 10"]) if keys else ""
     return f"SELECT {shown} FROM t{where}{by}{having}"
+
+
+def _windowed(draw: random.Random, where: str) -> str:
+    keys = [name for name in GROUPED if name != "fixed"]
+    by = draw.choice(["", f"PARTITION BY {draw.choice(keys)}", f"PARTITION BY {draw.choice(keys)}, id % 3"])
+    ordered = f"ORDER BY {draw.choice(keys)} {draw.choice(['', 'DESC', 'NULLS LAST'])}, id"
+    frame = draw.choice([
+        "", "ROWS UNBOUNDED PRECEDING", "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING",
+        "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING",
+    ])  # fmt: skip
+    call = draw.choice([
+        f"{name} OVER ({by} {ordered})" for name in (
+            "row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(4)",
+            f"lag({draw.choice(keys)})", f"lead({draw.choice(keys)}, 2)", "lag(id, 1, 0)",
+        )
+    ] + [
+        f"{name} OVER ({by} {ordered} {frame})" for name in (
+            "count(*)", f"count({draw.choice(keys)})", f"sum({draw.choice(SUMMED)})", f"avg({draw.choice(SUMMED)})",
+            f"min({draw.choice(keys)})", f"max({draw.choice(keys)})", f"first_value({draw.choice(keys)})",
+            f"last_value({draw.choice(keys)})", f"count(*) FILTER (WHERE {draw.choice(CONDITIONS)})",
+        )
+    ] + [f"rank() OVER ({by} ORDER BY {draw.choice(keys)} DESC)", f"sum(id) OVER ({by})"])  # fmt: skip
+    whole = f"SELECT id, {draw.choice(keys)} AS o, {call} AS w FROM t{where}"
+    return draw.choice([whole, f"SELECT * FROM ({whole}) AS q WHERE w IS NOT NULL", f"{whole} ORDER BY w, id LIMIT 9",
+                        f"SELECT yes, sum(count(*)) OVER (ORDER BY yes) AS r FROM t{where} GROUP BY yes"])  # fmt: skip
 
 
 def _joined(draw: random.Random, where: str) -> str:
@@ -99,8 +130,20 @@ def _joined(draw: random.Random, where: str) -> str:
     alone = kind.endswith(("SEMI JOIN", "ANTI JOIN"))
     shown = "" if alone else ", o.other"
     condition = draw.choice(["", " WHERE t.id > 20", "" if alone else " WHERE t.id < 9 AND o.other <> t.id"])
-    more = draw.choice(["", "" if kind in ("RIGHT OUTER JOIN", "FULL JOIN") else " AND o.other > 20"])
-    return f"SELECT t.id, t.{one}{shown} FROM t {kind} {others} ON o.{other} = t.{one}{more}{condition}"
+    operator = draw.choice(["=", "=", "=", "<", ">=", "<>", "<=>"])
+    more = draw.choice(
+        [
+            "",
+            " AND o.other > 20",
+            " AND t.id < 9",
+            " AND o.other < t.id",
+            " AND t.yes",
+            " AND t.id BETWEEN o.other AND 40",
+            " AND NOT t.id >= 30 AND o.other IS NOT NULL",
+        ]
+    )
+    both = draw.choice(["", " AND (t.id < 5 OR o.other > 40)" if kind == "JOIN" else ""])
+    return f"SELECT t.id, t.{one}{shown} FROM t {kind} {others} ON o.{other} {operator} t.{one}{more}{both}{condition}"
 
 
 def _merged(draw: random.Random, where: str) -> str:
@@ -159,10 +202,9 @@ def _seen(draw: random.Random, where: str) -> str:
     )
     shape = draw.choice([
         "SELECT id FROM t WHERE {0}", "SELECT id, {1} AS v FROM t", "SELECT id, {1} AS v FROM t WHERE {0}",
-        "SELECT {2}, {1} AS v, count(*) FROM t GROUP BY {2}",
         "SELECT t.id, {1} AS v FROM t JOIN (SELECT id AS k FROM t) AS q ON q.k = t.id WHERE {0}",
     ])  # fmt: skip
-    return shape.format(condition, value, f"t.{one}")
+    return shape.format(condition, value)
 
 
 def _compared_whole(draw: random.Random, where: str) -> str:

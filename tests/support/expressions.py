@@ -248,6 +248,7 @@ class Generator:
                 f"CAST({self.value(('c_dec', 'c_dec38', 'c_dec38s'))} AS STRING)",
                 f"IF({first} ILIKE {draw.choice(_PATTERNS)}, {second}, {first})",
                 f"IF({first} {draw.choice(['LIKE', 'ILIKE'])} {draw.choice(_ESCAPED)} ESCAPE '!', {second}, {first})",
+                f"DATE_FORMAT({self.day(depth - 1)}, {draw.choice(_WRITTEN)})",
                 f"IF({first} LIKE {draw.choice(_PATTERNS)}, {second}, {first})",
                 f"IF(STARTSWITH({first}, 'a') OR CONTAINS({first}, 'b'), {second}, {first})",
                 f"IF(NOT ENDSWITH({first}, 'b') AND {first} <> 'ab', {second}, {first})",
@@ -282,6 +283,8 @@ class Generator:
                 f"CAST({draw.choice(_TEXTS_OF_DAYS)} AS DATE)",
                 f"CAST({self.text(depth - 1)} AS DATE)",
                 f"CAST(CAST({self.day(depth - 1)} AS STRING) AS DATE)",
+                f"TO_DATE({draw.choice(_DAYS_READ)}, {draw.choice(_READ)})",
+                f"TO_TIMESTAMP(DATE_FORMAT({self.time()}, {(pattern := draw.choice(_READ))}), {pattern})",
                 f"CAST({date} AS TIMESTAMP)",
                 f"CAST({date} AS TIMESTAMP_NTZ)",
                 f"CAST(CAST({self.day(depth - 1)} AS STRING) AS {draw.choice(['TIMESTAMP', 'TIMESTAMP_NTZ'])})",
@@ -307,6 +310,20 @@ class Generator:
         if name in _NUMBERS and draw.random() < 0.7:
             return draw.choice(_NUMBER_TEXTS)
         return literal(kind, draw.choice([*values, None]))
+
+
+_READ = ["'yyyy-MM-dd'", "'dd.MM.yyyy'", "'yyyyMMdd'", "'MM/dd/yyyy HH:mm'", "'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS'"]
+_WRITTEN = [*_READ, "'yyyy-MM'", "'HH:mm:ss.SSSSSS'", "'E, dd MMM yyyy'", "'yyyy'"]
+_DAYS_READ = [
+    "'2024-02-29'",
+    "'2023-02-29'",
+    "'29.02.2024'",
+    "'20240229'",
+    "'2024-2-9'",
+    "''",
+    "c_string",
+    "' 2024-02-29'",
+]
 
 
 class NestedGenerator:

@@ -58,6 +58,20 @@ def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
     return found
 
 
+def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Return what reads a function whose pattern is kept as it is: sqlglot would make ``yyyy`` of ``y``.
+
+    Args:
+        name: the function, in lower case.
+        alone: returns what it is of an argument without a pattern.
+    """
+
+    def read(arguments: list[exp.Expr]) -> exp.Expr:
+        return alone(arguments[0]) if len(arguments) == 1 else exp.Anonymous(this=name, expressions=arguments)
+
+    return read
+
+
 class TrinitySpark(Spark):
     """Spark's SQL, with the place of every time travel clause, and with syntax of Spark 4 that sqlglot lacks."""
 
@@ -68,6 +82,15 @@ class TrinitySpark(Spark):
 
     class Parser(SparkParser):
         """Spark's parser; a version clause knows its first and last character."""
+
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+            **SparkParser.FUNCTIONS,
+            "DATE_FORMAT": _with_pattern(
+                "date_format", lambda value: exp.Anonymous(this="date_format", expressions=[value])
+            ),
+            "TO_DATE": _with_pattern("to_date", lambda value: exp.TsOrDsToDate(this=value, safe=True)),
+            "TO_TIMESTAMP": _with_pattern("to_timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
+        }
 
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[[SparkParser], exp.Expr]]] = {
             **SparkParser.FUNCTION_PARSERS,

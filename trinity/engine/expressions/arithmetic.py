@@ -29,7 +29,7 @@ from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = ["OPERATORS", "absolute", "arithmetic", "negated", "sign", "square_root"]
+__all__ = ["OPERATORS", "absolute", "arithmetic", "mean", "negated", "sign", "square_root"]
 
 _Timezone = Callable[[], str]
 _Kernel = Callable[[Datum, Datum], Datum]
@@ -154,6 +154,24 @@ def sign(value: Compiled, timezone: _Timezone) -> Compiled:
         return pc.if_else(pc.greater(found, 0.0), 1.0, pc.if_else(pc.less(found, 0.0), -1.0, found))
 
     return of_rows(DOUBLE, kernel, widened(value, DOUBLE, timezone))
+
+
+def mean(total: Compiled, count: Compiled) -> Compiled:
+    """Return the average of DECIMAL values by their sum, which has ten digits more than they have."""
+    if total.type.name != "decimal" or count.type != _BIGINT:
+        raise Refused(f"only Spark divides {total.type} by {count.type} as an average")
+    precision, scale = total.type.arguments
+    kind = DataType("decimal", (precision - _FURTHER_OF_SUM + _FURTHER_OF_MEAN, scale + _FURTHER_OF_MEAN))
+
+    def kernel(one: pa.Array, other: pa.Array) -> pa.Array:
+        return decimals_of(halves_away(units_of(one) * 10**_FURTHER_OF_MEAN, as_numpy(other).astype(object)), kind)
+
+    return of_rows(kind, kernel, total, count)
+
+
+_FURTHER_OF_SUM: Final = 10
+_FURTHER_OF_MEAN: Final = 4
+"""Digits that Spark gives a sum, or an average, beyond those of its values."""
 
 
 def _refuse_unless_number(value: Compiled) -> None:

@@ -8,10 +8,21 @@ from typing import Any, Final
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.engine.expressions import arithmetic, comparisons, conditional, dates, logic, moments, rounding, texts
+from trinity.engine.expressions import (
+    arithmetic,
+    comparisons,
+    conditional,
+    dates,
+    logic,
+    moments,
+    rounding,
+    texts,
+    time_patterns,
+)
 from trinity.engine.expressions.node import Compiled, Refused
+from trinity.hidden import HIDDEN_PREFIX
 
-__all__ = ["FUNCTIONS", "NAMED", "arguments"]
+__all__ = ["FUNCTIONS", "MEAN", "NAMED", "arguments"]
 
 _Timezone = Callable[[], str]
 _Build = Callable[..., Compiled]
@@ -78,12 +89,19 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
 }
 """Kind -> (its operands, ``*`` a list of them, ``?`` one that may lack; the function of them)."""
 
+MEAN: Final = f"{HIDDEN_PREFIX}mean"
+"""The function of a sum of DECIMAL values and their count that is their average."""
+
 NAMED: Final[Mapping[str, _Build]] = {
     "isnull": lambda _, value: logic.is_null(value),
     "isnotnull": lambda _, value: logic.negated(logic.is_null(value)),
     "bround": lambda _, value, places=None: rounding.rounded(value, places, to_even=True),
     "btrim": lambda _, value: texts.trimmed(value, "BOTH"),
     "octet_length": lambda _, value: texts.size_in_bytes(value),
+    "date_format": lambda zone, value, pattern: time_patterns.text_of_time(value, pattern, zone),
+    "to_date": lambda zone, value, pattern: time_patterns.date_of_text(value, pattern, zone),
+    "to_timestamp": lambda zone, value, pattern: time_patterns.time_of_text(value, pattern, zone),
+    MEAN: lambda _, total, count: arithmetic.mean(total, count),
     "weekday": lambda zone, value: dates.weekday(value, zone),
 }
 """Functions that sqlglot knows by name alone."""

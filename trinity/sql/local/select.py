@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
@@ -19,28 +19,23 @@ from trinity.engine.expressions import (
     common_type,
     compile_expression,
     compile_predicate,
-    together,
 )
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
-from trinity.sql.local.relations import Relation, in_types, kept, mapped, new_field, some_pages, union_all, with_values
+from trinity.sql.local.joins import On, word_of
+from trinity.sql.local.relations import Relation, in_types, kept, mapped, new_field, some_pages, union_all
+from trinity.sql.local.rewrites import simpler
 from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
 from trinity.sql.local.unnamed import with_names
 from trinity.sql.local.values import one_row, value_rows
-from trinity.syntax.comparisons import bare, conjuncts, equal_sides
+from trinity.sql.local.windows import Windows, ordering
+from trinity.syntax.comparisons import conjuncts
 
 __all__ = ["Scan", "compile_query"]
 
 Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
 """Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""
-
-_JOINS: Final = {
-    ("", ""): "INNER", ("", "INNER"): "INNER", ("", "CROSS"): "CROSS",
-    **{(side, outer): side for side in ("LEFT", "RIGHT", "FULL") for outer in ("", "OUTER")},
-    **{(side, kind): kind for side in ("", "LEFT") for kind in ("SEMI", "ANTI")},
-}  # fmt: skip
-"""(side, kind) -> DuckDB's word."""
 
 
 def compile_query(
@@ -162,10 +157,15 @@ class _Select:
         subqueries = self._subqueries(source)
         wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source)]
         order = [(subqueries.within(tree), words) for tree, words in _order(self.tree, wanted, source)]
+        wanted = [(name, self._simpler(tree, source)) for name, tree in wanted]
+        order = [(self._simpler(tree, source), words) for tree, words in order]
         if self._aggregates(wanted, order):
             source, wanted, order, condition = self._grouped(source, condition, wanted, order)
         elif self.tree.args.get("having"):
             raise Refused("HAVING without groups")
+        if any(tree.find(exp.Window) for tree in (*(tree for _, tree in wanted), *(tree for tree, _ in order))):
+            source, wanted, order = self._with_windows(source, condition, wanted, order)
+            condition = None
         found = self._projected(source, condition, wanted, order)
         return _cut(self.tree, found)
 
@@ -187,7 +187,7 @@ class _Select:
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         condition = where.this if where is not None else None
         relation = self._table(self.tree.args["from_"].this, None if joins else _of_no_query(condition))
-        inner = all(_word(join) in ("INNER", "CROSS") for join in joins)
+        inner = all(word_of(join) in ("INNER", "CROSS") for join in joins)
         parts = [p for p in conjuncts(condition) if not p.find(exp.Query)] if condition and joins and inner else []
         relation = self._filter_by_own_conditions(relation, parts)
         for join in joins:
@@ -243,33 +243,26 @@ class _Select:
 
     def _joined(self, left: Relation, join: exp.Join, parts: Sequence[exp.Expr]) -> Relation:
         _refuse_other_clauses(join, "this", "side", "kind", "on", "using")
-        word, using = _word(join), [name.name for name in join.args.get("using") or []]
+        word, using = word_of(join), [name.name for name in join.args.get("using") or []]
         if word is None or (join.args.get("on") is None and not using and word != "CROSS"):
             raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
         right = self._filter_by_own_conditions(self._table(join.this, None), parts)
         one, other = Scope(left.columns), Scope(right.columns)
         if using:
-            on = _On.of_names(using, one, other, self.queries.timezone)
+            on = On.of_names(using, one, other, self.queries.timezone)
         elif word == "CROSS":
-            on = _On.within(parts, one, other, self.queries.timezone)
+            on = On.within(parts, one, other, self.queries.timezone)
         else:
-            on = _On.of(conjuncts(join.args["on"]), one, other, self.queries.timezone)
-        for condition in on.of_left:
-            left = kept(left, _kept_by(condition, word, "INNER", "RIGHT", "SEMI"))
-        for condition in on.of_right:
-            right = kept(right, _kept_by(condition, word, "INNER", "LEFT", "SEMI", "ANTI"))
+            on = On.of(conjuncts(join.args["on"]), one, other, self.queries.timezone)
         columns = [*left.columns] if word in ("SEMI", "ANTI") else [*left.columns, *right.columns]
         values = {column: column.field for column in columns}
         if using:
             values = _merged(values, [(one.find("", name), other.find("", name)) for name in using], word)
-        left, mine = with_values(left, [value for value, _ in on.equal])
-        right, theirs = with_values(right, [value for _, value in on.equal])
-        equal = " AND ".join(f"{one} = {other}" for one, other in zip(mine, theirs, strict=True))
-        how = f"{'INNER' if word == 'CROSS' else word} JOIN {{1}} ON {equal}" if equal else "CROSS JOIN {1}"
+        left, right, how = on.applied(word, left, right)
         listed = ", ".join(f"{value} AS {column.field}" for column, value in values.items())
         found: Relation = left.query().over(f"SELECT {listed} FROM {{0}} {how}", tuple(values), right.query())
         for condition in on.of_both:
-            found = kept(found, _kept_by(condition, word, "INNER"))
+            found = kept(found, condition)
         return found
 
     # -- SELECT -----------------------------------------------------------------------------------------
@@ -302,7 +295,10 @@ class _Select:
         if self.tree.args.get("distinct"):
             _refuse_other_clauses(self.tree.args["distinct"])
             fields = [column.field for column in shown]
-            keys = [f"{fields[_place(tree, wanted)]} {words}" for tree, words in order]
+            named = self.tree.args["order"].expressions if order else []
+            keys = [
+                f"{fields[_place(node.this, wanted)]} {words}" for node, (_, words) in zip(named, order, strict=True)
+            ]
             ordered = f" ORDER BY {', '.join(keys)}{_limit(self.tree)}" if keys else ""
             return _distinct(mapped(source, columns, condition), ordered)
         keys = list[str]()
@@ -324,11 +320,28 @@ class _Select:
     def _predicate(self, tree: exp.Expr, scope: Scope) -> Compiled:
         return _compiled(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
 
+    def _simpler(self, tree: exp.Expr, source: Relation) -> exp.Expr:
+        """Return an expression whose aggregate functions are those that DuckDB computes."""
+        return simpler(tree, lambda argument: self._expression(argument, Scope(source.columns)).type)
+
+    def _with_windows(
+        self,
+        source: Relation,
+        condition: Compiled | None,
+        wanted: _Wanted,
+        order: Sequence[tuple[exp.Expr, str]],
+    ) -> tuple[Relation, list[tuple[str, exp.Expr]], list[tuple[exp.Expr, str]]]:
+        """Return the rows with the values of window functions, and what is wanted in terms of these."""
+        windows = Windows(self._expression, Scope(source.columns))
+        shown = [(name, windows.within(tree)) for name, tree in wanted]
+        ordered = [(windows.within(tree), words) for tree, words in order]
+        return windows.rows(source if condition is None else kept(source, condition)), shown, ordered
+
     # -- GROUP BY ---------------------------------------------------------------------------------------
 
     def _aggregates(self, wanted: _Wanted, order: Sequence[tuple[exp.Expr, str]]) -> bool:
         trees = [tree for _, tree in (*wanted,)] + [tree for tree, _ in order]
-        return bool(self.tree.args.get("group")) or any(tree.find(exp.AggFunc) for tree in trees)
+        return bool(self.tree.args.get("group")) or any(map(_aggregated, trees))
 
     def _keys(self, wanted: _Wanted, source: Relation) -> list[exp.Expr]:
         clause = self.tree.args.get("group")
@@ -352,7 +365,7 @@ class _Select:
         of_groups = None
         if having is not None:
             meant = _of_result(having.this, wanted, source, outer=False)
-            of_groups = groups.within(self._subqueries(source).within(meant))
+            of_groups = groups.within(self._simpler(self._subqueries(source).within(meant), source))
         shown = [(name, groups.within(tree)) for name, tree in wanted]
         ordered = [(groups.within(tree), words) for tree, words in order]
         found = groups.rows(source, condition)
@@ -382,16 +395,16 @@ class _Groups:
         """Return an expression in terms of the fields of keys and aggregates."""
 
         def replaced(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.AggFunc):
+            if isinstance(node, exp.AggFunc) and not _over_window(node):
                 return _column(self._aggregate(node))
             if isinstance(node, exp.Column) and of_held_rows(node):
-                return node
+                raise Refused("only Spark runs a subquery about the rows around it beside groups")
             field = self.fields.get(self._text(node))
             return exp.column(field, quoted=True) if field is not None else node
 
         found = tree.copy().transform(replaced)
         fields = {column.name for column, _ in self.outer}
-        if any(column.name not in fields and not of_held_rows(column) for column in found.find_all(exp.Column)):
+        if any(column.name not in fields for column in found.find_all(exp.Column)):
             raise Refused(f"'{tree.sql(dialect='spark')}' has a column that is no key of the groups")
         return found
 
@@ -436,10 +449,6 @@ def _refuse_other_clauses(node: exp.Expr, *known: str) -> None:
         raise Refused(f"'{further[0].strip('_')}' of {node.key.upper()} is run by Spark only")
 
 
-def _word(join: exp.Join) -> str | None:
-    return _JOINS.get((join.side, join.kind))
-
-
 def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.Expr, str]]:
     """Return the expressions of a query's ORDER BY, each with the words after it."""
     clause = tree.args.get("order")
@@ -448,14 +457,18 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
     _refuse_other_clauses(clause, "expressions")
     found = []
     for node in clause.expressions:
-        if not isinstance(node, exp.Ordered):
-            raise Refused(f"only Spark orders by '{node.sql(dialect='spark')}'")
-        _refuse_other_clauses(node, "this", "desc", "nulls_first")
-        down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
-        nulls = (not down) if first is None else bool(first)
-        words = f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if nulls else 'LAST'}"
-        found.append((_of_result(node.this, wanted, source, outer=True), words))
+        tree, words = ordering(node)
+        found.append((_of_result(tree, wanted, source, outer=True), words))
     return found
+
+
+def _over_window(node: exp.Expr) -> bool:
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
+def _aggregated(tree: exp.Expr) -> bool:
+    """Return True for an expression with an aggregate function of groups."""
+    return any(not _over_window(node) for node in tree.find_all(exp.AggFunc))
 
 
 def _of_no_query(condition: exp.Expr | None) -> exp.Expr | None:
@@ -465,19 +478,13 @@ def _of_no_query(condition: exp.Expr | None) -> exp.Expr | None:
 
 
 def _place(tree: exp.Expr, wanted: _Wanted) -> int:
-    """Return the place of an expression of ORDER BY among the columns of a SELECT DISTINCT."""
-    places = [place for place, (_, column) in enumerate(wanted) if _alike(column) == _alike(tree)]
-    if not places:
+    """Return the place of what ORDER BY of a SELECT DISTINCT means: a column of the result, by name or number."""
+    if isinstance(tree, exp.Literal):
+        return int(tree.name) - 1
+    places = [place for place, (name, _) in enumerate(wanted) if name.lower() == tree.name.lower()]
+    if not isinstance(tree, exp.Column) or len(places) != 1 or (tree.table and wanted[places[0]][1] != tree):
         raise Refused(f"SELECT DISTINCT has no column '{tree.sql(dialect='spark')}' to be ordered by")
     return places[0]
-
-
-def _alike(tree: exp.Expr) -> exp.Expr:
-    """Return an expression with its names in lower case and without their tables."""
-    found = bare(tree)
-    for name in found.find_all(exp.Identifier):
-        name.replace(exp.to_identifier(name.name.lower()))
-    return found
 
 
 def _limit(tree: exp.Expr) -> str:
@@ -576,66 +583,6 @@ def _named(relation: Relation, alias: exp.Expr | None) -> Relation:
     return replace(relation, columns=tuple(columns)) if names else relation
 
 
-@dataclass(frozen=True)
-class _On:
-    """The condition of a join.
-
-    Attributes:
-        equal: pairs of expressions, of the left rows and of the right ones, that have to be equal.
-        of_left: what else it says of the left rows.
-        of_right: what else it says of the right ones.
-        of_both: what else it says of both.
-    """
-
-    equal: list[tuple[Compiled, Compiled]]
-    of_left: list[Compiled]
-    of_right: list[Compiled]
-    of_both: list[Compiled]
-
-    @classmethod
-    def of(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: Callable[[], str]) -> _On:
-        """Return the condition whose parts AND joins. Raises Refused for one without an equality."""
-        found = cls([], [], [], [])
-        both = Scope([*left.columns, *right.columns])
-        for part in parts:
-            terms = {_side(one, left, right): one for one, _ in equal_sides(part) if one.find(exp.Column)}
-            if terms.keys() == {"left", "right"}:
-                one, other = (
-                    compile_expression(terms[s], sc, timezone) for s, sc in (("left", left), ("right", right))
-                )
-                found.equal.append(_compared(_compiled(one), _compiled(other), timezone))
-                continue
-            side = _side(part, left, right)
-            scope, listed = {
-                "left": (left, found.of_left), "right": (right, found.of_right), "both": (both, found.of_both)
-            }[side]  # fmt: skip
-            listed.append(_compiled(compile_predicate(part, scope, timezone)))
-        if not found.equal:
-            raise Refused("only Spark joins without an equality of both sides")
-        return found
-
-    @classmethod
-    def of_names(cls, names: Iterable[str], left: Scope, right: Scope, timezone: Callable[[], str]) -> _On:
-        """Return the condition that columns of these names are equal. Raises as :meth:`of`, and COLUMN_NOT_FOUND."""
-        sides = [[_compiled(compile_expression(_found(name, s), s, timezone)) for s in (left, right)] for name in names]
-        return cls([_compared(one, other, timezone) for one, other in sides], [], [], [])
-
-    @classmethod
-    def within(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: Callable[[], str]) -> _On:
-        """Return those equalities of a later condition by which both sides are joined; of the others nothing."""
-        found = cls([], [], [], [])
-        for part in parts:
-            try:
-                found.equal.extend(cls.of([part], left, right, timezone).equal)
-            except Refused:
-                continue
-        return found
-
-
-def _found(name: str, scope: Scope) -> exp.Expr:
-    return _column(scope.find("", name))
-
-
 def _merged(
     values: Mapping[ScopeColumn, str], pairs: Sequence[tuple[ScopeColumn, ScopeColumn]], word: str
 ) -> dict[ScopeColumn, str]:
@@ -670,37 +617,6 @@ def _of_star(columns: Sequence[ScopeColumn], qualifier: str) -> list[ScopeColumn
     if not qualifier:
         return [column for column in columns if not column.merged]
     return sorted((c for c in columns if c.qualifier.lower() == qualifier), key=lambda column: not column.merged)
-
-
-def _side(tree: exp.Expr, left: Scope, right: Scope) -> str:
-    """Return which rows of a join an expression is about: left, right, both. Raises Refused where that is not known."""
-    columns = list(tree.find_all(exp.Column))
-    of_left, of_right = ([scope.has(c.text("table"), c.name) for c in columns] for scope in (left, right))
-    if not columns or not all(one != other for one, other in zip(of_left, of_right, strict=True)):
-        raise Refused(f"only Spark joins by '{tree.sql(dialect='spark')}'")
-    return "left" if all(of_left) else "right" if all(of_right) else "both"
-
-
-def _compared(one: Compiled, other: Compiled, timezone: Callable[[], str]) -> tuple[Compiled, Compiled]:
-    """Return both sides of a join's equality in one type. Raises Refused for types that only Spark compares."""
-    as_one_value(one.type)
-    as_one_value(other.type)
-    if one.may_fail or other.may_fail:
-        raise Refused("only Spark joins by an expression that may fail")
-    if one.type == other.type:
-        return one, other
-    if "char" in (one.type.name, other.type.name):
-        raise Refused(f"only Spark joins {one.type} with {other.type}")
-    one, other = together([one, other], timezone)
-    as_one_value(one.type)
-    return one, other
-
-
-def _kept_by(condition: Compiled, word: str, *words: str) -> Compiled:
-    """Return a condition by which rows are left out around a join. Raises Refused where that is not what ON means."""
-    if word not in words or condition.may_fail:
-        raise Refused(f"only Spark makes a {word} JOIN by more than equalities")
-    return condition
 
 
 def _compiled(found: Compiled | NotLocal) -> Compiled:

@@ -1,0 +1,181 @@
+"""Joins: DuckDB compares columns of both sides, which are computed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
+from trinity.engine.not_local import NotLocal
+from trinity.sql.local.aggregates import as_one_value
+from trinity.sql.local.relations import Relation, kept, with_values
+from trinity.syntax.comparisons import conjuncts
+
+__all__ = ["On", "word_of"]
+
+_Timezone = Callable[[], str]
+_WORDS: Final = {
+    ("", ""): "INNER", ("", "INNER"): "INNER", ("", "CROSS"): "CROSS",
+    **{(side, outer): side for side in ("LEFT", "RIGHT", "FULL") for outer in ("", "OUTER")},
+    **{(side, kind): kind for side in ("", "LEFT") for kind in ("SEMI", "ANTI")},
+}  # fmt: skip
+"""(side, kind) -> DuckDB's word."""
+_OPERATORS: Final[dict[type[exp.Expr], tuple[str, str]]] = {
+    exp.EQ: ("=", "="), exp.NEQ: ("<>", "<>"), exp.LT: ("<", ">"), exp.LTE: ("<=", ">="), exp.GT: (">", "<"),
+    exp.GTE: (">=", "<="), exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM"),
+}  # fmt: skip
+"""Comparison -> DuckDB's operator, and the one that means the same with its sides exchanged."""
+_FILTERED: Final = {"left": ("INNER", "CROSS", "RIGHT", "SEMI"), "right": ("INNER", "CROSS", "LEFT", "SEMI", "ANTI")}
+"""Side -> the joins around which its rows may be left out before."""
+
+
+def word_of(join: exp.Join) -> str | None:
+    """Return DuckDB's word for a join; None for one that only Spark knows."""
+    return _WORDS.get((join.side, join.kind))
+
+
+@dataclass(frozen=True)
+class On:
+    """The condition of a join.
+
+    Attributes:
+        pairs: expressions of the left rows and of the right ones, and DuckDB's operator that compares them.
+        of_left: what else it says of the left rows.
+        of_right: what else it says of the right ones.
+        of_both: what else it says of both.
+    """
+
+    pairs: list[tuple[Compiled, str, Compiled]]
+    of_left: list[Compiled]
+    of_right: list[Compiled]
+    of_both: list[Compiled]
+
+    @classmethod
+    def of(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: _Timezone) -> On:
+        """Return the condition whose parts AND joins. Raises Refused."""
+        found = cls([], [], [], [])
+        for part in _split(parts):
+            if (pair := _pair(part, left, right, timezone)) is not None:
+                found.pairs.append(pair)
+                continue
+            side = _side(part, left, right)
+            scope, listed = {
+                "left": (left, found.of_left),
+                "right": (right, found.of_right),
+                "both": (Scope([*left.columns, *right.columns]), found.of_both),
+            }[side]
+            listed.append(_certain(compile_predicate(part, scope, timezone)))
+        return found
+
+    @classmethod
+    def of_names(cls, names: Iterable[str], left: Scope, right: Scope, timezone: _Timezone) -> On:
+        """Return the condition that columns of these names are equal. Raises as :meth:`of`, and COLUMN_NOT_FOUND."""
+        sides = [[_certain(compile_expression(_found(name, s), s, timezone)) for s in (left, right)] for name in names]
+        pairs = [_compared(one, other, timezone) for one, other in sides]
+        return cls([(one, "=", other) for one, other in pairs], [], [], [])
+
+    @classmethod
+    def within(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: _Timezone) -> On:
+        """Return those comparisons of a later condition by which both sides are joined; of the others nothing."""
+        found = cls([], [], [], [])
+        for part in _split(parts):
+            try:
+                pair = _pair(part, left, right, timezone)
+            except Refused:
+                continue
+            if pair is not None:
+                found.pairs.append(pair)
+        return found
+
+    def applied(self, word: str, left: Relation, right: Relation) -> tuple[Relation, Relation, str]:
+        """Return both sides with the columns that the join compares, and its text in DuckDB's SQL after the left side.
+
+        Raises:
+            Refused: for an outer join by a condition of both sides that is no comparison.
+        """
+        if self.of_both and word not in ("INNER", "CROSS"):
+            raise Refused(f"only Spark makes a {word} JOIN by more than comparisons of both sides")
+        left, flags = _flagged(left, self.of_left, before=word in _FILTERED["left"])
+        right, others = _flagged(right, self.of_right, before=word in _FILTERED["right"])
+        left, mine = with_values(left, [value for value, _, _ in self.pairs])
+        right, theirs = with_values(right, [value for _, _, value in self.pairs])
+        operators = [operator for _, operator, _ in self.pairs]
+        compared = [f"{one} {op} {other}" for one, op, other in zip(mine, operators, theirs, strict=True)]
+        on = " AND ".join([*compared, *flags, *others])
+        if not on and word in ("INNER", "CROSS"):
+            return left, right, "CROSS JOIN {1}"
+        return left, right, f"{'INNER' if word == 'CROSS' else word} JOIN {{1}} ON {on or 'TRUE'}"
+
+
+def _flagged(rows: Relation, conditions: Sequence[Compiled], *, before: bool) -> tuple[Relation, list[str]]:
+    """Return the rows of one side that meet some conditions; or all, and the columns that say whether each is met."""
+    if not before:
+        return with_values(rows, conditions)
+    for condition in conditions:
+        rows = kept(rows, condition)
+    return rows, []
+
+
+def _split(parts: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """Yield the parts of a condition, BETWEEN as the two comparisons that it is."""
+    for part in parts:
+        if isinstance(part, exp.Between) and not part.args.get("symmetric"):
+            yield exp.GTE(this=part.this.copy(), expression=part.args["low"].copy())
+            yield exp.LTE(this=part.this.copy(), expression=part.args["high"].copy())
+        else:
+            yield from conjuncts(part)
+
+
+def _pair(part: exp.Expr, left: Scope, right: Scope, timezone: _Timezone) -> tuple[Compiled, str, Compiled] | None:
+    """Return what a comparison of both sides compares; None for another part of a condition."""
+    operators = _OPERATORS.get(type(part))
+    if operators is None or not all(side.find(exp.Column) for side in (part.this, part.expression)):
+        return None
+    sides = [_side(side, left, right) for side in (part.this, part.expression)]
+    if sides not in (["left", "right"], ["right", "left"]):
+        return None
+    mine, theirs = (part.this, part.expression) if sides[0] == "left" else (part.expression, part.this)
+    one, other = (
+        _certain(compile_expression(tree, scope, timezone)) for tree, scope in ((mine, left), (theirs, right))
+    )
+    one, other = _compared(one, other, timezone)
+    return one, operators[0] if sides[0] == "left" else operators[1], other
+
+
+def _found(name: str, scope: Scope) -> exp.Expr:
+    column = scope.find("", name)
+    return exp.column(column.name, table=column.qualifier or None, quoted=True)
+
+
+def _side(tree: exp.Expr, left: Scope, right: Scope) -> str:
+    """Return which rows of a join an expression is about: left, right, both. Raises Refused where that is not known."""
+    columns = list(tree.find_all(exp.Column))
+    of_left, of_right = ([scope.has(c.text("table"), c.name) for c in columns] for scope in (left, right))
+    if not columns or not all(one != other for one, other in zip(of_left, of_right, strict=True)):
+        raise Refused(f"only Spark joins by '{tree.sql(dialect='spark')}'")
+    return "left" if all(of_left) else "right" if all(of_right) else "both"
+
+
+def _compared(one: Compiled, other: Compiled, timezone: _Timezone) -> tuple[Compiled, Compiled]:
+    """Return both sides of a comparison in one type. Raises Refused for types that only Spark compares."""
+    as_one_value(one.type)
+    as_one_value(other.type)
+    if one.type == other.type:
+        return one, other
+    if "char" in (one.type.name, other.type.name):
+        raise Refused(f"only Spark joins {one.type} with {other.type}")
+    one, other = together([one, other], timezone)
+    as_one_value(one.type)
+    return one, other
+
+
+def _certain(found: Compiled | NotLocal) -> Compiled:
+    """Return an expression of a join. Raises Refused for one that may fail: it depends on the plan for which rows."""
+    if isinstance(found, NotLocal):
+        raise Refused(found.reason)
+    if found.may_fail:
+        raise Refused("only Spark joins by an expression that may fail")
+    return found

@@ -1,0 +1,111 @@
+"""Aggregate functions in terms of those that DuckDB computes as Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.engine.expressions import FLOATS, MEAN, WHOLE, Refused
+from trinity.spi import DataType
+
+__all__ = ["EXACT_SUM", "simpler"]
+
+EXACT_SUM: Final = "trinity_of_whole_numbers"
+"""What a sum of DOUBLE says of itself where the doubles are whole numbers, whose sum does not depend on their order."""
+_MOST_DIGITS_IN_DOUBLE: Final = 11
+"""Digits of the widest DECIMAL whose average Spark computes in DOUBLE."""
+_EXTREMES: Final[dict[str, type[exp.AggFunc]]] = {
+    "bool_or": exp.Max, "some": exp.Max, "any": exp.Max, "bool_and": exp.Min, "every": exp.Min,
+}  # fmt: skip
+
+
+def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr:
+    """Return an expression with count, sum, min and max in the place of aggregate functions that are made of them.
+
+    Args:
+        tree: the expression.
+        type_of: returns the type of an argument.
+
+    Raises:
+        Refused: for types with which only Spark calculates.
+    """
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Window):
+            return _in_window(node, simpler(node.this, type_of))
+        if isinstance(node, exp.Filter):
+            return simpler(_of_some_rows(node), type_of)
+        if isinstance(node, exp.CountIf):
+            return exp.Count(this=_where(node.this, exp.Literal.number(1)))
+        if isinstance(node, exp.LogicalOr | exp.LogicalAnd):
+            return exp.Max(this=node.this.copy()) if isinstance(node, exp.LogicalOr) else exp.Min(this=node.this.copy())
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and node.name.lower() in _EXTREMES:
+            return _EXTREMES[node.name.lower()](this=node.expressions[0].copy())
+        return _average(node.this, type_of(node.this)) if isinstance(node, exp.Avg) else node
+
+    return tree.copy().transform(replaced)
+
+
+def _where(condition: exp.Expr, value: exp.Expr) -> exp.Case:
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+
+
+def _of_some_rows(node: exp.Filter) -> exp.Expr:
+    """Return an aggregate function with FILTER as one of NULL for the other rows, which it leaves out."""
+    call: exp.Expr = node.this.copy()
+    condition = node.expression.this
+    taken = call.this
+    if isinstance(taken, exp.Distinct) and len(taken.expressions) == 1:
+        taken.set("expressions", [_where(condition, taken.expressions[0])])
+    elif isinstance(call, exp.Count) and isinstance(taken, exp.Star | exp.Literal):
+        call.set("this", _where(condition, exp.Literal.number(1)))
+    elif isinstance(call, exp.Count | exp.Sum | exp.Min | exp.Max | exp.Avg) and not isinstance(taken, exp.Distinct):
+        call.set("this", _where(condition, taken))
+    else:
+        raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
+    return call
+
+
+def _in_window(window: exp.Window, found: exp.Expr) -> exp.Expr:
+    """Return an expression of a function's parts, each over the function's window."""
+    if not isinstance(found, exp.Case) and found.name != MEAN:
+        window.set("this", found)
+        return window
+
+    def over(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.AggFunc):
+            return node
+        part = window.copy()
+        part.set("this", node)
+        return part
+
+    parts: exp.Expr = found.transform(over)
+    return parts
+
+
+def _average(value: exp.Expr, kind: DataType) -> exp.Expr:
+    """Return AVG as a sum by a count, in the type that Spark takes."""
+    count = exp.Count(this=value.copy())
+    if kind.name in (*WHOLE, *FLOATS):
+        return _unless_zero(count, exp.Div(this=_sum_of_doubles(value, kind), expression=count.copy()))
+    if kind.name != "decimal":
+        raise Refused(f"only Spark computes the average of {kind}")
+    precision, scale = kind.arguments
+    if precision > _MOST_DIGITS_IN_DOUBLE:
+        return exp.Anonymous(this=MEAN, expressions=[exp.Sum(this=value.copy()), count])
+    units = exp.Mul(this=exp.paren(value.copy()), expression=exp.Literal.number(10**scale))
+    mean = exp.Div(this=_sum_of_doubles(units, DataType("bigint")), expression=count.copy())
+    mean = exp.Div(this=mean, expression=exp.cast(exp.Literal.number(10**scale), "DOUBLE"))
+    return _unless_zero(count, exp.cast(mean, f"DECIMAL({precision + 4}, {scale + 4})"))
+
+
+def _sum_of_doubles(value: exp.Expr, kind: DataType) -> exp.Expr:
+    total = exp.Sum(this=exp.cast(value.copy(), "DOUBLE"))
+    total.meta[EXACT_SUM] = kind.name in WHOLE
+    return total
+
+
+def _unless_zero(count: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=exp.GT(this=count.copy(), expression=exp.Literal.number(0)), true=value)])
