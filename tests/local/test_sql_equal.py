@@ -244,7 +244,10 @@ def test_the_log_is_equal(both: tuple[Session, Session]) -> None:
 
 def test_what_is_not_known_to_be_equal_is_sparks(both: tuple[Session, Session]) -> None:
     here, _ = both
-    for text in ("SELECT sum(near) AS s FROM t", "SELECT DISTINCT near FROM t", "SELECT avg(id) AS a FROM t",
+    for text in ("SELECT sum(near) AS s FROM t", "SELECT DISTINCT near FROM t", "SELECT avg(near) AS a FROM t",
+                 "SELECT sum(id) OVER (ORDER BY id RANGE 3 PRECEDING) AS s FROM t",
+                 "SELECT id FROM t LEFT JOIN (SELECT id AS o FROM t) q ON id = o OR id < 3",
+                 "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t AS o WHERE o.id < t.id)",
                  "SELECT soundex(text) AS u FROM t", "SELECT id AS k, k + 1 AS l FROM t"):  # fmt: skip
         assert here.sql(text).engine == "spark"
 

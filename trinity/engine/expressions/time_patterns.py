@@ -16,8 +16,10 @@ from trinity.engine.expressions.days import Numbers, first_days, month_ends, par
 from trinity.engine.expressions.families import STRING, TEXTS, TIMES
 from trinity.engine.expressions.node import Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
-from trinity.engine.expressions.text_values import number_of, refuse_where
+from trinity.engine.expressions.text_values import number_of
 from trinity.engine.writing.clocks import clocks_of, instants_of
+from trinity.errors import TrinityError
+from trinity.messages import shown_value
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
@@ -127,7 +129,7 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
     """Return TO_TIMESTAMP of a text by a pattern, which is an error for another text.
 
     Raises:
-        Refused: for other types than texts; for a pattern without year, month and day, or with an hour alone missing.
+        Refused: for other types than texts; for a pattern without year, month and day, or a time without hours.
     """
     if value.type.name not in TEXTS:
         raise Refused(f"only Spark reads {value.type} by a pattern")
@@ -143,18 +145,26 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
         f"(?P<{text}>[0-9]{{{_SIZES[text]}}})" if is_letter else re.escape(text) for is_letter, text in wanted.parts
     )
 
+    shown = pattern.value
+
     def kernel(texts: pa.Array) -> pa.Array:
         texts = texts.cast(pa.string())
         found = pc.extract_regex(texts, f"^{read}$")
-        refuse_where(pc.is_null(found), texts, _TIMESTAMP)
+        _refuse_where(pc.is_null(found), texts, shown)
         numbers = {letter: number_of(found.field(letter), 0) for letter in letters}
         first = first_days((numbers["yyyy"] - 1970) * 12 + np.clip(numbers["MM"], 1, 12) - 1)
         days = first + numbers["dd"] - 1
         hour, minute, second, thousandth = (numbers.get(letter, np.int64(0)) for letter in ("HH", "mm", "ss", "SSS"))
         wrong = (numbers["MM"] < 1) | (numbers["MM"] > 12) | (numbers["dd"] < 1) | (days > month_ends(first))
         wrong |= (hour > 23) | (minute > 59) | (second > 59)
-        refuse_where(pa.array(wrong), texts, _TIMESTAMP)
+        _refuse_where(pa.array(wrong), texts, shown)
         micros = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + thousandth * 1000
         return instants_of(pa.array(micros).cast(pa.timestamp("us")), zone).cast(_TIMESTAMP.to_arrow())
 
     return of_rows(_TIMESTAMP, kernel, value, may_fail=True)
+
+
+def _refuse_where(wrong: pa.Array, texts: pa.Array, pattern: str) -> None:
+    if pc.any(wrong).as_py():
+        text = shown_value(texts.filter(wrong)[0].as_py())
+        raise TrinityError("INVALID_ARGUMENTS", f"The text {text} is no time of the pattern '{pattern}'.")

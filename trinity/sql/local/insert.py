@@ -48,6 +48,8 @@ def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
     """Return True where Arrow's cast gives what Spark's assignment does; also where both refuse the type."""
     if source in (wanted, VOID) or (source.name in TEXTS and wanted.name in TEXTS):
         return True
+    if source.nested and source.name == wanted.name:
+        return all(map(_only_widens, source.children, wanted.children))
     if not (assignable(source, wanted) or converts(source, wanted)):
         return True
     if source.name in WHOLE and wanted.name in (*WHOLE, "decimal"):
@@ -57,3 +59,14 @@ def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
     if wanted.name == "float":
         return source.name in ("double", "decimal")
     return wanted.name == "double" and source.name in _EXACT
+
+
+def _only_widens(source: DataType, wanted: DataType) -> bool:
+    """Return True where every value within a nested one has its like in another type."""
+    if source == wanted:
+        return True
+    if source.nested and source.name == wanted.name:
+        return len(source.children) == len(wanted.children) and all(map(_only_widens, source.children, wanted.children))
+    if source.name in WHOLE and wanted.name in WHOLE:
+        return WHOLE.index(source.name) <= WHOLE.index(wanted.name)
+    return (source.name, wanted.name) == ("float", "double")
