@@ -303,3 +303,21 @@ def test_a_delete_of_whole_partitions_reads_none_of_them(local: Session, local_f
     assert found[0] == 2
     [left] = table.splits().files
     assert left.partition["region"] == "us"
+
+
+def test_numbers_within_nested_values_are_widened(local: Session, local_fmt: str) -> None:
+    local.use(local_fmt, "default")
+    local.sql("CREATE TABLE n (id INT, a ARRAY<BIGINT>, st STRUCT<x: BIGINT, y: ARRAY<INT>>, PRIMARY KEY (id))")
+    local.sql("INSERT INTO n SELECT 1 AS id, array(1, NULL) AS a, named_struct('x', 1, 'y', array(2S)) AS st")
+    local.sql(
+        "INSERT INTO n VALUES (2, array(5Y), named_struct('x', 4S, 'y', CAST(NULL AS ARRAY<INT>))), (3, NULL, NULL)"
+    )
+    local.sql("UPDATE n SET a = array(7, id) WHERE id = 2")
+    local.sql(
+        "MERGE INTO n USING (SELECT 3 AS k, array(9S) AS b) s ON n.id = s.k "
+        "WHEN MATCHED THEN UPDATE SET a = s.b, st = named_struct('x', s.k, 'y', array(8S))"
+    )
+    found = [(row.a, None if row.st is None else tuple(row.st)) for row in local.sql("SELECT * FROM n ORDER BY id")]
+    assert found == [([1, None], (1, [2])), ([7, 2], (4, None)), ([9], (3, [8]))]
+    with refused("NOT_SUPPORTED", "array<bigint>"):
+        local.sql("UPDATE n SET st = named_struct('x', 1L, 'y', array(2L)) WHERE id = 1")

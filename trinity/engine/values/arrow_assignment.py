@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.not_local import NotLocal
-from trinity.engine.values.store_assignment import narrows, refusal_around, refuse_unassignable, too_large
+from trinity.engine.values.store_assignment import narrows, only_widens, refusal_around, refuse_unassignable, too_large
 from trinity.engine.writing.casts import cast_array, converts
 from trinity.engine.writing.lengths import fitted
 from trinity.spi import Column, DataType, parse_type
@@ -74,6 +74,9 @@ def assignment(source: DataType, column: Column, table: str, where: str) -> Assi
         refuse_unassignable(source, column, table, where)
         if source.name in _TEXTS:
             return Assignment(lambda values: fitted_texts(values, wanted), None)
+    if source.nested and only_widens(source, wanted):
+        kind = wanted.to_arrow()
+        return Assignment(lambda values: cast_array(values, kind, f"column '{column.name}'", "UTC"), None)
     cast = _number(source, wanted) if {source.name, wanted.name}.isdisjoint(_OTHERS) else None
     if cast is None or source.nested or wanted.nested:
         return NotLocal(f"only Spark stores {source} in column '{column.name}', which is {wanted}")

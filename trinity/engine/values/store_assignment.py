@@ -9,7 +9,15 @@ from trinity.engine.writing.casts import assignable, unlike
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = ["narrows", "placed", "refusal_around", "refuse_other_than_boolean", "refuse_unassignable", "too_large"]
+__all__ = [
+    "narrows",
+    "only_widens",
+    "placed",
+    "refusal_around",
+    "refuse_other_than_boolean",
+    "refuse_unassignable",
+    "too_large",
+]
 
 _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 
@@ -65,3 +73,18 @@ def narrows(source: DataType, wanted: DataType) -> bool:
     if source.name in _WIDTHS and wanted.name in _WIDTHS:
         return _WIDTHS[source.name] > _WIDTHS[wanted.name]
     return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")
+
+
+def only_widens(source: DataType, wanted: DataType) -> bool:
+    """Return True where each value of a type, within nested ones too, has its like among those of another type."""
+    if source == wanted:
+        return True
+    if source.nested and (source.name, source.fields) == (wanted.name, wanted.fields):
+        return all(map(only_widens, source.children, wanted.children))
+    if source.name in _WHOLE and wanted.name in _WHOLE:
+        return _WHOLE.index(source.name) <= _WHOLE.index(wanted.name)
+    return (source.name, wanted.name) == ("float", "double")
+
+
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+"""Each is wider than the ones before it."""

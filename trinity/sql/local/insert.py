@@ -10,7 +10,7 @@ import pyarrow as pa
 from trinity.calls import translated
 from trinity.engine.expressions import TEXTS, VOID, WHOLE
 from trinity.engine.not_local import NotLocal
-from trinity.engine.values.store_assignment import placed
+from trinity.engine.values.store_assignment import only_widens, placed
 from trinity.engine.writing.casts import assignable, converts
 from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
@@ -49,7 +49,7 @@ def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
     if source in (wanted, VOID) or (source.name in TEXTS and wanted.name in TEXTS):
         return True
     if source.nested and source.name == wanted.name:
-        return all(map(_only_widens, source.children, wanted.children))
+        return only_widens(source, wanted)
     if not (assignable(source, wanted) or converts(source, wanted)):
         return True
     if source.name in WHOLE and wanted.name in (*WHOLE, "decimal"):
@@ -59,14 +59,3 @@ def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
     if wanted.name == "float":
         return source.name in ("double", "decimal")
     return wanted.name == "double" and source.name in _EXACT
-
-
-def _only_widens(source: DataType, wanted: DataType) -> bool:
-    """Return True where every value within a nested one has its like in another type."""
-    if source == wanted:
-        return True
-    if source.nested and source.name == wanted.name:
-        return len(source.children) == len(wanted.children) and all(map(_only_widens, source.children, wanted.children))
-    if source.name in WHOLE and wanted.name in WHOLE:
-        return WHOLE.index(source.name) <= WHOLE.index(wanted.name)
-    return (source.name, wanted.name) == ("float", "double")
