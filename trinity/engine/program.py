@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from trinity.engine.expressions import Held
-
 __all__ = [
     "Case",
     "Counts",
@@ -126,7 +124,7 @@ class Program:
     source_alias: str = "s"
     reads: tuple[TableHandle, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
-    queries: Mapping[str, Held] = field(default_factory=dict)
+    queries: Mapping[str, pa.Table] = field(default_factory=dict)
     evolves: bool = False
     after: TableDefinition | None = None
     unguarded: bool = False

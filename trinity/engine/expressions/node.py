@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -114,9 +114,13 @@ class Held:
     read: Callable[[], pa.Table]
 
     @classmethod
-    def of(cls, rows: pa.Table) -> Held:
-        """Return rows that are there already."""
-        return cls(rows.schema, lambda: rows)
+    def all_of(cls, queries: Mapping[str, pa.Table]) -> dict[str, Held]:
+        """Return rows that are there already, by name."""
+        return {name: cls(rows.schema, partial(_given, rows)) for name, rows in queries.items()}
+
+
+def _given(rows: pa.Table) -> pa.Table:
+    return rows
 
 
 @dataclass(frozen=True)

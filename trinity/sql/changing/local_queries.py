@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions import Held, Refused
+from trinity.engine.expressions import Refused
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
@@ -47,7 +47,7 @@ class LocalQueries:
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource], common: Sequence[CommonTable]) -> None:
-        self.rows_of: dict[str, Held] = {}
+        self.rows_of: dict[str, pa.Table] = {}
         self._session = session
         self._common = common
         self._pinned = Pinned()
@@ -127,7 +127,7 @@ class LocalQueries:
     def _hold(self, statement: Statement) -> str:
         """Read the rows of a query, and return their name."""
         name = f"{HIDDEN_PREFIX}rows{len(self.rows_of)}"
-        self.rows_of[name] = Held.of(_read(self._rows(statement)))
+        self.rows_of[name] = _read(self._rows(statement))
         return name
 
     def _correlated(self, statement: Statement, scope: Scope, word: str) -> Correlated | None:

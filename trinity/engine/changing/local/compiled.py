@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.changing.fields import Place, field_column
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression
+from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Case, Expression, Fields, Value
 from trinity.engine.values.arrow_assignment import Assignment, assignment
@@ -157,7 +157,7 @@ class CompiledStatement:
             TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
         """
         columns = [*target_scope(plan.definition, plan.program.target_alias), *source]
-        compiler = _Compiler(plan, Scope(columns, plan.program.queries), timezone)
+        compiler = _Compiler(plan, Scope(columns, Held.all_of(plan.program.queries)), timezone)
         cases = list[CompiledCase]()
         for number in range(len(plan.program.cases)):
             found = compiler.case(number)

@@ -15,7 +15,7 @@ from trinity.engine.changing.local.compiled import source_scope, target_field, t
 from trinity.engine.changing.local.equalities import LocalEquality, compared
 from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
-from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_predicate
+from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
 from trinity.syntax.parse import expression_or_none
@@ -68,7 +68,7 @@ def local_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | Not
     pairs = program.source.num_rows * sum(file.live_rows for file in begun.splits.files)
     if not equalities and pairs > _MOST_PAIRS:
         return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
-    scope = Scope([*target_scope(definition, program.target_alias), *columns], program.queries)
+    scope = Scope([*target_scope(definition, program.target_alias), *columns], Held.all_of(program.queries))
     others = [_equal(name, text, program) for name, text in begun.facts.equalities.items() if name not in equalities]
     also = _also([*begun.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
