@@ -139,7 +139,9 @@ def _not_seen(run: Results, rules: Collection[str]) -> Iterator[str]:
     if newer := [check for check in CHECKS if check.id not in played]:
         lacking = sorted({rule for check in newer for rule in check.rules} - set(rules), key=_place)
         names = ", ".join(f"`{check.id}`" for check in newer)
-        yield f"Newer than these runs: {names}. Not in the table yet: {', '.join(map(_link, lacking))}.\n"
+        yield f"Newer than these runs: {names}.\n"
+        if lacking:
+            yield f"Not in the table yet: {', '.join(map(_link, lacking))}.\n"
 
 
 def _by_rule(run: Results) -> Mapping[str, str]:

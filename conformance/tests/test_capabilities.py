@@ -116,8 +116,8 @@ def test_a_refusal_is_by_name_and_changes_nothing(
 
 
 def generated(checks: list[Check], capabilities: frozenset[Capability], tally: Tally) -> Iterator[History]:
-    for _, histories, _ in generated_of(checks, BUDGETS["smoke"], 0, capabilities, tally):
-        yield from histories
+    for part in generated_of(checks, BUDGETS["smoke"], 0, capabilities, tally):
+        yield from part.histories
 
 
 FULL = pytest.mark.full

@@ -148,8 +148,8 @@ def test_an_explanation_has_rule_situations_and_faults() -> None:
     ],
 )
 def test_settings_of_a_catalog_that_are_none(command: list[str], message: str, tmp_path: Path) -> None:
-    _, histories, _ = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, EVERYTHING, Tally()))
-    trace = str(traces.save(next(histories), tmp_path))
+    part = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, EVERYTHING, Tally()))
+    trace = str(traces.save(next(iter(part.histories)), tmp_path))
     done = CliRunner().invoke(cli.app, [trace if word == "TRACE" else word for word in command])
     assert (done.exit_code, message in done.output) == (2, True), done.output
 
@@ -166,8 +166,8 @@ def test_smoke_meets_what_every_check_is_about() -> None:
     """Its work is fixed, so a run on any machine that gets through it is conclusive."""
     tally = Tally()
     drawn = [c for c in CHECKS if c.emphasis or c.programs]
-    for _, histories, _ in generated_of(drawn, BUDGETS["smoke"], 0, EVERYTHING, tally):
-        for history in histories:
+    for part in generated_of(drawn, BUDGETS["smoke"], 0, EVERYTHING, tally):
+        for history in part.histories:
             play(ModelSubject(), history, tally)
     assert {r.check.id: r.missing for r in results_of(drawn, tally, []) if r.status != "passed"} == {}
 

@@ -26,6 +26,6 @@ BUDGET: Final = Budget(
     fault_histories=2,
 )
 QUICK: Final = replace(
-    BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False, fault_histories=1
+    BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False, fault_histories=1, longer=1
 )
 """A part of it, for the short tier; from seed 1 on, whose histories are not played a second time (L2)."""

@@ -34,6 +34,7 @@ from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS, refuse_
 from trinity_conformance.playing.first_steps import first_steps
 from trinity_conformance.playing.meanwhile import try_meanwhile
 from trinity_conformance.playing.race_play import Races
+from trinity_conformance.playing.race_run import RACES_CHECK
 from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
@@ -80,6 +81,7 @@ class Budget:
         fault_histories: no more of them than this.
         race_seconds: as ``seconds``, for writers in several processes.
         races: no more races of them than this.
+        longer: as long as a check has seen too little, so many times the histories and the seconds.
         concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
     """
 
@@ -99,6 +101,7 @@ class Budget:
     fault_histories: int = 100_000
     race_seconds: float = 30
     races: int = 200
+    longer: int = 3
 
     @property
     def seconds_in_all(self) -> float:
@@ -116,6 +119,8 @@ def _silent(tally: Tally, what: str) -> None:
 
 OF_SPARK: Final = frozenset({"spark", "refusal of a DataFrame"})
 """Situations that only Spark has."""
+BY_TURNS: Final = frozenset({"local after spark", "spark after local"})
+"""Situations that need both executors."""
 _UNSEEN: Final = "no other process can open its tables"
 _RESPLIT: Final = 3
 """One of this many histories of merge engines is played a second time."""
@@ -160,6 +165,7 @@ class CheckResult:
         lacking: True when the adapter lacks what the check needs.
         alone: True without Spark.
         blocked: True when the first steps failed, so that it was not run.
+        late: True when it saw too little because its time was over.
         gap: the known gap that these failures are.
         unplayed: why it cannot be played on the adapter; empty where it can.
     """
@@ -171,6 +177,7 @@ class CheckResult:
     lacking: bool = False
     alone: bool = False
     blocked: bool = False
+    late: bool = False
     gap: Gap | None = None
     unplayed: str = ""
 
@@ -178,8 +185,8 @@ class CheckResult:
     def status(self) -> str:
         """``failed``, ``known gap``, ``not supported``, ``not played``, ``inconclusive`` or ``passed``.
 
-        An inconclusive check saw too little. Without Spark it is ``left out``: the rest of it was left to Spark. A
-        check that waits for the first steps to work is ``blocked``.
+        An inconclusive check saw too little. Without Spark it is ``left out``, unless its time was over: the rest of
+        it was left to Spark. A check that waits for the first steps to work is ``blocked``.
         """
         if self.failures:
             return "known gap" if self.gap is not None else "failed"
@@ -190,7 +197,7 @@ class CheckResult:
         if self.unplayed:
             return "not played"
         if self.missing or not self.observations:
-            return "left out" if self.alone else "inconclusive"
+            return "left out" if self.alone and not self.late else "inconclusive"
         return "passed"
 
 
@@ -310,27 +317,23 @@ def run_check(
             undeclared, found, subject.capabilities = verified.undeclared, [*verified.findings], verified.usable
         can, expected = subject.capabilities, {gap.check for gap in gaps}
         wanted &= {c.id for c in checks if c.possible(can)}
-        for what, generated, seconds in generated_of(
-            checks, chosen, seed, can, None if spark is None else tally, excused
-        ):
-            limits = replace(chosen, seconds=seconds)
-            found += run_histories(subject, limits, generated, tally, progress, what, expected)
+        for part in generated_of(checks, chosen, seed, can, tally, excused, alone=spark is None):
+            found += run_histories(subject, chosen, part, tally, progress, expected)
         if "faults" in wanted:
-            limits = replace(chosen, seconds=chosen.fault_seconds)
-            drawn_faults = fault_histories(seed, chosen.fault_histories, can)
             with subject.alone():
-                found += run_histories(subject, limits, drawn_faults, tally, progress, "faults", expected)
+                part = fault_histories(chosen, seed, can, tally, excused)
+                found += run_histories(subject, chosen, part, tally, progress, expected)
         if "writers" in wanted and subject.others_see:
             progress(tally, "writers")
             with subject.alone():
-                found += run_races(subject, chosen, races(seed, can), tally, expected)
+                found += run_races(subject, chosen, seed, tally, expected)
         if "bad-input" in wanted:
             progress(tally, "bad-input")
-            seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
+            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.longer * chosen.refusal_seconds)
             found += refuse_all(subject, tally, seconds, REFUSALS[: chosen.refusals])
         if "engine-options" in wanted:
             progress(tally, "engine-options")
-            seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
+            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.longer * chosen.refusal_seconds)
             found += refuse_engines(subject, tally, seconds, ENGINE_REFUSALS[: chosen.refusals])
         if "merge-sinks" in wanted:
             progress(tally, "merge-sinks")
@@ -358,15 +361,34 @@ def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckRe
     return [CheckResult(check_of(failure.check), 1, failures=[failure]), *others]
 
 
+@dataclass(frozen=True)
+class Part:
+    """A kind of histories of a run.
+
+    Attributes:
+        what: its name.
+        histories: the histories.
+        seconds: no history except the first begins after this time, unless a check has seen too little.
+        short: returns the ids of the checks that have seen too little until now.
+    """
+
+    what: str
+    histories: Iterable[History]
+    seconds: float
+    short: Callable[[], Collection[str]] = tuple
+
+
 def generated_of(
     checks: list[Check],
     budget: Budget,
     seed: int,
     capabilities: Collection[Capability],
-    tally: Tally | None = None,
+    tally: Tally,
     excused: Collection[str] = (),
-) -> Iterator[tuple[str, Iterator[History], float]]:
-    """Yield each kind of histories of what an adapter can do, with its name and its seconds.
+    *,
+    alone: bool = False,
+) -> Iterator[Part]:
+    """Yield each kind of histories of what an adapter can do.
 
     A single check gets all of the seconds.
 
@@ -375,18 +397,19 @@ def generated_of(
         budget: limits of the work.
         seed: number of the first history.
         capabilities: what the adapter can do.
-        tally: what was seen, as it grows. Spark and this process take turns, and while it is below a quota there are
-            more histories. None for this process alone.
+        tally: what was seen, as it grows; while it is below a quota there are more histories.
         excused: situations that cannot occur.
+        alone: whether this process executes all steps, and not in turns with Spark.
     """
-    excused = {*excused, *uncertain(capabilities)}
+    excused = {*excused, *uncertain(capabilities), *(BY_TURNS if alone else ())}
 
-    def short(of: list[Check]) -> Callable[[], bool]:
+    def short(of: list[Check]) -> Callable[[], Collection[str]]:
         possible = [check for check in of if check.possible(capabilities)]
-        return lambda: tally is not None and any(_missing(check, tally, excused) for check in possible)
+        return lambda: [check.id for check in possible if _missing(check, tally, excused)]
 
-    for what, found, seconds in _drawn(checks, budget, seed, capabilities, short):
-        yield what, (without_spark(h) if tally is None else by_turns(h, n) for n, h in enumerate(found, seed)), seconds
+    for part in _drawn(checks, budget, seed, capabilities, short):
+        played = (without_spark(h) if alone else by_turns(h, n) for n, h in enumerate(part.histories, seed))
+        yield replace(part, histories=played)
 
 
 def _drawn(
@@ -394,25 +417,39 @@ def _drawn(
     budget: Budget,
     seed: int,
     can: Collection[Capability],
-    short: Callable[[list[Check]], Callable[[], bool]],
-) -> Iterator[tuple[str, Iterator[History], float]]:
+    short: Callable[[list[Check]], Callable[[], Collection[str]]],
+) -> Iterator[Part]:
     alone = checks[0] if len(checks) == 1 else None
+    longer = budget.longer
     if any(c.emphasis and not c.engines for c in checks):
         enough = short([c for c in checks if c.emphasis and not (c.engines or c.programs)])
-        found = drawn(_histories(seed, alone.emphasis if alone else GENERAL, can), can, budget.histories, enough)
-        yield "histories", found, budget.seconds
+        generated = _histories(seed, alone.emphasis if alone else GENERAL, can)
+        found = drawn(generated, can, budget.histories, enough, longer)
+        yield Part("histories", found, budget.seconds, enough)
     if (about := [c for c in checks if c.programs]) and Capability.ROW_CHANGES in can:
-        found = drawn(_programs(seed, can), can, budget.programs, short(about))
-        yield "programs of statements", found, budget.seconds if alone else budget.program_seconds
+        enough = short(about)
+        found = drawn(_programs(seed, can), can, budget.programs, enough, longer)
+        seconds = budget.seconds if alone else budget.program_seconds
+        yield Part("programs of statements", found, seconds, enough)
     if about := [c for c in checks if c.engines and c.possible(can)]:
+        enough = short(about)
         emphasis = alone.emphasis if alone else ENGINE_GENERAL
-        found = _engine_histories(seed, budget.engine_histories, emphasis, can, short(about))
-        yield "histories of merge engines", found, budget.seconds if alone else budget.engine_seconds
+        found = _engine_histories(seed, budget.engine_histories, emphasis, can, enough, longer)
+        yield Part("histories of merge engines", found, budget.seconds if alone else budget.engine_seconds, enough)
 
 
-def fault_histories(seed: int, most: int, can: Collection[Capability] = EVERYTHING) -> Iterator[History]:
-    """Yield histories of what an adapter can do in which something goes wrong at each write."""
-    return drawn((faulted(n, can) for n in count(seed)), can, most, lambda: False)
+def fault_histories(
+    budget: Budget, seed: int, can: Collection[Capability], tally: Tally, excused: Collection[str] = ()
+) -> Part:
+    """Return histories of what an adapter can do in which something goes wrong at each write; as generated_of."""
+    excused = {*excused, *uncertain(can)}
+    check = check_of("faults")
+
+    def short() -> list[str]:
+        return [check.id] if _missing(check, tally, excused) else []
+
+    generated = drawn((faulted(n, can) for n in count(seed)), can, budget.fault_histories, short, budget.longer)
+    return Part("faults", generated, budget.fault_seconds, short)
 
 
 def _histories(seed: int, emphasis: Mapping[str, int], can: Collection[Capability]) -> Iterator[History]:
@@ -424,7 +461,12 @@ def _programs(seed: int, can: Collection[Capability]) -> Iterator[History]:
 
 
 def _engine_histories(
-    seed: int, most: int, emphasis: Mapping[str, int], can: Collection[Capability], short: Callable[[], bool]
+    seed: int,
+    most: int,
+    emphasis: Mapping[str, int],
+    can: Collection[Capability],
+    short: Callable[[], object],
+    longer: int,
 ) -> Iterator[History]:
     """Yield histories of merge engines; every third comes a second time, with the same rows in other commits (L2).
 
@@ -432,7 +474,7 @@ def _engine_histories(
     """
     again: list[History] = []
     generated = (sample(engine_histories(engine_rota(n, can), emphasis), n) for n in count(seed))
-    for number, history in enumerate(drawn(generated, can, most, short), seed):
+    for number, history in enumerate(drawn(generated, can, most, short, longer), seed):
         again += [resplit(history, number)] if number % _RESPLIT == 0 else []
         yield history
         if len(again) > _RESPLIT:
@@ -443,21 +485,20 @@ def _engine_histories(
 def run_histories(
     subject: Subject,
     budget: Budget,
-    generated: Iterable[History],
+    part: Part,
     tally: Tally,
     progress: Progress = _silent,
-    what: str = "histories",
     expected: Collection[str] = (),
 ) -> list[NonConformance]:
     """Play generated histories until the budget is used up.
 
     Return the failures, shrunk but for those of checks that are expected to fail.
     """
-    until, found = monotonic() + budget.seconds, list[NonConformance]()
-    progress(tally, what)
-    for number, history in enumerate(generated):
+    begun, found = monotonic(), list[NonConformance]()
+    progress(tally, part.what)
+    for number, history in enumerate(part.histories):
         new = sum(failure.check not in expected for failure in found)
-        if (number and monotonic() > until) or new >= budget.failures:
+        if new >= budget.failures or (number and _over(monotonic() - begun, budget, part, tally)):
             break
         try:
             play(subject, history, tally)
@@ -468,15 +509,28 @@ def run_histories(
         except NonConformance as failure:
             known = failure.check in expected
             found.append(failure if known else shrink(failure, lambda h: _trial(subject, h), budget.shrink))
-        progress(tally, what)
+        progress(tally, part.what)
     return found
 
 
+def _over(seconds: float, budget: Budget, part: Part, tally: Tally) -> bool:
+    """Return whether a part has had its time; note the checks that have seen too little in it."""
+    if seconds <= part.seconds:
+        return False
+    short = part.short()
+    if short and seconds <= budget.longer * part.seconds:
+        return False
+    tally.late.update(short)
+    return True
+
+
 def run_races(
-    subject: TrinitySubject, budget: Budget, drawn_races: Iterable[Race], tally: Tally, expected: Collection[str] = ()
+    subject: TrinitySubject, budget: Budget, seed: int, tally: Tally, expected: Collection[str] = ()
 ) -> list[NonConformance]:
     """Play races until the budget is used up, or one fails; return its failure, made small unless it is expected."""
-    until = monotonic() + budget.race_seconds
+    begun, check = monotonic(), check_of(RACES_CHECK)
+    drawn_races = islice(races(seed, subject.capabilities), budget.longer * budget.races)
+    part = Part("writers", (), budget.race_seconds, lambda: [check.id] if _missing(check, tally, ()) else [])
     with Races(subject) as played:
 
         def trial(race: Race) -> NonConformance | None:
@@ -486,8 +540,10 @@ def run_races(
                 return failure
             return None
 
-        for number, race in enumerate(islice(drawn_races, budget.races)):
-            if number and monotonic() > until:
+        for number, race in enumerate(drawn_races):
+            if (number >= budget.races and not part.short()) or (
+                number and _over(monotonic() - begun, budget, part, tally)
+            ):
                 break
             if (failure := trial(race)) is not None:
                 return [failure if failure.check in expected else shrink_race(failure, trial, budget.shrink)]
@@ -534,7 +590,8 @@ def results_of(
         missing = _missing(check, tally, excused)
         failures = [f for f in found if f.check == check.id]
         lacking = not check.possible(capabilities)
-        results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking, alone))
+        seen, late = tally.observations[check.id], check.id in tally.late
+        results.append(CheckResult(check, seen, missing, failures, lacking, alone, late=late))
     return results
 
 

@@ -16,12 +16,14 @@ __all__ = ["declared", "drawn"]
 
 _TRIES: Final = 20
 """So many histories are drawn at most for one that can be played."""
-_AGAIN: Final = 3
-"""So many times as many histories as usual are played at most, to see all that the checks are about."""
 
 
 def drawn(
-    histories: Iterable[History], capabilities: Collection[Capability], most: int, short: Callable[[], bool]
+    histories: Iterable[History],
+    capabilities: Collection[Capability],
+    most: int,
+    short: Callable[[], object],
+    longer: int = 1,
 ) -> Iterator[History]:
     """Yield the histories of tables that an adapter has, without the steps that it lacks.
 
@@ -30,10 +32,11 @@ def drawn(
         capabilities: what the adapter can do.
         most: how many.
         short: returns whether what was played until now is too little. Then more follow.
+        longer: so many times as many at most.
     """
     found = (declared(history, capabilities) for history in islice(histories, _TRIES * most))
     playable = (history for history in found if history is not None)
-    for number, history in enumerate(islice(playable, _AGAIN * most)):
+    for number, history in enumerate(islice(playable, longer * most)):
         if number >= most and not short():
             return
         yield history

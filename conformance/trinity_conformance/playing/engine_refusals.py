@@ -208,6 +208,8 @@ def refuse_engines(
         if monotonic() <= until
         for failure in _tried(subject, executor, bench, case, tally)
     ]
+    if monotonic() > until:
+        tally.late.add(_CHECK)
     after = {name: _rows(subject, name) for name in _TABLES}
     if after != before:
         found.append(NonConformance(_CHECK, f"after refusals the tables read {after}, before {before}"))

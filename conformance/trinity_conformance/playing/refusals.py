@@ -149,6 +149,7 @@ def refuse_all(
     found: list[NonConformance] = []
     for executor, case in product(subject.executors, cases):
         if monotonic() > until:
+            tally.late.add(_CHECK)
             break
         if case.of_spark and executor == "local":
             continue

@@ -61,6 +61,7 @@ class Outcome:
         findings: what differed.
         gap: the known gap that the findings are; empty for none.
         unplayed: why it cannot be played; empty where it can.
+        late: True when it saw too little because its time was over.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     gap: str = ""
     unplayed: str = ""
+    late: bool = False
 
     @property
     def note(self) -> str:
@@ -79,7 +81,9 @@ class Outcome:
         if self.gap or self.unplayed:
             return self.gap or self.unplayed
         seen = "; ".join(f"saw {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
-        return seen if seen and self.status in ("inconclusive", "left out") else self.title
+        if not seen or self.status not in ("inconclusive", "left out"):
+            return self.title
+        return f"out of time: {seen}" if self.late else seen
 
     @classmethod
     def of(cls, result: CheckResult, connector: str) -> Outcome:
@@ -88,7 +92,9 @@ class Outcome:
         missing = dict(result.missing)
         gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
         status, seen = result.status, result.observations
-        return cls(check.id, check.title, check.rules, status, seen, missing, findings, gap, result.unplayed)
+        return cls(
+            check.id, check.title, check.rules, status, seen, missing, findings, gap, result.unplayed, result.late
+        )
 
 
 @dataclass(frozen=True)
