@@ -22,6 +22,7 @@ from trinity.storage import (
 )
 from trinity_iceberg.carried import index_of, order_at, summary_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
+from trinity_iceberg.external import WRITABLE
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.schema import DEFINITION, definition_of
 from trinity_iceberg.storage_schema import read_schema
@@ -29,7 +30,6 @@ from trinity_iceberg.storage_schema import read_schema
 __all__ = ["check_own_readable", "check_own_writable"]
 
 _FORMAT: Final = "write.format.default"
-_WRITABLE: Final = 2
 
 
 def check_own_readable(
@@ -131,9 +131,9 @@ def check_own_writable(table: Table, manifests: Sequence[ManifestFile]) -> None:
     if DEFINITION not in table.properties:
         return
     check_own_readable(table, table.schema(), manifests, table.metadata.current_snapshot())
-    if table.metadata.format_version > _WRITABLE:
+    if table.metadata.format_version > WRITABLE:
         version = table.metadata.format_version
-        raise _refused(table, f"format version {version}, and Trinity writes version {_WRITABLE} only")
+        raise _refused(table, f"format version {version}, and Trinity writes version {WRITABLE} only")
     if (written := table.properties.get(_FORMAT, "parquet").lower()) != "parquet":
         raise _refused(table, f"'{_FORMAT}' = '{written}', and Trinity reads Parquet only; unset it")
 

@@ -19,9 +19,10 @@ from trinity_iceberg.metadata_files import Numbered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["IcebergScan", "check_committable", "check_readable", "check_writable"]
+__all__ = ["WRITABLE", "IcebergScan", "check_committable", "check_readable", "check_writable"]
 
-_WRITABLE: Final = 2
+WRITABLE: Final = 2
+"""The newest format version that Trinity writes."""
 
 
 def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
@@ -35,15 +36,14 @@ def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
 
 
 def check_writable(table: TableHandle, loaded: Table) -> None:
-    """Refuse a table to which an append is not supported. Raises NOT_SUPPORTED."""
+    """Refuse a table of a format version that Trinity does not write. Raises NOT_SUPPORTED."""
     check_readable(table, loaded.metadata)
-    if loaded.metadata.format_version > _WRITABLE:
+    if loaded.metadata.format_version > WRITABLE:
         raise TrinityError(
             "NOT_SUPPORTED",
             f"Iceberg table '{table.full_name}' has format version {loaded.metadata.format_version}: Trinity reads it, "
-            f"and writes version {_WRITABLE} only.",
+            f"and writes version {WRITABLE} only.",
         )
-    check_committable(table, loaded)
 
 
 def check_committable(table: TableHandle, loaded: Table) -> None:
@@ -92,7 +92,7 @@ class IcebergScan(NativeScan):
     @property
     def as_written(self) -> bool:
         # version 3 has default values, a name mapping other names
-        if self._loaded.format_version > _WRITABLE or TableProperties.DEFAULT_NAME_MAPPING in self._loaded.properties:
+        if self._loaded.format_version > WRITABLE or TableProperties.DEFAULT_NAME_MAPPING in self._loaded.properties:
             return False
         return all(m.content == ManifestContent.DATA for m in self._manifests())
 
