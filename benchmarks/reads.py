@@ -32,7 +32,7 @@ class ReadBench(CatalogBench):
         table = self.scene.base_table(self.catalog)
         yield self._read("read, compacted", table, 1.05)
         yield self._look_up("100 keys, compacted", table)
-        yield from self._with_log(table, 1)
+        yield from self._with_log(table)
         table.compact(full=True)
         for piece in self._pieces(self.scene.commits(100)):
             table.upsert(piece)
@@ -43,16 +43,16 @@ class ReadBench(CatalogBench):
 
     def large(self) -> Iterator[Result]:
         """Those of a larger table, of which less is expected to be lost."""
-        yield from self._with_log(self.scene.base_table(self.catalog), 1, large=True)
+        yield from self._with_log(self.scene.base_table(self.catalog), large=True)
 
-    def _with_log(self, table: Table, number: int, *, large: bool = False) -> Iterator[Result]:
+    def _with_log(self, table: Table, *, large: bool = False) -> Iterator[Result]:
         """With 1 % in the log, with 10 %, and after a resolve of that."""
         few, many, resolved = (1.3, 1.7, 1.3) if large else (1.4, 1.9, 1.4)
         prefix = "tenfold rows: " if large else ""
-        table.upsert(self.scene.batch(self.rows // 100, number))
+        table.upsert(self.scene.batch(self.rows // 100, 1))
         yield self._read(f"{prefix}read, 1 % in the log", table, few, first=True)
         table.compact(full=True)
-        changed = self.scene.batch(self.rows // 10, number + 1)
+        changed = self.scene.batch(self.rows // 10, 2)
         table.upsert(changed)
         yield self._read(f"{prefix}read, 10 % in the log", table, many, first=True)
         if not large:
@@ -61,7 +61,7 @@ class ReadBench(CatalogBench):
         if self._resolves(table):
             yield self._read(f"{prefix}read after resolve of 10 %", table, resolved)
             if self.catalog in MERGE_ON_READ and not large:
-                yield self._own_reader(table, [self.scene.batch(self.rows // 100, number), changed])
+                yield self._own_reader(table, [self.scene.batch(self.rows // 100, 1), changed])
 
     def _read(self, case: str, table: Table, factor: float, *, first: bool = False) -> Result:
         """The whole merged table. Under ``first`` nothing is known of the version from a read before."""

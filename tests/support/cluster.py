@@ -69,10 +69,10 @@ def _parent(pid: int) -> int | None:
 
 
 @contextlib.contextmanager
-def running_cluster(workers: int = 2) -> Iterator[Cluster]:
-    """Starts a master and workers of one core each, and stops them and their executors afterwards."""
+def running_cluster() -> Iterator[Cluster]:
+    """Starts a master and two workers of one core each, and stops them and their executors afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-cluster-"))
-    port, page, *pages = free_ports(2 + workers)
+    port, page, *pages = free_ports(4)
     with contextlib.ExitStack() as running:
         running.callback(shutil.rmtree, folder, ignore_errors=True)
         at = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page))
@@ -87,7 +87,7 @@ def running_cluster(workers: int = 2) -> Iterator[Cluster]:
             words = (*size, "--work-dir", str(own), address)
             started.append(running.enter_context(_process(own, host, f"{_DEPLOY}.worker.Worker", *words)))
         until = time.monotonic() + _PATIENCE_S
-        while _alive(page) < workers:
+        while _alive(page) < len(pages):
             log = (folder / "worker-0" / "log").read_text()
             assert time.monotonic() < until, log[-2000:]
             assert all(worker.poll() is None for worker in started), log[-2000:]

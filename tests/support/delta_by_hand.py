@@ -197,12 +197,12 @@ class Log:
     def classic(self, schema: pa.Schema = CHECKPOINT, rows: Iterable[Action] | None = None) -> None:
         write_actions(self.name("checkpoint.parquet"), list(self.rows() if rows is None else rows), schema)
 
-    def in_parts(self, count: int, *, written: int | None = None) -> None:
-        """Write a checkpoint of several parts, or of these only the first ones."""
+    def in_parts(self, *, written: int = 3) -> None:
+        """Write a checkpoint of three parts, or of these only the first ones."""
         rows = self.rows()
-        for part in range(1, (count if written is None else written) + 1):
-            path = self.name(f"checkpoint.{part:010d}.{count:010d}.parquet")
-            write_actions(path, rows[part - 1 :: count], CHECKPOINT)
+        for part in range(1, written + 1):
+            path = self.name(f"checkpoint.{part:010d}.{3:010d}.parquet")
+            write_actions(path, rows[part - 1 :: 3], CHECKPOINT)
 
     def second_version(self, ending: str) -> None:
         """Write a checkpoint of version 2, whose files are in two sidecars."""

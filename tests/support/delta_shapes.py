@@ -262,11 +262,11 @@ def cleaned(folder: Path, kind: str) -> list[dict[str, Any]]:
     if kind in ("json", "parquet"):
         log.second_version(kind)
     elif kind == "parts":
-        log.in_parts(3)
+        log.in_parts()
     else:
         log.classic(*(as_values(log) if kind == "values" else ()))
     if kind == "beside half of the parts":
-        log.in_parts(3, written=2)
+        log.in_parts(written=2)
     log.forget(log.version)
     log.append(rows(9), "9.parquet")
     return add_actions(1, 2, 3, 9)

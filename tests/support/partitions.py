@@ -55,8 +55,8 @@ def by_partition(table: Table) -> dict[Any, int]:
     return found
 
 
-def plain_table(session: Session, fmt: str, kind: str, values: list[Any], name: str = "plain") -> Table:
-    table = session.create_table(f"{fmt}.default.{name}", [Column("id", "int"), Column("p", kind)], partition_by=["P"])
+def plain_table(session: Session, fmt: str, kind: str, values: list[Any]) -> Table:
+    table = session.create_table(f"{fmt}.default.plain", [Column("id", "int"), Column("p", kind)], partition_by=["P"])
     column = pa.array(values * 2, Column("p", kind).to_arrow().type)
     table.append(pa.table({"id": pa.array(range(len(column)), pa.int32()), "p": column}))
     return table

@@ -38,7 +38,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["assigned", "assigned_rows", "check_assignable", "check_boolean", "placed_rows", "types_of"]
+__all__ = ["assigned", "check_assignable", "check_boolean", "inserted_rows", "placed_rows", "types_of"]
 
 _VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
@@ -103,7 +103,7 @@ def placed_rows(rows: DataFrame, columns: Sequence[TableColumn], where: str) -> 
     return rows.select(*values)
 
 
-def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
+def inserted_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
     """Return the rows of an INSERT with their numbers and times in the columns' types.
 
     They have :data:`~trinity.engine.writing.run_sinks.REFUSAL` where that may fail. Ingest checks the other values.
@@ -112,16 +112,15 @@ def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, w
         rows: a column for each of ``columns``, under its name.
         columns: the columns that are filled.
         table: full name of the table, for messages.
-        where: the statement, for messages.
     """
     values, refusals = [], []
     for field, column in zip(rows.schema.fields, columns, strict=True):
         value, refusal = F.col(quoted(field.name)), None
         if _VOID.search(field.dataType.simpleString()):  # such as of array()
-            check_assignable(field.dataType, column, table, where)
+            check_assignable(field.dataType, column, table, "INSERT")
             value = value.cast(spark_type(column.type))
-        elif _is_primitive(field.dataType) and converts(_parsed(field.dataType, where), parse_type(column.type)):
-            value, refusal = assigned(value, field.dataType, column, table, where)
+        elif _is_primitive(field.dataType) and converts(_parsed(field.dataType, "INSERT"), parse_type(column.type)):
+            value, refusal = assigned(value, field.dataType, column, table, "INSERT")
         values.append(value.alias(field.name))
         refusals += [refusal] if refusal is not None else []
     if refusals:

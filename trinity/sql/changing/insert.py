@@ -86,13 +86,13 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         return reason or _write(table, reader_as(found.relation, [c.name for c in columns]), found.reads, txn)
 
     def by_spark() -> CommitResult:
-        from trinity.engine.values.assignment import assigned_rows, placed_rows
+        from trinity.engine.values.assignment import inserted_rows, placed_rows
 
         rows, reads = run_query_of(session, query)
         columns = filled(list(rows.columns))
         rows = rows.toDF(*[c.name for c in columns])
         rows = rows if by_name else placed_rows(rows, columns, "INSERT")
-        rows = assigned_rows(rows, columns, str(table.name), "INSERT")
+        rows = inserted_rows(rows, columns, str(table.name))
         if query.words(1) == ("VALUES",):
             rows = rows.coalesce(1)  # a handful of rows: one file, in their order
         with spark_errors():

@@ -116,7 +116,7 @@ class Rows:
 
     def _by_spark(self, parameters: Sequence[pa.Array]) -> pa.Table:
         """Let Spark evaluate the expressions, and round numbers and times for their columns (M6)."""
-        from trinity.engine.values.assignment import assigned_rows
+        from trinity.engine.values.assignment import inserted_rows
         from trinity.sql.queries.query import run_query
         from trinity.syntax.parse import parse
 
@@ -131,7 +131,7 @@ class Rows:
             if len(rows.columns) != len(self.targets):
                 raise TrinityError("INVALID_ARGUMENTS", "A value of the row stands for several columns.")
             rows = rows.toDF(*[c.name for c in self.targets])
-            data = assigned_rows(rows, self.targets, str(self.table.name), "INSERT").toArrow()
+            data = inserted_rows(rows, self.targets, str(self.table.name)).toArrow()
         if REFUSAL in data.column_names:
             raise_refusal(data.column(REFUSAL).combine_chunks())
             data = data.drop_columns([REFUSAL])
