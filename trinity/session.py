@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from html import escape
@@ -302,7 +302,7 @@ class Session:
         """
         place = self._place(schema)
         names = self.list_tables(place.catalog, place.schema)
-        return [str(replace(place, table=name)) for name in names if fnmatchcase(name, pattern.lower())]
+        return [str(dataclasses.replace(place, table=name)) for name in names if fnmatchcase(name, pattern.lower())]
 
     def table_exists(self, name: TableName | str) -> bool:
         """Return whether there is a table of a name. Raises INVALID_ARGUMENTS for no name, CATALOG_NOT_FOUND."""
@@ -338,7 +338,9 @@ class Session:
         place, spark = self._place(schema), self.spark
         warehouse = self._catalogs.warehouse(place.catalog)
         within = str(Location.of(warehouse)) if warehouse else ""
-        tables = [self.table(replace(place, table=name)) for name in self.list_tables(place.catalog, place.schema)]
+        tables = [
+            self.table(dataclasses.replace(place, table=name)) for name in self.list_tables(place.catalog, place.schema)
+        ]
         published = [Published(table.name, table.handle.location, within) for table in tables]
         for table, wanted in zip(tables, published, strict=True):
             view = table.name.table
@@ -353,7 +355,7 @@ class Session:
             publish_view(spark, frame, wanted)
         views = [table.name.table for table in tables]
         for view, found in published_tables(spark):
-            here = found.warehouse == within and replace(found.name, table="_") == place
+            here = found.warehouse == within and dataclasses.replace(found.name, table="_") == place
             if here and found.name.table not in views:
                 drop_view(spark, view)
         return views
@@ -393,7 +395,7 @@ class Session:
         try:
             if cascade and place.schema in metadata.list_schemas():
                 for table in self.list_tables(place.catalog, place.schema):
-                    self.drop_table(replace(place, table=table), if_exists=True)
+                    self.drop_table(dataclasses.replace(place, table=table), if_exists=True)
             made_within(
                 self.external.excluding_all(place.catalog, place.schema),
                 lambda: metadata.drop_schema(place.schema),
@@ -472,10 +474,11 @@ class Session:
         if_not_exists: bool = False,
         checks: Mapping[str, str] | None = None,
         fill: Callable[[Table], object] | None = None,
+        replace: bool = False,
     ) -> Table:
         """Create a table, empty or of rows, after checking its keys and options (K1, U3, V1).
 
-        Where the rows are refused there is no table afterwards.
+        Where the rows are refused there is no table afterwards, or with ``replace`` the one that there was.
 
         Args:
             name: full or relative name.
@@ -488,26 +491,36 @@ class Session:
             checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
             fill: writes the first rows into the new table, which it is given: that table alone, whatever has its name
                 since. Where it fails there is no table afterwards, unless the rows may be in it.
+            replace: True to put the new table in the place of one that has the name, in one commit: its earlier
+                versions stay readable (L13). Goes with neither ``if_not_exists`` nor ``fill``.
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR; for rows also those of
-                :meth:`Table.upsert`; as ``fill``.
+                :meth:`Table.upsert`; as ``fill``; INVALID_ARGUMENTS for arguments that do not go together; with
+                ``replace`` TRANSACTION_CONFLICT where others commit to the table meanwhile.
         """
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
+        from trinity.engine.changing.replace import replace_table
         from trinity.engine.values.check_types import check_types
-        from trinity.making import drop, insert_first_rows, made_or_found, made_within
+        from trinity.making import check_owned, drop, insert_first_rows, made_or_found, made_within
 
+        if replace and (if_not_exists or fill):
+            raise TrinityError(
+                "INVALID_ARGUMENTS", f"Table '{name}': replace goes with neither if_not_exists nor fill."
+            )
         full, rows = self.full_name(name), first_rows(columns)
         write = fill if rows is None else lambda table: append_rows(table, rows)
 
-        def make() -> Table:
-            connector = self.connector(full.catalog)
+        def define() -> TableDefinition:
             given = columns_of(columns) if rows is None else columns_of_rows(rows)
-            definition = self.checked_definition(
+            return self.checked_definition(
                 full, given, primary_key=primary_key, partition_by=partition_by, properties=properties, checks=checks
             )
+
+        def make() -> Table:
+            connector, definition = self.connector(full.catalog), define()
             check_types(definition, self)
 
             def create() -> Table:
@@ -517,9 +530,13 @@ class Session:
             log_commit(made.handle, "create", CommitResult(0))
             if write:
                 insert_first_rows(made, write)
-            return Table(self, full, replace(made.handle, id=None), connector)
+            return Table(self, full, dataclasses.replace(made.handle, id=None), connector)
 
         found = self._named(full)
+        if replace and found is not None:
+            present = check_owned(lambda: found, "CREATE OR REPLACE")
+            replace_table(present, present.splits(), define(), rows)
+            return found
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def create_like(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from trinity.calls import as_trinity, public
@@ -29,6 +30,7 @@ __all__ = [
     "dropped",
     "moved",
     "rename_column",
+    "replaced",
     "restored",
     "widens",
     "with_comment",
@@ -304,6 +306,20 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
     later = tuple(c for c in now.all_columns if c.identity not in known)
     found = replace(then, dropped=(*then.dropped, *later))
     return found.with_stamps() if now.stamped else found
+
+
+@public
+def replaced(now: TableDefinition, wanted: TableDefinition, version: int) -> TableDefinition:
+    """Return the definition with which another table takes the place of one (L13); no column is one of before.
+
+    Args:
+        now: the definition of the table that is there.
+        wanted: that of the new one.
+        version: the newest version of the table that is there.
+    """
+    fresh = count(_next_id(now))
+    columns = [c if c.hidden else replace(c, field_id=next(fresh)) for c in wanted.columns]
+    return replace(wanted.with_columns(columns), id=now.id, replaced=version + 1)
 
 
 @public

@@ -334,7 +334,8 @@ class ConnectorMetadata(ABC):
         Args:
             table: the table, pinned.
             update_case_columns: case number -> columns that the UPDATE case changes (S5); UPDATE cases only.
-            after: the definition that the commit gives to the table, with further columns; None where it stays.
+            after: the definition that the commit gives to the table: one with further columns, or for
+                :meth:`finish_replace` any; None where it stays.
         """
         raise not_supported(table, "modifying table rows")
 
@@ -356,6 +357,20 @@ class ConnectorMetadata(ABC):
                 the table was dropped meanwhile.
         """
         raise not_supported(merge.table, "modifying table rows")
+
+    def finish_replace(self, merge: MergeTableHandle, fragments: Sequence[bytes]) -> CommitResult:
+        """Give the table another definition and other rows in one commit, with neither tombstones nor sidecar (L13).
+
+        Called by CREATE OR REPLACE TABLE. Recorded transactions stay (L4), and so do earlier versions.
+
+        Args:
+            merge: the handle of ``begin_merge``, which was given the definition.
+            fragments: those of the sinks of its ``insert``; empty for a table without rows.
+
+        Raises:
+            TrinityError: TRANSACTION_CONFLICT when anything was committed since the pinned version.
+        """
+        raise not_supported(merge.table, "replacing a table by another one")
 
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         """Remove all rows of the newest version in one commit, with tombstones and sidecar (M12).

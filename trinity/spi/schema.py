@@ -154,6 +154,7 @@ class TableDefinition:
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
         dropped: columns that were dropped; no new column gets their names in data files.
         checks: CHECK constraints. The engine enforces them; an adapter only stores them.
+        replaced: the version since which this table is in place of another one of its name (L13); 0 for the first.
         external: True for a table that Trinity did not make: it has no hidden columns, and Trinity may not replace its
             files. Not part of :meth:`to_dict`.
         id: unique among the tables that have had this name; empty for a table without one, such as one made before
@@ -169,6 +170,7 @@ class TableDefinition:
     properties: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[Column, ...] = ()
     checks: tuple[Check, ...] = ()
+    replaced: int = 0
     external: bool = False
     id: str = field(default="", compare=False)
     catalog: str = field(default="", compare=False)
@@ -276,7 +278,8 @@ class TableDefinition:
         """Return a JSON-ready form, which :meth:`from_dict` reads."""
         found = asdict(replace(self, columns=(), dropped=()))
         columns = {"columns": list(map(_column_dict, self.columns)), "dropped": list(map(_column_dict, self.dropped))}
-        kept = {name: value for name, value in (found | columns).items() if name not in ("external", "catalog")}
+        left_out = ("external", "catalog", *(() if self.replaced else ("replaced",)))
+        kept = {name: value for name, value in (found | columns).items() if name not in left_out}
         return {"metadata_version": METADATA_VERSION, **kept}
 
     @classmethod
@@ -303,6 +306,7 @@ class TableDefinition:
             properties=dict(data["properties"]),
             dropped=tuple(Column(**c) for c in data.get("dropped", ())),
             checks=tuple(Check(**c) for c in data.get("checks", ())),
+            replaced=data.get("replaced", 0),
             id=data.get("id", ""),
         ).numbered()
 

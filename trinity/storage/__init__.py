@@ -23,7 +23,7 @@ from trinity.storage.bucket_options import release_bucket as release_bucket
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step as checkpoint_step
 from trinity.storage.commit_log import log_commit as log_commit
-from trinity.storage.commit_template import Attempt, Change, Newest, commit_change, on_newest
+from trinity.storage.commit_template import REPLACE, Attempt, Change, Newest, commit_change, on_newest
 from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.commits import statement_turn as statement_turn
@@ -131,6 +131,7 @@ from trinity.syntax.quoting import quoted as quoted
 
 __all__ = [
     "KEEPS_ROWS",
+    "REPLACE",
     "AlreadyExists",
     "Attempt",
     "AzureOptions",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.merge.options import commit_timeout_s
@@ -35,9 +35,12 @@ from trinity.storage.position_deletes import DeletesFragment
 from trinity.storage.targets import commit_result
 from trinity.storage.txns import is_recorded
 
-__all__ = ["Attempt", "Change", "Newest", "commit_change", "on_newest"]
+__all__ = ["REPLACE", "Attempt", "Change", "Newest", "commit_change", "on_newest"]
 
 _T = TypeVar("_T")
+
+REPLACE: Final = "replace table"
+"""The operation that gives a table another definition, and other rows (L13)."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,11 @@ class Change:
     """What a statement commits, and what it saw of the table.
 
     Attributes:
-        operation: ``append``, ``merge``, ``truncate``, ``compact`` or ``resolve``, as ``history()`` shows it.
+        operation: ``append``, ``merge``, ``truncate``, ``replace table``, ``compact`` or ``resolve``, as ``history()``
+            shows it.
         table: the handle, pinned to the version that the statement saw.
         files: new files in their order, those of a sidecar among them.
-        removed: paths of the files that they replace; for a truncation all live files.
+        removed: paths of the files that they replace; where the table is emptied all live files.
         txn: the application's transaction.
         insert: the handle of an append or a row change.
         merge: the handle of a row change.
@@ -78,6 +82,12 @@ class Change:
         """Return a row change; arguments as in ``finish_merge``."""
         files, removed = from_merge_fragments(fragments)
         return cls("merge", merge.table, files, removed, txn, insert=merge.insert, merge=merge)
+
+    @classmethod
+    def of_replace(cls, merge: MergeTableHandle, fragments: Sequence[bytes]) -> Change:
+        """Return the replacement of a table; arguments as in ``finish_replace``."""
+        files = from_fragments(list(fragments))
+        return cls(REPLACE, merge.table, files, insert=merge.insert, merge=merge, replace_sidecar=True)
 
     @classmethod
     def of_rewrite(cls, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool) -> Change:
@@ -194,18 +204,21 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     if is_recorded(newest.txns, change.txn):
         return CommitResult(newest.version, skipped=True)
     counted = change.files
-    if change.operation == "truncate":
-        counted = tuple(attempt.live())
-        change = replace(change, removed=frozenset(f.path for f in counted))
+    if change.operation in ("truncate", REPLACE):
+        live = tuple(attempt.live())
+        counted = live if change.operation == "truncate" else counted
+        change = replace(change, removed=frozenset(f.path for f in live))
     attempt.check_files(change)
+    _check_not_replaced(change, newest)
     attempt.check_table(change)
     nothing = not (counted or change.txn)
     if nothing and (change.operation == "append" or (change.operation == "truncate" and not attempt.has_sidecar())):
         return CommitResult(newest.version)
-    if change.insert is not None:
-        change.insert.check_demands(newest.definition)
     if change.merge is not None:
         _check_unaltered(change.merge, newest)
+    if change.insert is not None and change.operation != REPLACE:
+        change.insert.check_demands(newest.definition)
+    if change.merge is not None and change.operation != REPLACE:
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
@@ -214,12 +227,24 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     return attempt.log_commit(change.operation, commit_result(version, counted, change.deletes), change.txn)
 
 
+def _check_not_replaced(change: Change, newest: Newest) -> None:
+    """Check that the table is not another one than that for which a statement wrote its files (L13)."""
+    begun = change.merge.before if change.merge is not None else None
+    begun = begun or change.written
+    if begun is not None and begun.replaced != newest.definition.replaced:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Table '{change.table.full_name}' was replaced by another one since this statement began; run it again.",
+        )
+
+
 def _check_unaltered(merge: MergeTableHandle, newest: Newest) -> None:
     """Check, for a statement that also changes the definition, that nothing was committed since it began."""
     if merge.before not in (None, newest.definition) or (merge.before and newest.version != merge.table.version):
         raise TrinityError(
             "TRANSACTION_CONFLICT",
-            f"Table '{merge.table.full_name}' was changed while its rows got the DEFAULT of a new column.",
+            f"Something was committed to table '{merge.table.full_name}' while a statement that changes its definition "
+            "ran; run it again.",
         )
 
 

@@ -55,6 +55,9 @@ class RowChanges(ConnectorMetadata):
     ) -> CommitResult:
         return self.commit(Change.of_merge(merge, fragments, txn))
 
+    def finish_replace(self, merge: MergeTableHandle, fragments: Sequence[bytes]) -> CommitResult:
+        return self.commit(Change.of_replace(merge, fragments))
+
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         return self.commit(Change("truncate", table, txn=txn, replace_sidecar=True))
 

@@ -49,8 +49,11 @@ def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
 
 def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefinition:
     """Return the definition that the commit of a row change gives to the table, which has one now."""
+    wanted = merge.insert.definition
+    if merge.before is not None and wanted.replaced != now.replaced:  # no row is older, so none needs a stamp
+        return wanted.with_columns(c for c in wanted.columns if c.name != STAMP)
     if merge.before is not None:
-        return now.with_columns(merge.insert.definition.columns)
+        return now.with_columns(wanted.columns)
     return now.with_stamps() if stamps_missing(merge.insert, now) else now
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,6 +11,7 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, DataFile, MergeTableHandle, TableDefinition, TableHandle
 from trinity.storage import (
+    REPLACE,
     Attempt,
     Change,
     CommitRaced,
@@ -24,16 +25,17 @@ from trinity.storage import (
     stamps_missing,
 )
 from trinity_delta.actions import TAG_OPERATION, Action, add, remove, sidecar_list, transaction
-from trinity_delta.adopt import check_removable
+from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.features import KEPT
 from trinity_delta.jvm import DeltaTransaction
 from trinity_delta.logs import Logs
 from trinity_delta.order import order_actions
 from trinity_delta.own_log import OwnTransaction, catch_up
+from trinity_delta.partition import check_partitions
 from trinity_delta.restored import in_force
 from trinity_delta.restoring import restored_metadata, restoring
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
-from trinity_delta.schema import VECTORS, evolved, needs, recorded
+from trinity_delta.schema import VECTORS, evolved, needs, recorded, replaced
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
@@ -46,6 +48,7 @@ _OPERATIONS: Final = {
     "append": "Write",
     "merge": "Update",
     "truncate": "Truncate",
+    REPLACE: "Replace",
     "compact": "Optimize",
     "resolve": "Optimize",
 }
@@ -77,8 +80,9 @@ class DeltaAttempt(Attempt[State]):
         if change.written is not None:
             before = change.merge.before if change.merge is not None else None
             self._check_columns(change.table, before or change.written)
-        if change.operation == "truncate" or (change.merge is not None and change.removed):
-            check_removable(self.table, self.newest.metadata, rewrites=bool(change.files))
+        if change.operation in ("truncate", REPLACE) or (change.merge is not None and change.removed):
+            rewrites = change.operation == "merge" and bool(change.files)
+            check_removable(self.table, self.newest.metadata, rewrites=rewrites)
         if change.operation == "resolve":
             check_vectors(self.table, self.newest)
 
@@ -113,7 +117,7 @@ class DeltaAttempt(Attempt[State]):
         actions = self._actions(change)
         if not actions and change.operation == "compact":
             return self.newest.version
-        tags = {TAG_OPERATION: "resolve"} if change.operation == "resolve" else {}
+        tags = {TAG_OPERATION: change.operation} if change.operation in ("resolve", REPLACE) else {}
         return started.commit(actions, operation=_OPERATIONS[change.operation], tags=tags)
 
     def _update(self, change: Change) -> dict[str, Any]:
@@ -121,6 +125,8 @@ class DeltaAttempt(Attempt[State]):
         before, present = self.newest.definition, self.newest.metadata["configuration"]
         after = before if change.merge is None else definition_after(change.merge, before)
         found: dict[str, Any] = {}
+        if after.replaced != before.replaced:
+            return self._replaced(after)
         if after != before:
             settings = self.logs.settings(self.table.location, present, after, needs(before, after).settings)
             schema = evolved(self.newest.metadata["schemaString"], after, mapped=self.newest.mapped)
@@ -128,6 +134,20 @@ class DeltaAttempt(Attempt[State]):
         if change.deletes and not has_vectors(self.newest):
             found["configuration"] = {**present, VECTORS: "true"}
         return found
+
+    def _replaced(self, after: TableDefinition) -> dict[str, Any]:
+        """Return the fields of ``metaData`` of a table that takes the place of this one."""
+        before, present = self.newest.definition, self.newest.metadata["configuration"]
+        check_dropped(self.table, replace(after, dropped=before.all_columns), self.newest.clustering)
+        check_partitions(after)
+        own = {key for key in before.properties if key.startswith("delta.")}
+        kept = {key: text for key, text in present.items() if key not in own}
+        needed = needs(replace(before, columns=()), after).settings
+        return {
+            "schemaString": replaced(after, mapped=self.newest.mapped),
+            "partitionColumns": list(after.partition_columns),
+            "configuration": self.logs.settings(self.table.location, kept, after, needed),
+        }
 
     def _actions(self, change: Change) -> list[Action]:
         state, store, number = self.newest, ObjectStore(self.table.location), self.newest.version + 1
@@ -147,6 +167,8 @@ class DeltaAttempt(Attempt[State]):
         state, definition, order = self.newest, self.newest.definition, self.newest.order
         if change.operation == "append" and change.insert is not None:
             order = order_with(change.insert, order, state.version, state.files.values)
+        elif change.operation == REPLACE:
+            order = order.folded(state.version)
         elif change.merge is not None and stamps_missing(change.merge.insert, definition):
             definition = definition.with_stamps()
         elif change.replace_sidecar:

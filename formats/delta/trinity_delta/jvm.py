@@ -95,7 +95,7 @@ class DeltaJvm:
         return self.java(f"{_DELTA}.DeltaOperations${name}")(*arguments)
 
     def rows_changed(self, name: str) -> Any:
-        """Return the operation Write (an append), Update, Optimize or Truncate."""
+        """Return the operation Write (an append), Update, Optimize or Truncate, which stands for Replace, too."""
         arguments: list[Any] = []
         if name == "Write":
             arguments = [self.java("org.apache.spark.sql.SaveMode").valueOf("Append"), *[self.none] * 8]
@@ -103,7 +103,7 @@ class DeltaJvm:
             arguments = [self.none]
         elif name == "Optimize":
             arguments = [self.sequence([]), self.sequence([]), False, self.none, False]
-        return self.operation(name, *arguments)
+        return self.operation("Truncate" if name == "Replace" else name, *arguments)
 
     def altered(self, before: Any, after: Any) -> Any:
         """Return the operation for a change of a table's metadata."""

@@ -36,6 +36,7 @@ _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Update": ("UPDATE", {"predicate": "[]"}),
     "Optimize": ("OPTIMIZE", {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False}),
     "Truncate": ("TRUNCATE", {}),
+    "Replace": ("CREATE OR REPLACE TABLE", {}),
 }
 """Operation -> its name and parameters in Delta's own commits."""
 _FEATURES: Final = ("readerFeatures", "writerFeatures")

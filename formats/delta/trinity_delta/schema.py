@@ -35,6 +35,7 @@ __all__ = [
     "needs",
     "recorded",
     "renamed_columns",
+    "replaced",
     "schema_string",
     "storage_schema",
     "stored_as",
@@ -166,6 +167,11 @@ def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
         field = present.get(column.stored_name) or _field(column, nullable=True)
         fields.append(_changed(field, column, mapped))
     return json.dumps({"type": "struct", "fields": fields})
+
+
+def replaced(definition: TableDefinition, *, mapped: bool) -> str:
+    """Return the ``schemaString`` of a table that takes the place of another one. Arguments as for :func:`evolved`."""
+    return evolved(schema_string(definition), definition, mapped=mapped)
 
 
 def renamed_columns(before: str, after: str) -> list[tuple[str, str]]:

@@ -36,7 +36,7 @@ class Transaction(Protocol):
 
         Args:
             actions: the change.
-            operation: ``Write`` (an append), ``Update``, ``Optimize`` or ``Truncate``.
+            operation: ``Write`` (an append), ``Update``, ``Optimize``, ``Truncate`` or ``Replace``.
             tags: tags for the ``commitInfo``.
 
         Raises:

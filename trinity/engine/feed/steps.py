@@ -129,11 +129,11 @@ def keeps_rows(entry: HistoryEntry) -> bool:
 
 
 def _checked(step: Step, target: Target) -> Step:
-    old, new = step.before.definition.id, step.after.definition.id
-    if old and new and old != new:
+    before, after = step.before.definition, step.after.definition
+    if before.replaced != after.replaced or (before.id and after.id and before.id != after.id):
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"Version {step.version} made another table of '{target.name}'; ask for changes from there on.",
+            f"Version {step.version} made another table of '{target.name}'; ask for changes after it.",
         )
     return step
 

@@ -16,7 +16,7 @@ from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
 from trinity.sql.defining.external import register
-from trinity.sql.defining.replace import replace_rows
+from trinity.sql.defining.replace import Replacement, replace
 from trinity.sql.local.insert import as_named
 from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from trinity.names import TableName
     from trinity.session import Session
+    from trinity.spi import TableDefinition
     from trinity.table import Table
 
 __all__ = ["cache", "create_table", "create_view"]
@@ -77,7 +78,8 @@ def create_table(session: Session, statement: Statement) -> Rows:
             "checks": given.named_checks(name.table, columns, statement.dialect),
         }
         if replaced is not None:
-            return replace_rows(session, replaced, session.checked_definition(name, columns, **defined), None)
+            definition = session.checked_definition(name, columns, **defined)
+            return replace(session, replaced, Replacement(lambda _: definition))
         session.create_table(name, columns, **defined, if_not_exists=exists)
         return no_rows()
     if columns:
@@ -208,9 +210,10 @@ def _create_as(
         check_late_settings(session.spark, statement.text)
         return run_query(session, query)
 
-    found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
-    rows = _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
-    columns = columns_of_rows(rows)
+    def queried() -> Any:
+        found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
+        return _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
+
     defined: _Defined = {
         "primary_key": key,
         "partition_by": options.partition_by,
@@ -218,9 +221,14 @@ def _create_as(
         "checks": {},
     }
     if replaced is not None:
-        wanted = session.checked_definition(name, columns, **defined)
-        return replace_rows(session, replaced, wanted, query.to_spark().text if options.with_data else None)
-    written: list[int] = []
+        text = query.to_spark().text if options.with_data else None
+
+        def definition(rows: Any) -> TableDefinition:
+            return session.checked_definition(name, columns_of_rows(rows), **defined)
+
+        return replace(session, replaced, Replacement(definition, queried, text))
+    rows, written = queried(), list[int]()
+    columns = columns_of_rows(rows)
 
     def fill(made: Table) -> None:
         if options.with_data:
