@@ -16,6 +16,7 @@ from trinity_conformance.playing.interleavings import ACTIONS, interleave
 KINDS = {"keyed": True, "plain": False}
 PAIRS = list(product(ACTIONS, ACTIONS))
 QUICK = [("update", other) for other in ACTIONS] + [(one, "merge") for one in ("compact", "delete", "append")]
+QUICK += [("append", "replace"), ("compact", "replace"), ("replace", "append")]
 
 
 @pytest.fixture

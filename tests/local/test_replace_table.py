@@ -1,11 +1,20 @@
-"""CREATE OR REPLACE TABLE: a new table, or other rows for one that is defined alike, by one commit."""
+"""CREATE OR REPLACE TABLE (L13): another table in the place of one, or other rows for one that is defined alike."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
+import trinity
 from tests.support.refusals import refused
-from trinity import Session
+from trinity import Session, Table
+from trinity_conformance.playing.faults import Crashed, inject
+from trinity_conformance.playing.traces import Fault
 
 REPLACE = "CREATE OR REPLACE TABLE t PARTITIONED BY (word) AS SELECT id, word FROM s"
 
@@ -20,8 +29,8 @@ def lake(local: Session, local_fmt: str) -> Session:
     return local
 
 
-def rows(session: Session, version: int | None = None) -> list[tuple[int, str]]:
-    return sorted((row["id"], row["word"]) for row in session.table("t").to_arrow(version=version).to_pylist())
+def rows(session: Session, version: int | None = None) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in session.table("t").to_arrow(version=version).to_pylist()), key=str)
 
 
 def test_the_rows_are_replaced_by_one_commit(lake: Session) -> None:
@@ -38,43 +47,183 @@ def test_the_rows_are_replaced_by_one_commit(lake: Session) -> None:
     assert (rows(lake), lake.table("t").version) == ([], before + 3)
 
 
-def test_a_table_that_is_defined_otherwise_stays(lake: Session) -> None:
-    before = lake.table("t").version
-    for text, differing in (
-        ("t AS SELECT id, word FROM s", "partitions"),
-        ("t PARTITIONED BY (word) AS SELECT id, word, 1 AS more FROM s", "columns"),
-        ("t (id BIGINT, word STRING) PARTITIONED BY (word)", "columns"),
-        ("t (id INT COMMENT 'x', word STRING) PARTITIONED BY (word)", "columns"),
-        ("t (id INT, word STRING, CHECK (id > 0)) PARTITIONED BY (word)", "CHECK"),
-        ("t (id INT, word STRING) PARTITIONED BY (word) TBLPROPERTIES ('commit.retry.timeout' = '5 s')", "options"),
-        ("t (id INT, word STRING, PRIMARY KEY (id, word)) PARTITIONED BY (word)", "keys"),
+def test_another_table_takes_the_place_of_one(lake: Session) -> None:
+    """Whatever differs, one commit makes the table that the statement would have made anew."""
+    start = lake.table("t").version
+    seen = {start: rows(lake)}
+    for number, text in enumerate(
+        (
+            "AS SELECT id, word FROM s",
+            "PARTITIONED BY (word) AS SELECT id, word, 1 AS more FROM t",
+            "(id BIGINT COMMENT 'x', word STRING DEFAULT 'w')",
+            "(id BIGINT NOT NULL, word STRING, CHECK (id > 0)) PARTITIONED BY (word)",
+            "(id INT, word STRING) TBLPROPERTIES ('commit.retry.timeout' = '5 s')",
+            "PARTITIONED BY (id) WITH ('primary-key' = 'id') AS SELECT id, word FROM s",
+            "WITH ('primary-key' = 'word', 'watermark-key' = 'id') AS SELECT id, word FROM t",
+            "WITH ('primary-key' = 'word', 'watermark-key' = 'id') AS SELECT id * 10 AS id, word FROM t",
+            "WITH ('primary-key' = 'id', 'merge-engine' = 'partial-update') AS SELECT 1 AS id, 'x' AS a, 5 AS b",
+            "(word STRUCT<id: INT>, ids ARRAY<INT>)",
+        ),
+        1,
     ):
-        with refused("NOT_SUPPORTED", f"'{lake.table('t').name}' is there", differing):
-            lake.sql(f"CREATE OR REPLACE TABLE {text}")
-    with refused("COLUMN_NOT_FOUND", "nothing"):
-        lake.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (word) AS SELECT nothing AS id, word FROM s")
-    assert (lake.table("t").version, rows(lake)) == (before, [(1, "a"), (2, "b")])
+        done = lake.sql(f"CREATE OR REPLACE TABLE t {text}")
+        lake.sql(f"CREATE TABLE twin {text.replace('FROM t', f'FROM t VERSION AS OF {start + number - 1}')}")
+        seen[start + number] = rows(lake)
+        assert lake.table("t").version == start + number, text
+        assert rows(lake) == sorted(map(tuple, map(dict.values, lake.table("twin").to_arrow().to_pylist())), key=str)
+        shown = [lake.sql(f"SHOW CREATE TABLE {name}").first()[0].replace("twin", "t") for name in ("t", "twin")]
+        assert shown[0] == shown[1]
+        assert lake.table("t").schema == lake.table("twin").schema
+        if " AS " in text:
+            assert done.first().num_inserted_rows == len(seen[start + number]), text
+        lake.sql("DROP TABLE twin")
+    for version, found in seen.items():
+        assert rows(lake, version) == found, version
+    assert [h["operation"] for h in lake.table("t").history().to_pylist()[:10]] == ["replace table"] * 10
 
 
-def test_a_keyed_table_can_only_be_emptied(lake: Session) -> None:
-    text = "CREATE OR REPLACE TABLE k (id INT, word STRING, PRIMARY KEY (id))"
-    lake.sql(text)
-    lake.sql("INSERT INTO k VALUES (1, 'a')")
-    lake.sql(text)
-    assert lake.table("k").count() == 0
-    lake.sql("INSERT INTO k VALUES (1, 'a')")
-    with refused("NOT_SUPPORTED", "has a key", "TRUNCATE"):
-        lake.sql("CREATE OR REPLACE TABLE k WITH ('primary-key' = 'id') AS SELECT id, word FROM s")
-    assert lake.table("k").count() == 1
+KEYED: Mapping[str, Mapping[str, str]] = {
+    "late rows": {"watermark-key": "n", "tombstone-key": "gone"},
+    "partial": {"merge-engine": "partial-update"},
+    "sums": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "first rows": {"merge-engine": "first-row"},
+}
 
 
-def test_what_or_replace_does_not_go_with(lake: Session) -> None:
-    for text, code in (
-        ("TABLE IF NOT EXISTS t (id INT)", "SYNTAX_ERROR"),
-        ("TABLE t LIKE s", "NOT_SUPPORTED"),
-        ("TABLE t LOCATION '/nowhere'", "NOT_SUPPORTED"),
-        ("TEMPORARY TABLE t (id INT)", "NOT_SUPPORTED"),
+@pytest.mark.parametrize(
+    "engine", [name if name == "late rows" else pytest.param(name, marks=pytest.mark.full) for name in KEYED]
+)
+def test_a_replaced_table_goes_on_as_a_new_one(lake: Session, engine: str) -> None:
+    """Nothing of the table before counts: no tombstone, no row version, no order of rows."""
+    old = [{"k": k, "n": 90 + k, "gone": k == 3, "v": "old"} for k in range(5)]
+    table = lake.create_table("t", old, primary_key=["k"], properties=KEYED["late rows"], replace=True)
+    table.delete([0])
+    table.compact(full=True)
+    table.upsert(old[1])
+    first = [{"n": k, "v": f"v{k}", "gone": False, "k": k} for k in range(1, 4)]
+    made = [
+        lake.create_table(name, first, primary_key=["k"], properties=KEYED[engine], replace=True)
+        for name in ("t", "twin")
+    ]
+    for each in made:
+        assert each.count() == 3
+        each.upsert([{"k": 2, "n": 1}, {"k": 4, "n": 4, "v": "new"}, {"k": 3, "n": 9, "gone": engine == "late rows"}])
+        each.compact("minor")
+        each.upsert([{"k": 0, "n": 1, "v": "again"}, {"k": 3, "n": 8}])
+    assert rows(lake) == sorted((tuple(r.values()) for r in made[1].to_arrow().to_pylist()), key=str)
+    for each in made:
+        each.compact(full=True)
+        each.add_column(trinity.Column("w", "int"))
+        each.upsert([{"k": 5, "w": 1, "n": 2}, {"k": 1, "n": 0, "w": 2}])
+    assert rows(lake) == sorted((tuple(r.values()) for r in made[1].to_arrow().to_pylist()), key=str)
+
+
+def test_it_is_restored_with_its_definition(lake: Session) -> None:
+    table, before = lake.table("t"), lake.table("t").version
+    lake.sql("ALTER TABLE t ADD COLUMN extra INT")
+    lake.sql("ALTER TABLE t RENAME COLUMN extra TO more")
+    lake.sql("INSERT INTO t VALUES (3, 'c', 30)")
+    altered, shown = table.version, lake.sql("SHOW CREATE TABLE t").first()[0]
+    lake.create_table(
+        "t", [{"id": "x", "more": 7}], primary_key=["id"], properties={"watermark-key": "more"}, replace=True
+    )
+    table.upsert([{"id": "x", "more": 6}, {"id": "y", "more": 1}])
+    table.compact(full=True)
+    replaced = table.version
+    table.restore(altered)
+    assert (rows(lake), lake.sql("SHOW CREATE TABLE t").first()[0]) == (rows(lake, altered), shown)
+    lake.sql("INSERT INTO t VALUES (4, 'd', 40)")
+    assert rows(lake)[-2:] == [(3, "c", 30), (4, "d", 40)]
+    table.restore(replaced)
+    assert (rows(lake), table.definition.primary_key) == ([("x", 7), ("y", 1)], ("id",))
+    table.upsert([{"id": "x", "more": 6}, {"id": "y", "more": 2}])
+    assert rows(lake) == [("x", 7), ("y", 2)]
+    table.restore(before)
+    assert (rows(lake), table.definition.partition_by) == ([(1, "a"), (2, "b")], ("word",))
+    assert rows(lake, replaced) == [("x", 7), ("y", 1)]
+    lake.sql("INSERT INTO t VALUES (5, 'e')")
+    assert rows(lake)[-1] == (5, "e")
+
+
+def test_feeds_and_streams_say_so(lake: Session) -> None:
+    table, before = lake.table("t"), lake.table("t").version
+    lake.create_table("t", [{"q": 1}], replace=True)
+    table.append([{"q": 2}])
+    with refused("NOT_SUPPORTED", f"Version {before + 1} made another table", "after it"):
+        table.changes(before).to_arrow()
+    found = table.changes(before + 1).to_arrow()
+    assert found.select(["q"]).to_pylist() == [{"q": 2}]
+
+
+def test_recorded_transactions_stay(lake: Session) -> None:
+    lake.sql("INSERT INTO t VALUES (3, 'c')", txn=("load", 7))
+    lake.create_table("t", [{"q": 1}], replace=True)
+    assert lake.table("t").append([{"q": 2}], txn=("load", 7)).skipped
+    assert rows(lake) == [(1,)]
+
+
+def meanwhile(schema: pa.Schema, first: Mapping[str, list[Any]], act: Callable[[], object]) -> pa.RecordBatchReader:
+    """Return rows as a stream, in whose middle something happens."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict(first, schema)
+        act()
+        yield pa.RecordBatch.from_pydict(first, schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def test_a_writer_beside_it_loses(lake: Session) -> None:
+    """Files of the table before never come into the new one, which has columns of the same names."""
+    table, others = lake.table("t"), {"id": [9], "word": ["late"]}
+    schema = pa.schema([("id", pa.int32()), ("word", pa.string())])
+    with refused("TRANSACTION_CONFLICT", "replaced by another one"):
+        table.append(meanwhile(schema, others, lambda: lake.create_table("t", [{"word": "w", "id": 1}], replace=True)))
+    assert rows(lake) == [("w", 1)]
+    with refused("TRANSACTION_CONFLICT", "Something was committed"):
+        lake.create_table("t", meanwhile(schema, others, lambda: table.append([{"word": "x", "id": 2}])), replace=True)
+    assert rows(lake) == [("w", 1), ("x", 2)]
+
+
+def test_a_refused_replacement_leaves_the_table(lake: Session) -> None:
+    before, found = lake.table("t").version, rows(lake)
+    for code, text in (
+        ("COLUMN_NOT_FOUND", "t PARTITIONED BY (word) AS SELECT nothing AS id, word FROM s"),
+        ("COLUMN_NOT_FOUND", "t WITH ('primary-key' = 'x') AS SELECT id, word FROM s"),
+        ("CONSTRAINT_VIOLATION", "t WITH ('primary-key' = 'k') AS SELECT CAST(NULL AS INT) AS k"),
+        ("DUPLICATE_COLUMN_NAME", "t (a INT, A INT)"),
+        ("SYNTAX_ERROR", "IF NOT EXISTS t (id INT)"),
+        ("NOT_SUPPORTED", "t LIKE s"),
+        ("NOT_SUPPORTED", "t LOCATION '/nowhere'"),
     ):
         with refused(code):
-            lake.sql(f"CREATE OR REPLACE {text}")
-    assert len(rows(lake)) == 2
+            lake.sql(f"CREATE OR REPLACE TABLE {text}")
+    with refused("NOT_SUPPORTED"):
+        lake.sql("CREATE OR REPLACE TEMPORARY TABLE t (id INT)")
+    with refused("INVALID_ARGUMENTS", "replace goes with neither"):
+        lake.create_table("t", [{"a": 1}], replace=True, if_not_exists=True)
+    assert (lake.table("t").version, rows(lake)) == (before, found)
+
+
+@pytest.mark.full
+def test_a_crash_at_any_operation_leaves_one_table_or_the_other(lake: Session, tmp_path: Path) -> None:
+    connector = lake.connector(lake.current_catalog)
+
+    def replaced(number: int) -> Table:
+        return lake.create_table("t", [{"n": number, "k": "x"}], primary_key=["k"], replace=True)
+
+    with inject(connector, None) as seen:
+        replaced(0)
+    outcomes = set()
+    for kind in ("crash before", "crash after", "error"):
+        for at in range(sum(kind in kinds for _, kinds in seen.seen)):
+            before, number = rows(lake), 100 * at + len(kind)
+            with inject(connector, Fault(kind, at)) as injection, contextlib.suppress(Crashed, trinity.TrinityError):
+                replaced(number)
+            found = rows(lake)
+            assert found in (before, [(number, "x")]), injection.operation
+            outcomes.add(found == before)
+            lake.table("t").upsert([{"n": number + 1, "k": "y"}])
+            assert rows(lake) == sorted([*(row for row in found if row[1] != "y"), (number + 1, "y")], key=str)
+            replaced(at)
+    assert outcomes == {True, False}

@@ -172,9 +172,10 @@ def test_columns_and_properties_come_back(orders: Table, local_fmt: str) -> None
     orders.add_column(Column("more", "int"))
     orders.upsert({"k": 2, "ts": 8, "more": 7})
     assert {row["k"]: row["more"] for row in shown(orders)} == {1: None, 2: 7}
-    if local_fmt != "iceberg":  # where versions share their properties
-        orders.restore(version)
-        assert orders.properties == before.properties
+    orders.set_properties({"tombstone.retention": "3 days", "comment": "of later"})
+    assert orders.splits(version).definition.properties == before.properties
+    orders.restore(version)
+    assert orders.properties == before.properties
 
 
 def test_a_dropped_and_a_renamed_column(orders: Table, local_fmt: str) -> None:

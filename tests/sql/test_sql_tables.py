@@ -136,7 +136,6 @@ def test_create_table_refusals(sales: Session, fmt: str, tmp_path: Path) -> None
     refused(sales, "SCHEMA_NOT_FOUND", "CREATE TABLE nowhere.t (a INT)")
     refused(sales, "DUPLICATE_COLUMN_NAME", "CREATE TABLE t (a INT, A INT)")
     refused(sales, "COLUMN_NOT_FOUND", "CREATE TABLE t (a INT, PRIMARY KEY (b))")
-    refused(sales, "NOT_SUPPORTED", "CREATE OR REPLACE TABLE orders (a INT)")
     refused(sales, "INVALID_ARGUMENTS", f"CREATE TABLE t (a INT) LOCATION '{tmp_path}/missing'")
     refused(sales, "NOT_SUPPORTED", "CREATE TEMPORARY TABLE t (a INT)")
     refused(sales, "NOT_SUPPORTED", "CREATE VIEW t AS SELECT 1")

@@ -29,7 +29,7 @@ __all__ = ["Crashed", "Injection", "inject"]
 T = TypeVar("T")
 
 _COMMITS: Final = (
-    "finish_insert", "finish_merge", "finish_rewrite", "finish_resolve", "truncate", "vacuum",
+    "finish_insert", "finish_merge", "finish_rewrite", "finish_resolve", "finish_replace", "truncate", "vacuum",
 )  # fmt: skip
 """The calls that commit."""
 _POINTS: Final = frozenset(("put", "replace", "move"))

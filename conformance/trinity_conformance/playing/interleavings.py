@@ -21,7 +21,7 @@ __all__ = ["ACTIONS", "cheap", "interleave"]
 _CHECK: Final = "concurrency"
 _CODES: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
 _COMMITS: Final = (
-    "finish_insert", "finish_merge", "finish_rewrite", "truncate", "alter_table", "vacuum", "create_table",
+    "finish_insert", "finish_merge", "finish_rewrite", "finish_replace", "truncate", "alter_table", "vacuum", "create_table",
 )  # fmt: skip
 _FIRST: Final = ((1, 0), (2, 0))
 _ROWS: Final = ((1, 10), (3, 30))
@@ -65,6 +65,11 @@ def _remake(session: trinity.Session, name: str, _: str) -> None:
     keyed = session.table(name).definition.keyed
     session.sql(f"DROP TABLE {name}")
     session.sql(f"CREATE TABLE {name} {_definition(keyed)}")
+
+
+def _replace(session: trinity.Session, name: str, _: str) -> None:
+    rows = pa.table({"k": pa.array([9], pa.int32()), "n": pa.array([90], pa.int32())})
+    session.create_table(name, rows, primary_key=session.table(name).definition.primary_key, replace=True)
 
 
 _MERGE: Final = """MERGE INTO {name} t USING (SELECT * FROM VALUES (1, 5), (4, 4) AS s(k, n)) s ON t.k = s.k
@@ -118,6 +123,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "full compact": Action(lambda session, name, _: session.table(name).compact(full=True), _same),
     "vacuum": Action(lambda session, name, _: session.table(name).vacuum("0 seconds"), _same, spark=False),
     "alter": Action(_sql("ALTER TABLE {name} ADD COLUMN {column} INT"), _altered, spark=False),
+    "replace": Action(_replace, lambda *_: World(((9, 90),)), spark=False),
     "remake": Action(_remake, lambda *_: World(), spark=False),
 }
 """All actions by name; compaction and vacuum change nothing that a reader sees (L3)."""

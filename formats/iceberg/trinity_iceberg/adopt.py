@@ -20,7 +20,7 @@ from trinity.storage import (
     keeps_row_versions,
     local_path,
 )
-from trinity_iceberg.carried import index_of, order_at, summary_of
+from trinity_iceberg.carried import index_of, order_at, summary_of, version_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.external import WRITABLE
 from trinity_iceberg.index import bad_data, open_index
@@ -83,7 +83,7 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     """Refuse a version in which other engines changed rows that were folded from row versions in the sidecar (E3)."""
     store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, changes[-1]))
-    if not index.sidecar or not keeps_row_versions(definition_of(table.name(), table.metadata, schema)):
+    if not index.sidecar or not _keeps_row_versions(table, schema, changes[-1]):
         return
     base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
     gone = {store.relative(path) for change in changes for path in _files_of(table, _own(table, change), taken=True)}
@@ -95,7 +95,7 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
 
 def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
     """Refuse a version in which rows are deleted by position that were folded from row versions in the sidecar (E3)."""
-    if not keeps_row_versions(definition_of(table.name(), table.metadata, schema)):
+    if not _keeps_row_versions(table, schema, snapshot):
         return
     store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, snapshot))
@@ -103,6 +103,10 @@ def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     marked = deletes_of(table, manifests).keys()
     if index.sidecar and (base & marked or not all(is_sink_file(path.rpartition("/")[2]) for path in marked)):
         raise _changed_compacted_rows(table)
+
+
+def _keeps_row_versions(table: Table, schema: Schema, snapshot: Snapshot) -> bool:
+    return keeps_row_versions(definition_of(table.name(), table.metadata, schema, version_of(snapshot)))
 
 
 def _changed_compacted_rows(table: Table) -> TrinityError:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyiceberg.table.update import AssertCurrentSchemaId, TableUpdate
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AssertCurrentSchemaId, TableRequirement, TableUpdate
 
 from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
-from trinity.storage import Attempt, Change, FileChange, ObjectStore, stamps_missing
+from trinity.storage import REPLACE, Attempt, Change, FileChange, ObjectStore, definition_after, stamps_missing
 from trinity_iceberg.carried import INDEX, ORDER, carried, index_of
 from trinity_iceberg.deletes import warn_of_views
 from trinity_iceberg.index import FileIndex, open_index, put_index
 from trinity_iceberg.order import folded_order, order_of
-from trinity_iceberg.partition import named_now
+from trinity_iceberg.partition import named_now, spec_updates
 from trinity_iceberg.producer import SnapshotChange, check_deletes, put_snapshot
-from trinity_iceberg.schema import definition_updates
+from trinity_iceberg.schema import definition_updates, evolved_schema
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.stamping import appended_order, column_updates
 from trinity_iceberg.state import State, txn_summary
@@ -47,6 +48,8 @@ class IcebergAttempt(Attempt[State]):
         state, summary = self.newest, txn_summary(self.newest, change.txn)
         if change.insert is None:
             return self._truncated(change, summary)
+        if change.operation == REPLACE:
+            return self._replaced(change)
         added = named_now(change.files, change.insert.definition, state.loaded)
         if change.merge is None:
             order = appended_order(change.insert, state, self.snapshots)
@@ -62,6 +65,23 @@ class IcebergAttempt(Attempt[State]):
         summary = {**({INDEX: name} if name else {}), **summary}
         order = folded_order(metadata, self.newest.version)
         return SnapshotChange("truncate", (), change.removed, summary, updates, order=order)
+
+    def _replaced(self, change: Change) -> SnapshotChange:
+        assert change.merge is not None
+        state, metadata = self.newest, self.newest.metadata
+        emptied = self._truncated(change, {})
+        after = definition_after(change.merge, state.definition)
+        schema = evolved_schema(metadata, state.definition, after)
+        spec, partitions = spec_updates(metadata, after, schema)
+        updates = (*definition_updates(metadata, state.definition, after), *partitions)
+        return replace(
+            emptied,
+            operation=REPLACE,
+            added=change.files,
+            updates=(*updates, *emptied.updates),
+            requirements=_same_schema(metadata),
+            layout=(schema, spec),
+        )
 
     def _rewritten(self, change: Change) -> SnapshotChange:
         assert change.rewrite is not None
@@ -95,11 +115,14 @@ class IcebergAttempt(Attempt[State]):
             return None
         if index is None and INDEX in now:
             index, updates = put_index(FileIndex(), store, metadata)
+        updates += definition_updates(metadata, state.definition, definition)
+        if definition.replaced != state.definition.replaced:
+            updates += spec_updates(metadata, definition, evolved_schema(metadata, state.definition, definition))[1]
         change = SnapshotChange(
             "restore",
             summary={} if index is None else {INDEX: index},
-            updates=(*updates, *definition_updates(metadata, state.definition, definition)),
-            requirements=(AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),),
+            updates=updates,
+            requirements=_same_schema(metadata),
             order=order_of(metadata, then.snapshot) if ORDER in now else None,
             restored=then.snapshot,
         )
@@ -108,3 +131,8 @@ class IcebergAttempt(Attempt[State]):
     def after(self, change: Change, version: int) -> None:
         if change.deletes:
             warn_of_views(self.table, version, before=self.live(), deletes=change.deletes)
+
+
+def _same_schema(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
+    """Return the condition that the table still has its schema."""
+    return (AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),)

@@ -19,14 +19,16 @@ from pyiceberg.manifest import (
     write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from trinity.errors import TrinityError
 from trinity_iceberg.index import bad_data
 from trinity_iceberg.swap import writing
 
-__all__ = ["NewManifests", "delete_files", "live_manifests", "read_entries", "read_manifests"]
+__all__ = ["NewManifests", "delete_files", "live_manifests", "read_entries", "read_manifests", "schema_with"]
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
@@ -48,6 +50,13 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
         return manifest.fetch_manifest_entry(io, discard_deleted=True)
 
 
+def schema_with(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
+    """Return the newest schema with the columns of a partition spec, which may be of a table that was replaced."""
+    sources = {field.source_id for field in spec.fields}
+    schemas = (metadata.schema(), *reversed(metadata.schemas))
+    return next((s for s in schemas if sources <= s.field_ids), metadata.schema())
+
+
 def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
     """Return the paths of a snapshot's manifests of delete files."""
     found = read_manifests(table.io, snapshot)
@@ -67,6 +76,7 @@ class NewManifests:
         entries: Iterable[ManifestEntry],
         spec: PartitionSpec | None = None,
         writer: Callable[..., ManifestWriter] | None = None,
+        schema: Schema | None = None,
     ) -> ManifestFile:
         """Write a manifest.
 
@@ -74,13 +84,14 @@ class NewManifests:
             entries: the entries.
             spec: the partition spec of their files; the table's when left out.
             writer: the class that writes it; the one for data files when left out.
+            schema: a schema with the columns of the partition spec; one of the table when left out.
 
         Raises:
             TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED.
         """
-        output, schema = self._table.io.new_output(self._new_path("m")), self._table.schema()
-        version, codec, own = self._table.metadata.format_version, self._compression(), spec or self._table.spec()
-        place = (own, schema, output, self._snapshot_id, codec)
+        output, own = self._table.io.new_output(self._new_path("m")), spec or self._table.spec()
+        version, codec = self._table.metadata.format_version, self._compression()
+        place = (own, schema or schema_with(self._table.metadata, own), output, self._snapshot_id, codec)
         written = write_manifest(version, *place) if writer is None else writer(*place)
         with writing(self._table), written as opened:
             for entry in entries:

@@ -11,6 +11,8 @@ from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
 from pyiceberg.partitioning import PartitionField as IcebergField
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AddPartitionSpecUpdate, SetDefaultSpecUpdate, TableUpdate
 from pyiceberg.transforms import IdentityTransform, Transform, parse_transform
 from pyiceberg.typedef import Record
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
@@ -25,6 +27,7 @@ __all__ = [
     "from_record",
     "named_now",
     "partition_spec",
+    "spec_updates",
     "to_record",
     "transformed_values",
 ]
@@ -62,6 +65,29 @@ def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec
     return PartitionSpec(*found)
 
 
+def spec_updates(
+    metadata: TableMetadata, definition: TableDefinition, schema: Schema
+) -> tuple[PartitionSpec, tuple[TableUpdate, ...]]:
+    """Return the partition spec of a table that takes the place of another one, and the updates that set it.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED as :func:`partition_spec`.
+    """
+    wanted = partition_spec(definition, schema)
+    for spec in metadata.partition_specs:
+        if _parts(spec) == _parts(wanted):
+            is_default = spec.spec_id == metadata.default_spec_id
+            return spec, () if is_default else (SetDefaultSpecUpdate.model_validate({"spec-id": spec.spec_id}),)
+    last = metadata.last_partition_id or PARTITION_FIELD_ID_START - 1
+    fields = [IcebergField(f.source_id, last + 1 + n, f.transform, f.name) for n, f in enumerate(wanted.fields)]
+    made = PartitionSpec(*fields, spec_id=max(spec.spec_id for spec in metadata.partition_specs) + 1)
+    return made, (AddPartitionSpecUpdate(spec=made), SetDefaultSpecUpdate.model_validate({"spec-id": -1}))
+
+
+def _parts(spec: PartitionSpec) -> list[tuple[int, str, str]]:
+    return [(f.source_id, str(f.transform), f.name) for f in spec.fields]
+
+
 def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> None:
     """Refuse to write to a table that another engine has partitioned. Raises NOT_SUPPORTED."""
     present = [(schema.find_column_name(f.source_id), str(f.transform)) for f in spec.fields]
@@ -79,7 +105,7 @@ def check_names(before: TableDefinition, after: TableDefinition, spec: Partition
     Raises:
         TrinityError: NOT_SUPPORTED.
     """
-    taken = {f.name.lower(): f.source_id for f in spec.fields}
+    taken = {f.name.lower(): f.source_id for f in spec.fields if before.replaced == after.replaced}
     for column in after.visible:
         source = taken.get(column.name.lower(), column.field_id)
         if source != column.field_id and column not in before.columns:

@@ -17,6 +17,7 @@ from typing import Final
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
@@ -43,7 +44,7 @@ from trinity_iceberg.column_paths import column_paths
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.expire import expiry_due
-from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries
+from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries, schema_with
 from trinity_iceberg.order import order_of
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, snapshot_of
@@ -69,6 +70,7 @@ class SnapshotChange:
         rewrites: True for a compaction: the same rows in other files.
         order: the order of rows to remember, where the commit changes it.
         deletes: rows deleted by position, of files that stay (R1).
+        layout: schema and partition spec of the new files, where the commit changes the latter.
         restored: the earlier snapshot whose files are the table's again (L11); None for any other change.
     """
 
@@ -82,6 +84,7 @@ class SnapshotChange:
     order: RowOrder | None = None
     deletes: Sequence[DeletesFragment] = ()
     restored: Snapshot | None = None
+    layout: tuple[Schema, PartitionSpec] | None = None
 
 
 def put_snapshot(snapshots: Snapshots, state: State, change: SnapshotChange) -> int:
@@ -144,7 +147,9 @@ class _Producer:
         if change.removed:
             manifests = self._without_deletes(self._without(manifests, change))
         if change.added:
-            manifests = [self.written.manifest(self._added(change.added)), *manifests]
+            schema, spec = change.layout or (self.table.schema(), self.metadata.spec())
+            added = self._added(change.added, schema, spec)
+            manifests = [self.written.manifest(added, spec, schema=schema), *manifests]
         manifests = self._merged(manifests)
         return Snapshot.model_validate(
             {
@@ -172,12 +177,11 @@ class _Producer:
             own[ORDER] = replace(order, through=self.sequence).to_json()
         return own
 
-    def _added(self, files: Iterable[DataFile]) -> list[ManifestEntry]:
-        schema, entries = self.table.schema(), []
-        paths = column_paths(schema)
+    def _added(self, files: Iterable[DataFile], schema: Schema, spec: PartitionSpec) -> list[ManifestEntry]:
+        entries, paths = [], column_paths(schema)
         for file in files:
-            found = iceberg_file(file, schema, paths, self.metadata.spec())
-            self.summary.add_file(found, schema, self.metadata.spec())
+            found = iceberg_file(file, schema, paths, spec)
+            self.summary.add_file(found, schema, spec)
             entries.append(self._new_entry(found, file.commit))
         return entries
 
@@ -217,7 +221,7 @@ class _Producer:
         """Return the entry of a file that comes back. One of another engine still names the snapshot that it is of."""
         file, spec = entry.data_file, self.metadata.specs()[manifest.partition_spec_id]
         file.spec_id = spec.spec_id
-        self.summary.add_file(file, self.table.schema(), spec)
+        self.summary.add_file(file, schema_with(self.metadata, spec), spec)
         is_own = is_sink_file(file.file_path.rpartition("/")[2])
         return self._new_entry(file, entry.sequence_number) if is_own else existing(entry)
 
@@ -258,7 +262,7 @@ class _Producer:
                 if (made := wanted.pop(local_path(entry.data_file.file_path), None)) is not None:
                     file = delete_file(made, entry.data_file)
                     file.spec_id = spec.spec_id
-                    self.summary.add_file(file, self.table.schema(), spec)
+                    self.summary.add_file(file, schema_with(self.metadata, spec), spec)
                     entries.append(self._new_entry(file, None))
             if entries:
                 found.append(self.written.manifest(entries, spec, DeletesWriter))
@@ -276,7 +280,7 @@ class _Producer:
             if manifest.content != ManifestContent.DATA:
                 spec = self.metadata.specs()[manifest.partition_spec_id]
                 for entry in read_entries(self.table.io, manifest):
-                    self.summary.remove_file(entry.data_file, self.table.schema(), spec)
+                    self.summary.remove_file(entry.data_file, schema_with(self.metadata, spec), spec)
         return data
 
     def _marked(self, entries: Iterable[ManifestEntry], gone: set[str], spec: PartitionSpec) -> list[ManifestEntry]:
@@ -284,7 +288,7 @@ class _Producer:
         for entry in entries:
             is_gone = local_path(entry.data_file.file_path) in gone
             if is_gone:
-                self.summary.remove_file(entry.data_file, self.table.schema(), spec)
+                self.summary.remove_file(entry.data_file, schema_with(self.metadata, spec), spec)
             marked.append(deleted(entry, self.snapshot_id) if is_gone else existing(entry))
         return marked
 
@@ -340,9 +344,10 @@ def _operation(change: SnapshotChange) -> Operation:
 
 
 def _schema_id(change: SnapshotChange, current: int) -> int:
-    """Return the schema to read the commit's files with: the one that the commit itself adds, if any."""
+    """Return the schema to read the commit's files with: the one that the commit itself puts, if any."""
     added = [u.schema_.schema_id for u in change.updates if u.action == "add-schema"]
-    return added[-1] if added else current
+    put = [u.schema_id for u in change.updates if u.action == "set-current-schema" and u.schema_id >= 0]
+    return (added or put or [current])[-1]
 
 
 def _magnitude(manifest: ManifestFile) -> int:

@@ -1,4 +1,4 @@
-"""The definition as Trinity recorded it in table properties, also for older schemas."""
+"""The definition as Trinity recorded it in table properties, also for older versions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,45 @@ from typing import Any, Final
 
 from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["DEFINITION", "recorded"]
+__all__ = ["DEFINITION", "kept", "newest", "recorded"]
 
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
 
-With ``.<schema id>`` appended it is that of an older schema.
+With ``.<schema id>`` appended it is that of an older schema, and with ``.<schema id>.<version>`` that of the versions
+of a schema up to a version, after which key or properties changed.
 """
 
 
-def recorded(metadata: TableMetadata, schema_id: int) -> Mapping[str, Any] | None:
-    """Return the definition at a schema, or None for an external table.
+def kept(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:
+    """Return the properties that keep the present definition for versions until now, as another one is put.
+
+    Args:
+        metadata: the table before that.
+        definition: the text of the present definition.
+        same_schema: whether the other one may have the same schema.
+    """
+    schema = metadata.current_schema_id
+    return {f"{DEFINITION}.{schema}{f'.{newest(metadata)}' if same_schema else ''}": definition}
+
+
+def newest(metadata: TableMetadata) -> int:
+    """Return the newest version; 0 for a table without snapshots."""
+    snapshot = metadata.current_snapshot()
+    return (snapshot.sequence_number or 0) if snapshot else 0
+
+
+def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:
+    """Return the definition of a version, which has a schema; or None for an external table.
 
     A schema that another engine left has no record. It gets the next recorded definition, which lacks what came later,
     such as the column for stamps.
     """
-    texts = {int(key.rpartition(".")[2]): text for key, text in metadata.properties.items() if _is_older(key)}
-    later = [number for number in texts if number >= schema_id != metadata.current_schema_id]
-    found: Mapping[str, Any] | None = json.loads(
-        texts[min(later)] if later else metadata.properties.get(DEFINITION, "null")
-    )
-    return found
-
-
-def _is_older(key: str) -> bool:
-    return key.startswith(f"{DEFINITION}.") and key.removeprefix(f"{DEFINITION}.").isdecimal()
+    keys = [key for key in metadata.properties if key.startswith(f"{DEFINITION}.")]
+    places = {key: key.removeprefix(f"{DEFINITION}.").split(".") for key in keys}
+    known = {tuple(map(int, place)): key for key, place in places.items()}
+    same = [place for place in known if len(place) == 2 and place[0] == schema_id and place[1] >= version]
+    later = [place for place in known if len(place) == 1 and place[0] >= schema_id != metadata.current_schema_id]
+    found = known[min(same or later)] if same or later else DEFINITION
+    definition: Mapping[str, Any] | None = json.loads(metadata.properties.get(found, "null"))
+    return definition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, Final
@@ -15,7 +15,13 @@ from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate, TableUpdate
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
 from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_timestamp, micros_to_timestamptz
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
@@ -33,7 +39,7 @@ from trinity.spi import (
 )
 from trinity.storage import adopted_definition, adopted_properties, foreign_definition
 from trinity_iceberg.names import schema_of
-from trinity_iceberg.recorded import DEFINITION, recorded
+from trinity_iceberg.recorded import DEFINITION, kept, newest, recorded
 
 __all__ = [
     "DEFINITION",
@@ -100,14 +106,22 @@ _TEXTS: Final[Mapping[type[it.IcebergType], str]] = {
 def to_iceberg_schema(definition: TableDefinition) -> Schema:
     """Return the Iceberg schema of a new table, with required and identifier fields as far as Iceberg allows them."""
     ids = count(1)
-    fields = [
-        to_iceberg_field(c, ids, required=not c.nullable or c.name in definition.primary_key)
-        for c in definition.columns
-    ]
+    fields = [to_iceberg_field(c, ids, required=_is_required(definition, c)) for c in definition.columns]
+    return Schema(*fields, identifier_field_ids=_identifiers(fields, definition))
+
+
+def _is_required(definition: TableDefinition, column: Column) -> bool:
+    return not column.nullable or column.name in definition.primary_key
+
+
+def _identifiers(fields: Sequence[it.NestedField], definition: TableDefinition) -> list[int]:
+    """Return the ids of the key's fields. Iceberg allows no floats, and part of a key would be wrong: then none."""
     key = [f for f in fields if f.name in definition.primary_key]
-    # Iceberg allows no floats as identifiers, and part of a key would be wrong: so then there is none
-    allowed = all(f.field_type.is_primitive and not isinstance(f.field_type, it.FloatType | it.DoubleType) for f in key)
-    return Schema(*fields, identifier_field_ids=[f.field_id for f in key] if allowed else [])
+    allowed = all(
+        f.required and f.field_type.is_primitive and not isinstance(f.field_type, it.FloatType | it.DoubleType)
+        for f in key
+    )
+    return [f.field_id for f in key] if allowed else []
 
 
 def to_iceberg_field(column: Column, ids: Iterator[int], *, required: bool) -> it.NestedField:
@@ -159,32 +173,78 @@ def with_field_ids(definition: TableDefinition, schema: Schema) -> TableDefiniti
 def definition_updates(
     metadata: TableMetadata, before: TableDefinition, after: TableDefinition
 ) -> tuple[TableUpdate, ...]:
-    """Return the metadata updates to a changed definition; older schemas keep theirs."""
+    """Return the metadata updates to a changed definition; older versions keep theirs."""
+    removed = [k for k in before.properties if k.startswith(PROPERTY_PREFIXES) and k not in after.properties]
+    gone = (RemovePropertiesUpdate(removals=removed),) if removed else ()
     if before.columns == after.columns:
-        return (SetPropertiesUpdate(updates=own_properties(after)),)
-    schema = evolved_schema(metadata, before, after)
-    kept = {f"{DEFINITION}.{metadata.current_schema_id}": _text(before)}
-    properties = SetPropertiesUpdate(updates={**own_properties(with_field_ids(after, schema)), **kept})
-    return AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate.model_validate({"schema-id": -1}), properties
+        older = kept(metadata, _text(before), same_schema=True)
+        return (*gone, SetPropertiesUpdate(updates={**own_properties(after), **older}))
+    schema, older = evolved_schema(metadata, before, after), kept(metadata, _text(before), same_schema=False)
+    if before.replaced != after.replaced:
+        older |= kept(metadata, _text(before), same_schema=True)
+    properties = SetPropertiesUpdate(updates={**own_properties(with_field_ids(after, schema)), **older})
+    if schema.schema_id in (s.schema_id for s in metadata.schemas):
+        return SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}), *gone, properties
+    return (
+        AddSchemaUpdate(schema=schema),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
+        *gone,
+        properties,
+    )
 
 
 def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
-    """Return the present schema changed to a definition; a field that stays keeps its id under any name."""
-    present = {f.field_id: f for schema in (*metadata.schemas, metadata.schema()) for f in schema.fields}
-    hidden = {f.name: f for f in metadata.schema().fields if f.name.startswith(HIDDEN_PREFIX)}
-    known = {c.field_id: present[c.field_id] for c in before.all_columns if c.field_id in present}
-    required = {c.name for c in after.columns if not c.nullable or c.name in after.primary_key}
-    ids = count(metadata.last_column_id + 1)
-    hidden.setdefault(STAMP, it.NestedField(STAMP_ID, STAMP, it.LongType(), False))
+    """Return the present schema changed to a definition; a field that stays keeps its id under any name.
+
+    A field of a table that takes the place of this one has the id of the one of its name and type.
+    """
+    if before.replaced != after.replaced:
+        return _replaced_schema(metadata, before, after)
+    hidden = _hidden(metadata)
+    known, ids = _known(metadata, before), count(metadata.last_column_id + 1)
     fields = [
-        hidden[c.name] if c.hidden else _field(known.get(c.field_id or 0), c, ids, c.name in required)
+        hidden[c.name] if c.hidden else _field(known.get(c.field_id or 0), c, ids, _is_required(after, c))
         for c in after.columns
     ]
-    return Schema(
-        *fields,
-        schema_id=max(s.schema_id for s in metadata.schemas) + 1,
-        identifier_field_ids=metadata.schema().identifier_field_ids,
-    )
+    return _schema(metadata, fields, metadata.schema().identifier_field_ids)
+
+
+def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
+    """Return the schema of a table that takes the place of another one, or does so again by a restore."""
+    hidden, known, ids = _hidden(metadata), _known(metadata, before), count(metadata.last_column_id + 1)
+    again = after.replaced <= newest(metadata)  # by a restore
+    alike = {} if again else {(c.name, c.type): known[c.field_id] for c in before.visible if c.field_id in known}
+    fields = []
+    for column in after.columns:
+        present = hidden.get(column.name) or known.get(column.field_id or 0) or alike.get((column.name, column.type))
+        required = _is_required(after, column)
+        if present is None:
+            field = to_iceberg_field(column, ids, required=required)
+        else:
+            required = required and (present.required or not again or column.name in after.primary_key)
+            field = it.NestedField(present.field_id, column.name, present.field_type, required, column.comment)
+        fields.append(field)
+    return _schema(metadata, fields, _identifiers(fields, after))
+
+
+def _hidden(metadata: TableMetadata) -> dict[str, it.NestedField]:
+    """Return the fields of hidden columns that the table has, or has had."""
+    fields = (f for schema in (*metadata.schemas, metadata.schema()) for f in schema.fields)
+    found = {f.name: f for f in fields if f.name.startswith(HIDDEN_PREFIX)}
+    return {STAMP: it.NestedField(STAMP_ID, STAMP, it.LongType(), False), **found}
+
+
+def _known(metadata: TableMetadata, before: TableDefinition) -> dict[int | None, it.NestedField]:
+    """Return the fields of the columns that the table has, or has had, by their ids."""
+    present = {f.field_id: f for schema in (*metadata.schemas, metadata.schema()) for f in schema.fields}
+    return {c.field_id: present[c.field_id] for c in before.all_columns if c.field_id in present}
+
+
+def _schema(metadata: TableMetadata, fields: Sequence[it.NestedField], identifiers: Sequence[int]) -> Schema:
+    """Return a schema that the table has had, or a new one."""
+    number = max(s.schema_id for s in metadata.schemas) + 1
+    found = Schema(*fields, schema_id=number, identifier_field_ids=list(identifiers))
+    return next((s for s in metadata.schemas if s == found), found)
 
 
 def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], required: bool) -> it.NestedField:
@@ -204,15 +264,17 @@ def ordered_fields(schema: Schema) -> list[it.NestedField]:
     return sorted(schema.fields, key=lambda f: f.name.startswith(HIDDEN_PREFIX))
 
 
-def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: Schema) -> TableDefinition:
-    """Return the table's definition at one of its schemas.
+def definition_of(
+    identifier: tuple[str, ...], metadata: TableMetadata, schema: Schema, version: int
+) -> TableDefinition:
+    """Return the table's definition at a version, which has one of its schemas.
 
     Columns are those of the Iceberg schema. What Iceberg cannot hold, the key and the properties come from the property
     ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and where it renamed
     one the key and the options follow.
     """
     name, in_schema = identifier[-1], schema_of(identifier[:-1])
-    stored = recorded(metadata, schema.schema_id)
+    stored = recorded(metadata, schema.schema_id, version)
     if stored is None:
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
         full, foreign = (in_schema, name), [_foreign(f) for f in ordered_fields(schema)]
@@ -230,8 +292,9 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     found = adopted_definition(".".join(identifier), known, present)
     dropped = {c.field_id: c for c in (*_columns_of_all_schemas(metadata), *found.dropped)}
     gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})
-    properties = adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES)
-    return replace(found, dropped=gone, properties=properties, id=str(metadata.table_uuid))
+    if version == newest(metadata):  # what others set is of no version
+        found = found.with_properties(adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES))
+    return replace(found, dropped=gone, id=str(metadata.table_uuid))
 
 
 def _columns_of_all_schemas(metadata: TableMetadata) -> list[Column]:

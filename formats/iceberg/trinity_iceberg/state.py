@@ -61,7 +61,7 @@ class State:
     @cached_property
     def definition(self) -> TableDefinition:
         """The table as Trinity sees it."""
-        return definition_of(self.loaded.name(), self.metadata, self.schema)
+        return definition_of(self.loaded.name(), self.metadata, self.schema, self.version)
 
     @cached_property
     def txns(self) -> dict[str, int]:

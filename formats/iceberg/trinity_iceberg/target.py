@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from trinity.spi import TableDefinition, TableHandle, WriteTarget
 from trinity.storage import ObjectStore, stamped, write_target
-from trinity_iceberg.partition import check_partitions
+from trinity_iceberg.partition import check_partitions, spec_updates
 from trinity_iceberg.schema import evolved_schema, statistics_columns, with_field_ids
 from trinity_iceberg.stamping import STAMP_FIELD
 from trinity_iceberg.state import State
@@ -31,11 +32,16 @@ def target_of(
     Raises:
         TrinityError: NOT_SUPPORTED for a partitioning that Trinity does not write.
     """
-    definition, schema = state.definition, state.schema
+    before, schema, spec = state.definition, state.schema, state.loaded.spec()
+    definition = before
     if after is not None:
-        schema = evolved_schema(state.metadata, definition, after)
+        schema = evolved_schema(state.metadata, before, after)
         definition = with_field_ids(after, schema)
-    check_partitions(table.full_name, definition, state.loaded.spec(), schema)
+    if definition.replaced != before.replaced:
+        spec, _ = spec_updates(state.metadata, definition, schema)
+        gone = (c for c in before.all_columns if c.field_id not in schema.field_ids)
+        definition = replace(definition, dropped=tuple(gone))
+    check_partitions(table.full_name, definition, spec, schema)
     folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
     target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
     return stamped(definition, target, stamp, STAMP_FIELD)
