@@ -21,7 +21,8 @@ __all__ = ["ACTIONS", "cheap", "interleave"]
 _CHECK: Final = "concurrency"
 _CODES: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
 _COMMITS: Final = (
-    "finish_insert", "finish_merge", "finish_rewrite", "finish_replace", "truncate", "alter_table", "vacuum", "create_table",
+    "finish_insert", "finish_merge", "finish_rewrite", "finish_replace", "truncate", "alter_table", "vacuum",
+    "create_table",
 )  # fmt: skip
 _FIRST: Final = ((1, 0), (2, 0))
 _ROWS: Final = ((1, 10), (3, 30))
