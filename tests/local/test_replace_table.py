@@ -118,10 +118,11 @@ def test_a_replaced_table_goes_on_as_a_new_one(lake: Session, engine: str) -> No
     assert rows(lake) == sorted((tuple(r.values()) for r in made[1].to_arrow().to_pylist()), key=str)
 
 
-def test_it_is_restored_with_its_definition(lake: Session) -> None:
+def test_it_is_restored_with_its_definition(lake: Session, local_fmt: str) -> None:
     table, before = lake.table("t"), lake.table("t").version
     lake.sql("ALTER TABLE t ADD COLUMN extra INT")
-    lake.sql("ALTER TABLE t RENAME COLUMN extra TO more")
+    if local_fmt != "delta":  # which cannot undo the first renaming
+        lake.sql("ALTER TABLE t RENAME COLUMN extra TO more")
     lake.sql("INSERT INTO t VALUES (3, 'c', 30)")
     altered, shown = table.version, lake.sql("SHOW CREATE TABLE t").first()[0]
     lake.create_table(
