@@ -176,7 +176,8 @@ def meanwhile(schema: pa.Schema, first: Mapping[str, list[Any]], act: Callable[[
 
 def test_a_writer_beside_it_loses(lake: Session) -> None:
     """Files of the table before never come into the new one, which has columns of the same names."""
-    table, others = lake.table("t"), {"id": [9], "word": ["late"]}
+    table = lake.table("t")
+    others: dict[str, list[Any]] = {"id": [9], "word": ["late"]}
     schema = pa.schema([("id", pa.int32()), ("word", pa.string())])
     with refused("TRANSACTION_CONFLICT", "replaced by another one"):
         table.append(meanwhile(schema, others, lambda: lake.create_table("t", [{"word": "w", "id": 1}], replace=True)))
