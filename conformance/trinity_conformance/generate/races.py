@@ -14,7 +14,7 @@ from trinity_conformance.playing.races import Race, Turn
 __all__ = ["races"]
 
 _PAIRS: Final = (
-    ("append", "append"), ("add", "add"), ("load", "load"), ("compact", "append"), ("add", "merge"),
+    ("append", "append"), ("add", "add"), ("read", "append"), ("load", "load"), ("compact", "append"), ("add", "merge"),
     ("append", "compact"), ("merge", "merge"), ("add", "delete"), ("append", "truncate"), ("append", "alter"),
 )  # fmt: skip
 _STOPS: Final = (4, 5, 3, 2, 1, 0)
@@ -34,11 +34,11 @@ def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
 
 
 def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
-    """Return the race of two actions of which the second is taken whole amid the first one."""
+    """Return the race of two actions, the second whole amid the first one, and of a read after each."""
     round_, place = divmod(number // 2, len(pairs))
     first, second = pairs[place]
-    stop = Turn(0, _STOPS[(round_ + place) % len(_STOPS)])
-    return Race((round_ + place) % 2 == 0, ((first,), (second, "read")), (stop, Turn(1)))
+    stop = Turn(0, _STOPS[(round_ + place) % len(_STOPS)], writes=first != "read")
+    return Race((round_ + place) % 2 == 0, ((first, "read"), (second, "read")), (stop, Turn(1)))
 
 
 def _any(number: int, can: tuple[str, ...]) -> Race:
