@@ -8,8 +8,6 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
-from itertools import count
 from typing import Any, ClassVar, Final
 
 from trinity.spi import (
@@ -19,7 +17,6 @@ from trinity.spi import (
     Connector,
     ConnectorContext,
     Format,
-    InsertTableHandle,
     TableDefinition,
     TableHandle,
 )
@@ -38,7 +35,6 @@ from trinity.storage import (
 __all__ = ["SHARED", "LockOfThreads", "SharedFormat", "SharedMetadata"]
 
 _LOG: Final = "_versions"
-_NAMES: Final = count()
 
 
 class SharedMetadata(FolderMetadata, VersionedMetadata):
@@ -134,19 +130,5 @@ class NewestOfThisProcess(SharedFormat):
     metadata = _OwnNewest
 
 
-class _Counted(SharedMetadata):
-    def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
-        found = super().begin_insert(table, after)
-        return replace(found, target=replace(found.target, statement=f"statement-{next(_NAMES)}"))
-
-
-class NamesByACounter(SharedFormat):
-    """Files are named by a counter, which begins anew in each process (against L7)."""
-
-    metadata = _Counted
-
-
-SHARED: Final[tuple[type[SharedFormat], ...]] = (
-    VersionsAreLookedForFirst, LockOfThreads, NewestOfThisProcess, NamesByACounter,
-)  # fmt: skip
+SHARED: Final[tuple[type[SharedFormat], ...]] = (VersionsAreLookedForFirst, LockOfThreads, NewestOfThisProcess)
 """The formats with a fault each."""
