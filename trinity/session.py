@@ -218,11 +218,16 @@ class Session:
 
     @property
     def timezone(self) -> str:
-        """Spark's session time zone. A TIMESTAMP column takes timestamps without zone to be in it."""
+        """Spark's session time zone. A TIMESTAMP column takes timestamps without zone to be in it.
+
+        Without Spark it is the setting of this session, else that of a Spark that runs in this process, else UTC.
+        """
+        setting = "spark.sql.session.timeZone"
+        if self.engine == "local" and setting in self._settings:
+            return normal_zone(self._settings[setting])
         own = self._spark if self._spark_is_given else self.running_spark
         spark = own or running_session()  # it may lack what tables here need, so nothing else is read from it
-        settings = spark.conf if spark else self._settings
-        return normal_zone(settings.get("spark.sql.session.timeZone") or "UTC")
+        return normal_zone((spark.conf if spark else self._settings).get(setting) or "UTC")
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:

@@ -183,3 +183,15 @@ def test_n2_a_variable_of_sparks_in_a_text_is_text(session: Session, warehouse: 
         assert connection.execute("SELECT id, ? FROM texts WHERE v = ? AND id = 1", (text, text)).fetchall() == [
             (1, text)
         ]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", None])
+def test_a_session_without_spark_keeps_its_own_time_zone_beside_a_spark(
+    spark: SparkSession, tmp_path: Path, zone: str | None
+) -> None:
+    settings = {"spark.sql.session.timeZone": zone} if zone else {}
+    with trinity.connect(tmp_path / "w", engine="local", spark_settings=settings) as session:
+        hour = session.sql("SELECT hour(TIMESTAMP '2026-01-01 00:00:00+00:00') AS h").fetchall()
+        shown = (session.timezone, hour)
+    running = spark.conf.get("spark.sql.session.timeZone")
+    assert shown == (zone or running, [(9 if zone else 0,)])
