@@ -38,3 +38,24 @@ def test_the_folder_of_a_parquet_table_once_vacuumed(session: Session) -> None:
     table.vacuum("0 seconds")
     found = session.spark.read.parquet(table.location).select("k", "w").collect()
     assert sorted(map(tuple, found)) == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("fmt", [f if f == "iceberg" else pytest.param(f, marks=pytest.mark.full) for f in READERS])
+def test_a_replaced_table_is_the_new_one(session: Session, fmt: str) -> None:
+    """Columns of the same names have other types, and the partitions' column of before is gone (L13)."""
+    before = session.create_table(
+        f"{fmt}.default.t",
+        [Column("part", "string"), Column("id", "int"), Column("v", "string")],
+        primary_key=["part", "id"],
+        partition_by=["part"],
+    )
+    before.upsert([{"part": "a", "id": 1, "v": "x"}, {"part": "b", "id": 2, "v": "y"}])
+    before.delete([{"part": "b", "id": 2}])
+    rows = [{"v": 1.5, "id": "one"}, {"v": None, "id": "two"}]
+    table = session.create_table(f"{fmt}.default.t", rows, partition_by=["id"], replace=True)
+    for state in ("replaced", "appended"):
+        for reader, read in READERS[fmt].items():
+            found = sorted(read(session, table).select(["v", "id"]).to_pylist(), key=str)
+            assert found == sorted(rows, key=str), (state, reader)
+        table.append(rows[:1])
+        rows = [*rows, rows[0]]
