@@ -1,4 +1,4 @@
-"""L7 without Spark: every action within every other one; a serial order explains the result, or one failed."""
+"""L7 and L13 without Spark: every action within every other one; a serial order explains the result, or one failed."""
 
 from __future__ import annotations
 

@@ -1,32 +1,48 @@
-"""Errors of the libraries by which PyIceberg reaches a catalog: HTTP, databases, AWS. Loaded when something fails."""
+"""Errors of the libraries by which PyIceberg reaches a catalog: HTTP, databases, AWS.
 
-from typing import Final
+Nothing is imported for them: they take long to load, and a library that is not loaded has not raised an error.
+"""
 
-from requests.exceptions import ConnectTimeout, RequestException
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from __future__ import annotations
 
-try:
-    from botocore.exceptions import (
-        BotoCoreError,
-        ClientError,
-        ConnectTimeoutError,
-        EndpointConnectionError,
-        HTTPClientError,
+import sys
+from itertools import chain
+
+__all__ = ["broken_integrity", "failed", "unanswered", "unsent"]
+
+
+def failed() -> tuple[type[Exception], ...]:
+    """Return the errors of all the libraries."""
+    return _classes(
+        ("requests.exceptions", "RequestException"),
+        ("sqlalchemy.exc", "SQLAlchemyError"),
+        ("botocore.exceptions", "BotoCoreError", "ClientError"),
     )
-except ImportError:  # Glue's packages are an extra
-    _AWS: tuple[type[Exception], ...] = ()
-    _UNANSWERED_BY_AWS: tuple[type[Exception], ...] = ()
-    _UNSENT_BY_AWS: tuple[type[Exception], ...] = ()
-else:
-    _AWS = (BotoCoreError, ClientError)
-    _UNANSWERED_BY_AWS = (HTTPClientError,)
-    _UNSENT_BY_AWS = (ConnectTimeoutError, EndpointConnectionError)
 
-__all__ = ["FAILED", "UNANSWERED", "UNSENT", "DBAPIError", "IntegrityError"]
 
-FAILED: Final[tuple[type[Exception], ...]] = (RequestException, SQLAlchemyError, *_AWS)
-"""Errors of the libraries."""
-UNANSWERED: Final[tuple[type[Exception], ...]] = (RequestException, *_UNANSWERED_BY_AWS)
-"""Errors of requests that got no answer, or none from the catalog itself."""
-UNSENT: Final[tuple[type[Exception], ...]] = (ConnectTimeout, *_UNSENT_BY_AWS)
-"""Errors of requests that never reached the catalog."""
+def unanswered() -> tuple[type[Exception], ...]:
+    """Return the errors of requests that got no answer, or none from the catalog itself."""
+    return _classes(("requests.exceptions", "RequestException"), ("botocore.exceptions", "HTTPClientError"))
+
+
+def unsent() -> tuple[type[Exception], ...]:
+    """Return the errors of requests that never reached the catalog."""
+    return _classes(
+        ("requests.exceptions", "ConnectTimeout"),
+        ("botocore.exceptions", "ConnectTimeoutError", "EndpointConnectionError"),
+    )
+
+
+def broken_integrity() -> tuple[type[Exception], ...]:
+    """Return the error of a database in which somebody else was first."""
+    return _classes(("sqlalchemy.exc", "IntegrityError"))
+
+
+def _classes(*wanted: tuple[str, ...]) -> tuple[type[Exception], ...]:
+    """Return classes of modules, of each its name and theirs; those of modules that are loaded."""
+    return tuple(chain.from_iterable(_of_module(*names) for names in wanted))
+
+
+def _of_module(module: str, *names: str) -> list[type[Exception]]:
+    found = (getattr(sys.modules.get(module), name, None) for name in names)
+    return [kind for kind in found if kind is not None]

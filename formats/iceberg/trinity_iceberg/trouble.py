@@ -21,6 +21,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from trinity.errors import TrinityError, first_line
+from trinity_iceberg.client_errors import broken_integrity, failed, unanswered, unsent
 
 __all__ = [
     "catalog_errors",
@@ -63,9 +64,7 @@ _DENIED_TEXTS: Final = (
 
 def trouble() -> tuple[type[Exception], ...]:
     """Return the errors of a failing catalog, or of the way to it. Its answers about names are other errors."""
-    from trinity_iceberg.client_errors import FAILED  # not before something fails: its libraries take long to load
-
-    return (RESTError, *FAILED)
+    return (RESTError, *failed())
 
 
 def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
@@ -80,20 +79,17 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
 
 def is_refused(error: TrinityError) -> bool:
     """Return whether a catalog, or the storage seam, is known to have done nothing, or has reported its outcome."""
-    from trinity_iceberg.client_errors import UNSENT
-
-    unsent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, UNSENT)
-    return unsent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
+    not_sent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, unsent())
+    return not_sent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
 
 
 def may_be_under_way(error: Exception) -> bool:
     """Return whether a catalog may still do what it was asked after an error: it has not answered."""
-    from trinity_iceberg.client_errors import UNANSWERED, DBAPIError
-
     cause = error.__cause__
-    if isinstance(cause, DBAPIError):
-        return cause.connection_invalidated
-    return isinstance(cause, (CommitStateUnknownException, ServerError, *UNANSWERED))
+    invalidated: bool | None = getattr(cause, "connection_invalidated", None)  # of a database's errors
+    if invalidated is not None:
+        return invalidated
+    return isinstance(cause, (CommitStateUnknownException, ServerError, *unanswered()))
 
 
 def is_denied(error: Exception) -> bool:
@@ -137,8 +133,6 @@ def catalog_errors(catalog: str) -> Iterator[None]:
     try:
         yield
     except trouble() as error:
-        from trinity_iceberg.client_errors import IntegrityError
-
-        if isinstance(error, IntegrityError):
+        if isinstance(error, broken_integrity()):
             raise
         raise catalog_trouble(catalog, error) from error
