@@ -75,6 +75,7 @@ def tail(
     once: Annotated[bool, typer.Option("--once", help="End when all changes are printed.")] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the table.")] = 1.0,
     output: Annotated[str, typer.Option("--output", "-o", help="table, or json: an object in each line.")] = "table",
+    engine: Executor = "auto",
 ) -> None:
     """Print what changes in a table, as it comes, until it is interrupted."""
     if output not in ("table", "json"):
@@ -88,7 +89,7 @@ def tail(
     with reporting_errors(), suppress(KeyboardInterrupt):
         from trinity.cli.tail import followed, print_changes
 
-        with open_session(warehouse) as session:
+        with open_session(warehouse, engine) as session:
             found = session.table(table)
             start = found.splits().version if after is None else after
             for changes in followed(found, start, wait):

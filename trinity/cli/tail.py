@@ -12,8 +12,7 @@ from trinity.engine.feed.reached import Reached
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from trinity.result import Result
     from trinity.spi import HistoryEntry, SplitSource
     from trinity.table import Table
 
@@ -25,8 +24,8 @@ _AT_ONCE: Final = 1000
 """Most rows of one printed table."""
 
 
-def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[DataFrame]:
-    """Yield the changes since a version, a DataFrame each time that there are newer commits."""
+def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Result]:
+    """Yield the changes since a version, a result each time that there are newer commits."""
     reached = Reached(after)
     while True:
         newest = table.splits()
@@ -40,28 +39,35 @@ def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Dat
             return
 
 
-def _changes(table: Table, reached: Reached, newest: int) -> DataFrame:
+def _changes(table: Table, reached: Reached, newest: int) -> Result:
+    from trinity.engine.feed.changes import changes
     from trinity.engine.feed.interval import Bound
     from trinity.engine.feed.shape import Form
-    from trinity.engine.feed.spark.change_feed import change_feed
 
     start = Bound(reached.version, inclusive=False, check=partial(_check, table, reached))
-    return change_feed(table, start, Bound(newest, inclusive=True), Form())
+    return changes(table, start, Bound(newest, inclusive=True), Form())
 
 
 def _check(table: Table, reached: Reached, found: HistoryEntry | SplitSource) -> None:
     reached.check(table.name, found, _READER, _REMEDY)
 
 
-def _in_order(table: Table, changes: DataFrame) -> DataFrame:
+def _in_order(table: Table, changes: Result) -> Result:
     """Sort changes by version, then by key, a preimage before its postimage."""
-    key = map(quoted, table.definition.primary_key)
-    facts = ["_commit_version", "_commit_timestamp", "_change_type"]
-    rest = [quoted(name) for name in changes.columns if name not in facts]
-    return changes.orderBy("_commit_version", *key, changes["_change_type"].desc()).select(*facts, *rest)
+    from trinity.result import Result
+
+    key, facts = table.definition.primary_key, ["_commit_version", "_commit_timestamp", "_change_type"]
+    columns = [*facts, *(name for name in changes.columns if name not in facts)]
+    order = ["_commit_version", *key, "_change_type"]
+    if (frame := changes.frame) is not None:
+        ascending = [name != "_change_type" for name in order]
+        rows = frame.orderBy(*map(quoted, order), ascending=ascending).select(*map(quoted, columns))
+        return Result(table.session, rows)
+    ways = [(name, "descending" if name == "_change_type" else "ascending") for name in order]
+    return Result(table.session, changes.to_arrow().sort_by(ways).select(columns))
 
 
-def print_changes(changes: DataFrame, to: TextIO, *, lines: bool) -> int:
+def print_changes(changes: Result, to: TextIO, *, lines: bool) -> int:
     """Print changes, and return their number.
 
     Args:
@@ -70,7 +76,7 @@ def print_changes(changes: DataFrame, to: TextIO, *, lines: bool) -> int:
         lines: True for a JSON object in each line, False for tables.
     """
     count = 0
-    rows = changes.toLocalIterator()
+    rows = iter(changes.collect()) if changes.frame is None else changes.frame.toLocalIterator()
     while found := list(islice(rows, _AT_ONCE)):
         count += len(found)
         if lines:

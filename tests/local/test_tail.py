@@ -1,0 +1,50 @@
+"""``trinity tail`` without Spark: a table's changes, in their order, as they come."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from trinity import Session, Table
+from trinity.cli.main import app
+from trinity.cli.tail import followed, print_changes
+
+
+def printed(table: Table, after: int, *batches: list[dict[str, object]]) -> list[tuple[object, ...]]:
+    """Return what is printed of commits that come while it looks: the commit's number, the change, key and value."""
+    left, shown = list(batches), io.StringIO()
+
+    def wait() -> bool:
+        if left:
+            table.upsert(left.pop(0))
+        else:
+            table.compact(full=True)
+        return table.version < after + len(batches) + 1
+
+    for rows in followed(table, after, wait):
+        print_changes(rows, shown, lines=True)
+    lines = [json.loads(line) for line in shown.getvalue().splitlines()]
+    return [(line["_commit_version"] - after, line["_change_type"], line["k"], line["v"]) for line in lines]
+
+
+def test_changes_are_printed_in_their_order(local: Session, local_fmt: str) -> None:
+    rows: list[dict[str, object]] = [{"k": 2, "v": "b"}, {"k": 1, "v": "a"}]
+    table = local.create_table(f"{local_fmt}.default.t", rows, primary_key=["k"])
+    seen = printed(table, table.version, [{"k": 3, "v": "c"}, {"k": 1, "v": "z"}], [{"k": 2, "v": "y"}])
+    assert seen == [
+        (1, "update_preimage", 1, "a"), (1, "update_postimage", 1, "z"), (1, "insert", 3, "c"),
+        (2, "update_preimage", 2, "b"), (2, "update_postimage", 2, "y"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_the_command(local: Session, warehouse: Path, output: str) -> None:
+    local.create_table("parquet.default.t", [{"k": 1, "v": "a"}], primary_key=["k"])
+    command = ["tail", "parquet.default.t", "-w", str(warehouse), "--after", "0", "--once", "--engine", "local"]
+    found = CliRunner().invoke(app, [*command, "-o", output])
+    assert found.exit_code == 0
+    assert ("| insert " if output == "table" else '"_change_type": "insert"') in found.output
