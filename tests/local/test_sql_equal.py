@@ -92,7 +92,7 @@ def _grouped(draw: random.Random, where: str) -> str:
              "count(*)", f"count({draw.choice(list(TYPES))})", f"count(DISTINCT {draw.choice(GROUPED)})",
              f"sum({draw.choice(SUMMED)})", f"min({draw.choice(GROUPED)})", f"max({draw.choice(GROUPED)})"]  # fmt: skip
     shown = ", ".join([*keys, *draw.sample(calls, 4), "max(id) AS last"])
-    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    by = draw.choice([f" GROUP BY {', '.join(keys)}", " GROUP BY ALL"]) if keys else ""
     having = draw.choice(["", " HAVING count(*) > 2 AND last > 10"]) if keys else ""
     return f"SELECT {shown} FROM t{where}{by}{having}"
 
@@ -118,8 +118,10 @@ def _windowed(draw: random.Random, where: str) -> str:
         )
     ] + [f"rank() OVER ({by} ORDER BY {draw.choice(keys)} DESC)", f"sum(id) OVER ({by})"])  # fmt: skip
     whole = f"SELECT id, {draw.choice(keys)} AS o, {call} AS w FROM t{where}"
-    return draw.choice([whole, f"SELECT * FROM ({whole}) AS q WHERE w IS NOT NULL", f"{whole} ORDER BY w, id LIMIT 9",
-                        f"SELECT yes, sum(count(*)) OVER (ORDER BY yes) AS r FROM t{where} GROUP BY yes"])  # fmt: skip
+    return draw.choice([
+        whole, f"SELECT * EXCEPT (o) FROM ({whole}) AS q WHERE w IS NOT NULL", f"{whole} ORDER BY w, id LIMIT 9",
+        f"SELECT yes, sum(count(*)) OVER (ORDER BY yes) AS r FROM t{where} GROUP BY yes",
+    ])  # fmt: skip
 
 
 def _joined(draw: random.Random, where: str) -> str:

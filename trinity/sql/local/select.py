@@ -272,11 +272,8 @@ class _Select:
         found = list[tuple[str, exp.Expr]]()
         for node in self.tree.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-                _refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ()))
-                shown = _of_star(source.columns, node.text("table").lower())
-                if not shown:
-                    raise Refused(f"'{node.sql(dialect='spark')}' names no table")
-                found += [(c.name, _column(c)) for c in shown]
+                _refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ("except_",)))
+                found += [(c.name, _column(c)) for c in _of_star(source.columns, node)]
             else:
                 found.append((_name(node), node.this if isinstance(node, exp.Alias) else node))
         return found
@@ -347,7 +344,9 @@ class _Select:
         clause = self.tree.args.get("group")
         if clause is None:
             return []
-        _refuse_other_clauses(clause, "expressions")
+        _refuse_other_clauses(clause, "expressions", "all")
+        if clause.args.get("all"):
+            return _plain_columns(wanted)
         return [_of_result(node, wanted, source, outer=False) for node in clause.expressions]
 
     def _grouped(
@@ -460,6 +459,14 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
         tree, words = ordering(node)
         found.append((_of_result(tree, wanted, source, outer=True), words))
     return found
+
+
+def _plain_columns(wanted: _Wanted) -> list[exp.Expr]:
+    """Return the columns of a result by which GROUP BY ALL groups: those without aggregate functions."""
+    plain = [tree for _, tree in wanted if not _aggregated(tree)]
+    if any(tree.find(exp.Window) or not tree.find(exp.Column) for tree in plain):
+        raise Refused("only Spark groups by all of constants and window functions")
+    return plain
 
 
 def _over_window(node: exp.Expr) -> bool:
@@ -612,11 +619,26 @@ def _merged(
     }
 
 
-def _of_star(columns: Sequence[ScopeColumn], qualifier: str) -> list[ScopeColumn]:
-    """Return the columns that a star means; behind a table's alias also those that USING merged, which come first."""
-    if not qualifier:
-        return [column for column in columns if not column.merged]
-    return sorted((c for c in columns if c.qualifier.lower() == qualifier), key=lambda column: not column.merged)
+def _of_star(columns: Sequence[ScopeColumn], node: exp.Expr) -> list[ScopeColumn]:
+    """Return the columns that a star means; behind a table's alias also those that USING merged, which come first.
+
+    Raises:
+        Refused: for a star of no table, and for EXCEPT of what is no single column of it.
+    """
+    qualifier, star = node.text("table").lower(), node.this if isinstance(node, exp.Column) else node
+    _refuse_other_clauses(star, "except_")
+    shown = [column for column in columns if not column.merged]
+    if qualifier:
+        its = (column for column in columns if column.qualifier.lower() == qualifier)
+        shown = sorted(its, key=lambda column: not column.merged)
+    for left_out in star.args.get("except_") or ():
+        named = [column for column in shown if column.name.lower() == left_out.name.lower()]
+        if len(named) != 1 or not isinstance(left_out, exp.Column) or left_out.table:
+            raise Refused(f"'{left_out.sql(dialect='spark')}' is no single column of '*'")
+        shown.remove(named[0])
+    if not shown:
+        raise Refused(f"'{node.sql(dialect='spark')}' names no columns")
+    return shown
 
 
 def _compiled(found: Compiled | NotLocal) -> Compiled:
