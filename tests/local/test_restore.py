@@ -146,9 +146,9 @@ def test_the_changes_of_a_restore_are_those_of_its_rows(orders: Table) -> None:
     assert orders.history().to_arrow()["operation"][0].as_py() == "restore"
 
 
-def test_another_session_sees_it(orders: Table, local_fmt: str, warehouse: Path) -> None:
-    if local_fmt == "memory":
-        pytest.skip("in-memory tables are a session's own")
+@pytest.mark.parametrize("local_fmt", ["parquet", "delta", "iceberg"], indirect=True)
+def test_another_session_sees_it(orders: Table, warehouse: Path) -> None:
+    """Tables in memory are a session's own."""
     version = orders.version
     with trinity.connect(warehouse, engine="local") as other:
         there = other.table(str(orders.name))
