@@ -30,8 +30,6 @@ TEST_TOOLS: Final = {
 """Packages that programs with Trinity in them need not have."""
 OF_OTHERS: Final = {
     "py4j": "pyspark brings it",
-    "requests": "pyiceberg brings it",
-    "botocore": "pyiceberg[glue] brings it",
     "alembic": "it loads the module that imports it",
 }
 """Packages that are imported and not declared, with the reason."""
