@@ -79,6 +79,12 @@ def test_what_a_package_loads_is_imported_from_the_package() -> None:
     assert passed_by(sources()) == {}
 
 
+def test_obstore_is_loaded_before_its_parts() -> None:
+    """It loads ``obstore.store`` itself: a thread that began with that one would make it fail in another thread."""
+    found = {name for name, text in sources().items() if "obstore.store" in at_run_time(ast.parse(text))}
+    assert found == set()
+
+
 OF_SPARK = {
     "trinity.spark_names": "the place for it",
     "trinity.calls.spark": "quietens pyspark's logger, around what Spark does",

@@ -209,7 +209,7 @@ def _account(store: str) -> _Account:
 
 @lru_cache(maxsize=64)
 def _client(store: str, options: AzureOptions, once: bool) -> AzureStore:
-    from obstore.store import AzureStore
+    import obstore
 
     account = _account(store)
     given: dict[str, Any] = {
@@ -225,7 +225,7 @@ def _client(store: str, options: AzureOptions, once: bool) -> AzureStore:
         "credential_type": options.way,  # so that other keys in the environment do not count
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
-    return AzureStore(account.container, config=config, **patience(options, once=once))
+    return obstore.store.AzureStore(account.container, config=config, **patience(options, once=once))
 
 
 def _keys(options: AzureOptions) -> dict[str, str]:

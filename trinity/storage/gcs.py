@@ -168,7 +168,7 @@ class Gcs(StoreKind):
 
 @lru_cache(maxsize=64)
 def _client(bucket: str, options: GcsOptions, once: bool) -> GCSStore:
-    from obstore.store import GCSStore
+    import obstore
 
     given: dict[str, Any] = {
         "base_url": options.endpoint.rstrip("/") if options.endpoint else None,
@@ -179,7 +179,7 @@ def _client(bucket: str, options: GcsOptions, once: bool) -> GCSStore:
         "skip_signature": options.anonymous or None,
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
-    return GCSStore(bucket, config=config, **patience(options, once=once))
+    return obstore.store.GCSStore(bucket, config=config, **patience(options, once=once))
 
 
 def _keys(options: GcsOptions) -> dict[str, str]:

@@ -62,11 +62,11 @@ class LocalObjects:
             return file.read()
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterable[Entry]:
-        from obstore.store import LocalStore
+        import obstore
 
         if not self.exists(f"{root}/{prefix}" if prefix else root):
             return
-        for page in LocalStore(root, mkdir=True).list(prefix or None, offset=after):
+        for page in obstore.store.LocalStore(root, mkdir=True).list(prefix or None, offset=after):
             for meta in page:
                 yield Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
 

@@ -202,7 +202,7 @@ def s3a_settings(options: S3Options) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _client(bucket: str, options: S3Options, once: bool) -> S3Store:
-    from obstore.store import S3Store
+    import obstore
 
     given: dict[str, Any] = {
         "endpoint": options.endpoint,
@@ -214,7 +214,7 @@ def _client(bucket: str, options: S3Options, once: bool) -> S3Store:
         "skip_signature": options.anonymous or None,
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
-    return S3Store(bucket, config=config, **patience(options, once=once))
+    return obstore.store.S3Store(bucket, config=config, **patience(options, once=once))
 
 
 @lru_cache(maxsize=64)
