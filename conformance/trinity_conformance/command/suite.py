@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from importlib.metadata import entry_points
 from itertools import count, islice
 from pathlib import Path
@@ -35,7 +36,6 @@ from trinity_conformance.playing.first_steps import first_steps
 from trinity_conformance.playing.meanwhile import try_meanwhile
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.race_run import RACES_CHECK
-from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.sink_checks import try_sinks
@@ -532,20 +532,13 @@ def run_races(
     drawn_races = islice(races(seed, subject.capabilities), budget.longer * budget.races)
     part = Part("writers", (), budget.race_seconds, lambda: [check.id] if _missing(check, tally, ()) else [])
     with Races(subject) as played:
-
-        def trial(race: Race) -> NonConformance | None:
-            try:
-                played.play(race, tally)
-            except NonConformance as failure:
-                return failure
-            return None
-
         for number, race in enumerate(drawn_races):
             if (number >= budget.races and not part.short()) or (
                 number and _over(monotonic() - begun, budget, part, tally)
             ):
                 break
-            if (failure := trial(race)) is not None:
+            if (failure := played.failure_of(race, tally)) is not None:
+                trial = partial(played.failure_of, tally=tally)
                 return [failure if failure.check in expected else shrink_race(failure, trial, budget.shrink)]
     return []
 

@@ -22,7 +22,6 @@ from trinity_conformance.playing.commits import COMMITS, try_commits
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
 from trinity_conformance.playing.race_play import Races
-from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
@@ -138,7 +137,7 @@ def _small(subject: TrinitySubject, failure: NonConformance) -> NonConformance:
     if failure.race is None:
         return failure
     with Races(subject) as played:
-        return shrink_race(failure, partial(_raced, played), _SHRINK)
+        return shrink_race(failure, partial(played.failure_of, tally=Tally()), _SHRINK)
 
 
 def _parts(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance]]]:
@@ -173,16 +172,8 @@ def _played(subject: TrinitySubject, history: History) -> list[NonConformance]:
 
 def _races(subject: TrinitySubject) -> list[NonConformance]:
     with Races(subject) as played:
-        found = (_raced(played, race) for race in islice(races(0, subject.capabilities), _RACES))
+        found = (played.failure_of(race, Tally()) for race in islice(races(0, subject.capabilities), _RACES))
         return [*islice((failure for failure in found if failure is not None), 1)]
-
-
-def _raced(played: Races, race: Race) -> NonConformance | None:
-    try:
-        played.play(race, Tally())
-    except NonConformance as failure:
-        return failure
-    return None
 
 
 def _trial(subject: TrinitySubject, history: History, *, every_step: bool = True) -> NonConformance | None:

@@ -91,16 +91,12 @@ class VersionsAreLookedForFirst(SharedFormat):
     metadata = _LookedForFirst
 
 
-class _LockedByThread(SharedMetadata):
+class _LockedByThread(_LookedForFirst):
     _lock: ClassVar = threading.Lock()
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
-        store, name = ObjectStore(table.location), f"{_LOG}/{version.number}"
         with self._lock:
-            if version.number in map(int, store.names(_LOG)):
-                raise CommitRaced(f"version {version.number} was taken")
-            store.make_folder(_LOG)
-            store.put(name, pickle.dumps(version))
+            super().write_version(table, version)
 
 
 class LockOfThreads(SharedFormat):

@@ -72,15 +72,7 @@ class Injection:
         act: Callable[[], T],
         torn: Callable[[], object] | None = None,
     ) -> T:
-        """Do an operation, or have it go wrong.
-
-        Args:
-            verb: what it does.
-            what: to what.
-            kinds: what can happen to it.
-            act: does it.
-            torn: does a part of it.
-        """
+        """Do an operation, or have it go wrong. Arguments as for ``Doer.do``."""
         kind = self._turn(verb, what, kinds | ({"torn"} if torn else set()))
         if kind == "crash before":
             self._die()

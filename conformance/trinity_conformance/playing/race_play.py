@@ -40,6 +40,14 @@ class Races:
             self._end()  # they are amid something
             raise
 
+    def failure_of(self, race: Race, tally: Tally) -> NonConformance | None:
+        """Play a race; return its failure, None where it passes."""
+        try:
+            self.play(race, tally)
+        except NonConformance as failure:
+            return failure
+        return None
+
     def _started(self) -> RaceProcess:
         """Return a new process that has written alone: it has loaded what it needs, and one knows how fast it is."""
         process, begun = started(self._subject.settings), monotonic()
