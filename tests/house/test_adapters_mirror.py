@@ -34,7 +34,7 @@ def test_an_adapter_says_what_is_in_each_file(folder: Path) -> None:
     [
         ("target.py", {"target_of"}),
         ("state.py", {"State", "check_readable", "check_writable"}),
-        ("commit.py", {"live", "changes", "put", "after"}),
+        ("commit.py", {"live", "changes", "put"}),
         ("snapshot.py", {"Snapshots", "split_source", "history", "changes"}),
         ("metadata.py", {"commit", "_begin", "_commit"}),
     ],

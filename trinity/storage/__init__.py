@@ -8,7 +8,6 @@ any release.
 from trinity.arrays import as_arrow as as_arrow
 from trinity.loggers import logger
 from trinity.merge.options import duration_ms as duration_ms
-from trinity.merge.statistics import statistics_columns as statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import scrubbed_warnings as scrubbed_warnings
 from trinity.secrets import shown as shown
@@ -21,11 +20,23 @@ from trinity.storage.bucket_options import learn_options as learn_options
 from trinity.storage.bucket_options import options_as_text as options_as_text
 from trinity.storage.bucket_options import release_bucket as release_bucket
 from trinity.storage.cache import Cache
-from trinity.storage.checkpoints import checkpoint_step as checkpoint_step
 from trinity.storage.commit_log import log_commit as log_commit
-from trinity.storage.commit_template import REPLACE, Attempt, Change, Newest, commit_change, on_newest
+from trinity.storage.commit_template import (
+    REPLACE,
+    Attempt,
+    Change,
+    Newest,
+    commit_change,
+    commit_result,
+    definition_after,
+    on_newest,
+    order_with,
+    stamps_missing,
+    with_txn,
+)
 from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
+from trinity.storage.commits import checkpoint_step as checkpoint_step
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
@@ -114,14 +125,13 @@ from trinity.storage.spark_files import READ_OPTIONS as READ_OPTIONS
 from trinity.storage.spark_files import check_calendar as check_calendar
 from trinity.storage.spark_files import read_files as read_files
 from trinity.storage.spark_files import spark_schema as spark_schema
-from trinity.storage.stamping import definition_after, order_with, stamped, stamps_missing
 from trinity.storage.store import Entry, ObjectStore, Stat
 from trinity.storage.store_kinds import PYICEBERG_PREFIXES as PYICEBERG_PREFIXES
 from trinity.storage.store_kinds import kind_of as kind_of
 from trinity.storage.store_options import StoreOptions
 from trinity.storage.table_version import TableVersion
-from trinity.storage.targets import commit_result, write_target
-from trinity.storage.txns import with_txn
+from trinity.storage.targets import stamped, write_target
+from trinity.storage.targets import statistics_columns as statistics_columns
 from trinity.storage.unreadable import check_not_missing as check_not_missing
 from trinity.storage.unreadable import missing_file as missing_file
 from trinity.storage.unreadable import reporting_unreadable_file as reporting_unreadable_file

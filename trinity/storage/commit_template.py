@@ -8,22 +8,25 @@ has not changed (L7, K6, R1). Then the adapter puts the next version, and does f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.merge.options import commit_timeout_s
 from trinity.spi import (
+    STAMP,
     CommitResult,
     DataFile,
     InsertTableHandle,
     MergeTableHandle,
     RewriteTableHandle,
+    RowOrder,
     TableDefinition,
     TableHandle,
     Tier,
     TransactionId,
+    came_after,
     from_fragments,
     from_merge_fragments,
 )
@@ -32,10 +35,20 @@ from trinity.storage.commits import commit_loop
 from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
 from trinity.storage.orphans import check_present
 from trinity.storage.position_deletes import DeletesFragment
-from trinity.storage.targets import commit_result
-from trinity.storage.txns import is_recorded
 
-__all__ = ["REPLACE", "Attempt", "Change", "Newest", "commit_change", "on_newest"]
+__all__ = [
+    "REPLACE",
+    "Attempt",
+    "Change",
+    "Newest",
+    "commit_change",
+    "commit_result",
+    "definition_after",
+    "on_newest",
+    "order_with",
+    "stamps_missing",
+    "with_txn",
+]
 
 _T = TypeVar("_T")
 
@@ -261,3 +274,61 @@ def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[Tab
     """
     newest = table.pinned(None, table.id or known.id)
     return commit_loop(table.location, lambda: attempt(newest), commit_timeout_s(known.properties))
+
+
+# -- what a commit makes of a table ---------------------------------------------------------------------
+
+
+def is_recorded(txns: Mapping[str, int], txn: TransactionId | None) -> bool:
+    """Return whether this version of the application, or a later one, is recorded, so that nothing is left to do.
+
+    Args:
+        txns: application -> highest recorded version.
+        txn: the statement's transaction id; None for a statement without one.
+    """
+    return txn is not None and txns.get(txn[0], -1) >= txn[1]
+
+
+def with_txn(txns: Mapping[str, int], txn: TransactionId | None) -> dict[str, int]:
+    """Return the recorded versions after a commit. Arguments as of :func:`is_recorded`."""
+    return {**txns, **dict([txn] if txn else [])}
+
+
+def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
+    """Return whether the commit of a row change must add the stamp column to the table."""
+    return insert.target.stamp is not None and not now.stamped
+
+
+def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefinition:
+    """Return the definition that the commit of a row change gives to the table, which has one now."""
+    wanted = merge.insert.definition
+    if merge.before is not None and wanted.replaced != now.replaced:  # no row is older, so none needs a stamp
+        return wanted.with_columns(c for c in wanted.columns if c.name != STAMP)
+    if merge.before is not None:
+        return now.with_columns(wanted.columns)
+    return now.with_stamps() if stamps_missing(merge.insert, now) else now
+
+
+def order_with(
+    insert: InsertTableHandle, order: RowOrder, newest: int, live: Callable[[], Iterable[DataFile]]
+) -> RowOrder:
+    """Return the order of rows that the table remembers after an append.
+
+    Args:
+        insert: the append.
+        order: the order before it.
+        newest: the version on which it is committed.
+        live: returns the files of that version.
+    """
+    stamp, pinned = insert.target.stamp, insert.table.version or 0
+    if stamp is None or newest == pinned or not came_after(pinned, live()):
+        return order
+    return order.with_late(stamp, newest + 1)
+
+
+def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
+    """Return the result of a commit of some files. Rows of a sidecar do not count: they are not rows of the table."""
+    rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
+    size = sum(f.size for f in files) + sum(f.size for f in deletes)
+    delete_files = {path for f in deletes for path in f.deletes.paths}  # one may be about several data files
+    return CommitResult(version, rows, len(files) + len(delete_files), size)

@@ -1,4 +1,4 @@
-"""The reload-check-commit loop in which every adapter commits (L7)."""
+"""The reload-check-commit loop in which every adapter commits (L7); times and checkpoints of its commits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from trinity.calls import current_work
 from trinity.errors import TrinityError
 from trinity.storage.local_lock import folder_lock
 
-__all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
+__all__ = [
+    "COMMIT_TIMEOUT_S",
+    "CommitRaced",
+    "checkpoint_step",
+    "commit_loop",
+    "next_timestamp_ms",
+    "statement_turn",
+]
 
 COMMIT_TIMEOUT_S: Final = 600.0
 """Default of ``commit.retry.timeout``: how long a commit is retried, seconds."""
@@ -112,3 +119,12 @@ def statement_turn(location: str) -> Iterator[None]:
 def next_timestamp_ms(previous_ms: int) -> int:
     """Return a commit time: now, but at least one millisecond after the previous commit (L10)."""
     return max(int(time.time() * 1000), previous_ms + 1)
+
+
+def checkpoint_step(interval: int, files: int) -> int:
+    """Return the versions from one checkpoint to the next: the interval, doubled as files double from 40 intervals on.
+
+    A checkpoint lists all files. So each commit pays for less than 40 of them, however many the table has, and a reader
+    opens at most one commit for every 20 files.
+    """
+    return interval << max(0, (files // (20 * interval)).bit_length() - 1)

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trinity.spi import DataFile, TableDefinition, Tier
-from trinity.storage.commit_template import Change
+from trinity.storage.commit_template import Change, definition_after, with_txn
 from trinity.storage.commits import next_timestamp_ms
-from trinity.storage.stamping import definition_after
-from trinity.storage.txns import with_txn
 
 __all__ = ["TableVersion"]
 

@@ -1,18 +1,25 @@
-"""Makes the targets of sinks, and the results of commits of their files."""
+"""The target of a statement's sinks: where they write, the columns whose bounds they keep, and stamps.
+
+Rows of keyed tables are stamped in formats whose files other engines may rewrite (L3).
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 
 from trinity.merge.options import syncs_files
-from trinity.merge.statistics import statistics_columns
-from trinity.spi import CommitResult, DataFile, TableDefinition, Tier, WriteTarget
-from trinity.storage.position_deletes import DeletesFragment
+from trinity.merge.parse import merge_spec
+from trinity.spi import STAMP, TableDefinition, WriteTarget, parse_type
 
-__all__ = ["commit_result", "write_target"]
+__all__ = ["stamped", "statistics_columns", "write_target"]
+
+_MOST_STATISTICS: Final = 32
+"""As many as Delta keeps by default."""
+_STAMPS: Final = pa.field(STAMP, pa.int64())
 
 
 def write_target(
@@ -42,9 +49,31 @@ def write_target(
     )
 
 
-def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
-    """Return the result of a commit of some files. Rows of a sidecar do not count: they are not rows of the table."""
-    rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
-    size = sum(f.size for f in files) + sum(f.size for f in deletes)
-    delete_files = {path for f in deletes for path in f.deletes.paths}  # one may be about several data files
-    return CommitResult(version, rows, len(files) + len(delete_files), size)
+def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
+    """Return the columns whose bounds every file keeps: by them reads and row changes skip files.
+
+    For a keyed table these are the key, the ordering and what its fold asks for. For a plain one they are the first
+    primitive columns, since a statement finds its rows by any column.
+    """
+    if definition.keyed:
+        return (*merge_spec(definition).statistics, *([STAMP] if definition.stamped else []))
+    primitive = [c.name for c in definition.columns if not parse_type(c.type).nested]
+    return tuple(primitive[:_MOST_STATISTICS])
+
+
+def stamped(
+    definition: TableDefinition, target: WriteTarget, stamp: int, field: pa.Field = _STAMPS
+) -> tuple[TableDefinition, WriteTarget]:
+    """Return definition and target for sinks whose files have the stamp column, even if the table does not have it yet.
+
+    Args:
+        definition: the table.
+        target: where sinks write.
+        stamp: the stamp of rows without one.
+        field: the stamp column in the storage schema.
+    """
+    if not definition.keyed or definition.external:
+        return definition, target
+    storage = target.storage if definition.stamped else target.storage.append(field)
+    statistics = tuple(dict.fromkeys((*target.statistics, STAMP)))
+    return definition.with_stamps(), replace(target, storage=storage, statistics=statistics, stamp=stamp)

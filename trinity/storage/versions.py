@@ -32,7 +32,7 @@ from trinity.spi import (
     WriteTarget,
     stored_field,
 )
-from trinity.storage.commit_template import Attempt, Change, commit_change, on_newest
+from trinity.storage.commit_template import Attempt, Change, commit_change, commit_result, on_newest
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import commit_unknown
@@ -43,7 +43,7 @@ from trinity.storage.repairs import newest_readable, repair_preview, repair_resu
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.table_version import TableVersion
-from trinity.storage.targets import commit_result, write_target
+from trinity.storage.targets import write_target
 
 __all__ = ["VersionedMetadata"]
 

@@ -18,7 +18,6 @@ from trinity.storage import (
     FileChange,
     Location,
     ObjectStore,
-    after_commit,
     definition_after,
     logger,
     order_with,
@@ -175,9 +174,6 @@ class DeltaAttempt(Attempt[State]):
             order = order.folded((change.table.version or 0) if change.rewrite else state.version)
         return order_actions(definition, order, state.version + 1)
 
-    def after(self, change: Change, version: int) -> None:
-        self.catch_up()
-
     def restore(self, then: State, definition: TableDefinition) -> int | None:
         """Commit what makes an earlier version the newest one again, and return its number; None for no change."""
         actions = restoring(self.table, self.newest, then)
@@ -188,9 +184,7 @@ class DeltaAttempt(Attempt[State]):
         started.read_whole_table()
         if change:
             started.update(change)
-        version = started.restore(actions, then.version)
-        self.catch_up()
-        return version
+        return started.restore(actions, then.version)
 
     # -- changes of columns and settings ----------------------------------------------------------------
 
@@ -200,7 +194,8 @@ class DeltaAttempt(Attempt[State]):
         Args:
             settings: those that the commit is to give to the table, where it changes them.
         """
-        if self._by_delta(settings):
+        supported = _keeps_to(self.newest) and are_kept(settings)
+        if not supported and Location.of(self.table.location).on_disk:
             return self._of_delta()
         if self.newest.definition.external:
             _warn_of_others(self.table.location)
@@ -217,21 +212,12 @@ class DeltaAttempt(Attempt[State]):
         started.read_whole_table()  # the change may depend on the rows
         started.alter(change)
         self.log_commit("alter", CommitResult(self.newest.version + 1))
-        self.catch_up(settings)
 
     def record_definition(self) -> None:
         """Record the definition that other engines changed."""
         if self.newest.changed:
             settings = {**self.newest.metadata["configuration"], **recorded(self.newest.definition)}
             self.alter(settings, {"configuration": settings})
-
-    def catch_up(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Write the checkpoint that is due after commits of Delta's own classes. Arguments as for :meth:`start`."""
-        if self._by_delta(settings):
-            after_commit(f"Version {self.newest.version} has no checkpoint", lambda: catch_up(self.table, self.newest))
-
-    def _by_delta(self, settings: Mapping[str, str]) -> bool:
-        return Location.of(self.table.location).on_disk and not (_keeps_to(self.newest) and are_kept(settings))
 
     def _of_delta(self) -> DeltaTransaction:
         """Start a transaction of Delta's own on the version.
@@ -250,6 +236,7 @@ class DeltaAttempt(Attempt[State]):
         if state.version != started.read_version:
             raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
         started.memory = in_force(table, state)
+        started.write_due_checkpoint = lambda: catch_up(table, state)
         return started
 
 

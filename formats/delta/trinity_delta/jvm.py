@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -202,6 +202,7 @@ class DeltaTransaction:
     Attributes:
         read_version: the version that it started from; -1 when there is no table.
         memory: domain metadata that the commit repeats, unless it writes its own of that name.
+        write_due_checkpoint: called after the commit: Delta's classes do not see to what other writers left out.
     """
 
     def __init__(self, jvm: DeltaJvm, name: str, location: str, transaction: Any) -> None:
@@ -212,6 +213,7 @@ class DeltaTransaction:
         self.read_version = int(transaction.readVersion())
         self._id = str(transaction.txnId())
         self.memory: Sequence[dict[str, Any]] = ()
+        self.write_due_checkpoint: Callable[[], None] = lambda: None
 
     @property
     def table_id(self) -> str:
@@ -271,6 +273,7 @@ class DeltaTransaction:
             _log.warning("Version %d of '%s' is committed; then Delta failed: %s", found, self._name, error)
             version = found
         after_commit(f"Version {version} of '{self._name}' was not synced", lambda: self._sync(version))
+        after_commit(f"The log of '{self._name}' has no newer checkpoint", self.write_due_checkpoint)
         return version
 
     def _sync(self, version: int) -> None:

@@ -190,7 +190,6 @@ class DeltaMetadata(FolderMetadata):
                 return False
             attempt.start().vacuum(vacuum_mark(oldest), max(0, int(time.time() * 1000) - older_than_ms))
             attempt.log_commit("vacuum", CommitResult(attempt.newest.version + 1))
-            attempt.catch_up()
             return True
 
         gone = delete_around(

@@ -142,8 +142,7 @@ class State:
             )
 
     def check_writable(self, table: TableHandle) -> None:
-        """Refuse a version to which rows cannot be added. Raises NOT_SUPPORTED with the reason."""
-        self.check_readable(table)
+        """Refuse a readable version to which rows cannot be added. Raises NOT_SUPPORTED with the reason."""
         check = check_writable if self.definition.external else check_own_writable
         check(table, self.metadata, self.protocol)
 
