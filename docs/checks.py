@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from trinity_conformance.command.checks import CHECKS
+from trinity_conformance.suite.checks import CHECKS
 
 __all__ = ["README", "with_checks"]
 

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from trinity_conformance.command.checks import CHECKS
 from trinity_conformance.report.results import Results, load
+from trinity_conformance.suite.checks import CHECKS
 
 ROOT: Final = Path(__file__).parent.parent
 RUNS: Final = ROOT / "docs/runs"

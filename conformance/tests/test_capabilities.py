@@ -21,10 +21,12 @@ from trinity.spi import (
     parse_type,
 )
 from trinity_conformance import CHECKS, History, Report, Tally, play, run_check
-from trinity_conformance.command.checks import Check
-from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.needs import of_shape, of_step
+from trinity_conformance.suite.budgets import BUDGETS
+from trinity_conformance.suite.checks import Check
+from trinity_conformance.suite.parts import generated_of
+from trinity_conformance.suite.results import results_of
 
 OF_MEMORY = EVERYTHING - TRANSFORMS - {Capability.EXTERNAL_TABLES, Capability.COMMITS_IN_STORAGE}
 ENGINES = frozenset((Capability.PARTIAL_UPDATE, Capability.AGGREGATION, Capability.FIRST_ROW))

@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, given, settings
 
 from trinity.spi import EVERYTHING
 from trinity_conformance import run_check
-from trinity_conformance.command.checks import CHECKS, check_of
-from trinity_conformance.command.suite import BUDGETS, Part, generated_of, run_histories
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, rota
 from trinity_conformance.model.conditions import Condition
@@ -33,6 +31,10 @@ from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
 from trinity_conformance.report.results import Results
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+from trinity_conformance.suite.budgets import BUDGETS
+from trinity_conformance.suite.checks import CHECKS, check_of
+from trinity_conformance.suite.parts import Part, generated_of
+from trinity_conformance.suite.running import run_histories
 
 TELLING = ("TieRefused", "LateRowNotAggregated", "ThresholdForgotten", "CompactionForgetsContributions")
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

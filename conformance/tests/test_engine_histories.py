@@ -8,10 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from trinity_conformance.command.checks import CHECKS, check_of
-from trinity_conformance.command.suite import BUDGETS
 from trinity_conformance.generate.engine_histories import engine_histories, resplit
-from trinity_conformance.generate.engine_options import BAD_OPTIONS
 from trinity_conformance.generate.engine_profiles import FUNCTION_TYPES, LANES, engine_rota
 from trinity_conformance.generate.histories import sample
 from trinity_conformance.model.engine_fold import FUNCTIONS
@@ -24,10 +21,13 @@ from trinity_conformance.model.values import decode, encode, equal_form
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance, compare
+from trinity_conformance.playing.engine_options import BAD_OPTIONS
 from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import Change, History, Upsert
 from trinity_conformance.shrink.programs import is_settled
+from trinity_conformance.suite.budgets import BUDGETS
+from trinity_conformance.suite.checks import CHECKS, check_of
 
 GENERATED = settings(
     max_examples=10,

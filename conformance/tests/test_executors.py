@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from trinity_conformance import run_check
 from trinity_conformance.command.cli import app
-from trinity_conformance.command.suite import BUDGETS, Budget
 from trinity_conformance.generate.executors import by_turns, without_spark
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
@@ -24,6 +23,7 @@ from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import Compact, Executor, History, Upsert
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+from trinity_conformance.suite.budgets import BUDGETS, Budget
 
 
 class Forgetful(ModelSubject):

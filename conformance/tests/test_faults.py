@@ -16,18 +16,19 @@ from trinity.memory import MemoryFormat
 from trinity.spi import Capability, Format
 from trinity_conformance import Tally, connectors, play, run_check
 from trinity_conformance.command import cli
-from trinity_conformance.command.suite import BUDGETS
-from trinity_conformance.generate.faults import faulted, without_races
+from trinity_conformance.generate.faults import faulted
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
 from trinity_conformance.mutants.stored import STORED, StoredMetadata
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
+from trinity_conformance.playing.faults import without_races
 from trinity_conformance.playing.subject import TrinitySubject
 from trinity_conformance.playing.traces import FAULTS, Compact, Fault, History, Read, Upsert, Vacuum
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+from trinity_conformance.suite.budgets import BUDGETS
 
 SHAPE: Final = Shape((Column("k", "int", nullable=False), Column("v", "bigint", nullable=False)), ("k",))
 UPSERT: Final = Upsert((((1, 1), (2, 2)),), txn=("app", 1), executor="local")

@@ -13,7 +13,7 @@ from trinity.memory import MemoryMetadata
 from trinity.spi import ConnectorMetadata
 from trinity_conformance import Report, run_check
 from trinity_conformance.command import cli
-from trinity_conformance.command.gaps import Gap, load_gaps
+from trinity_conformance.suite.gaps import Gap, load_gaps
 
 ISSUE = "https://example.org/issues/7"
 LATER, EARLIER = date(2999, 1, 1), date(2020, 1, 1)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trinity_conformance.command.checks import CHECKS
+from trinity_conformance.suite.checks import CHECKS
 
 BLIND = """
 from trinity.memory import MemoryFormat

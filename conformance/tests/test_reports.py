@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from trinity_conformance import CheckResult, NonConformance, Report, Tally
 from trinity_conformance.command import cli
-from trinity_conformance.command.checks import check_of
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.playing.traces import Compact, History, Upsert
 from trinity_conformance.playing.words import story
 from trinity_conformance.report.comparison import changes, regressions
 from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load
+from trinity_conformance.suite.checks import check_of
 
 LONG = "x" * 40
 HISTORY = History(

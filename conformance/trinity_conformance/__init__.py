@@ -6,8 +6,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from trinity_conformance.command.checks import CHECKS, Check
-    from trinity_conformance.command.suite import BUDGETS, Budget, CheckResult, Report, connectors, run_check
     from trinity_conformance.generate.histories import histories, profiles, shapes
     from trinity_conformance.model.shapes import Column, Shape
     from trinity_conformance.model.tables import Model
@@ -15,6 +13,10 @@ if TYPE_CHECKING:
     from trinity_conformance.playing.runner import Tally, play
     from trinity_conformance.playing.traces import History
     from trinity_conformance.report.results import Results
+    from trinity_conformance.suite.budgets import BUDGETS, Budget
+    from trinity_conformance.suite.checks import CHECKS, Check
+    from trinity_conformance.suite.results import CheckResult, Report
+    from trinity_conformance.suite.running import connectors, run_check
 
 __all__ = [
     "BUDGETS",
@@ -47,8 +49,10 @@ for _package in ("hypothesis", "datasketches", "pyroaring"):
         )
 
 _PLACES: Final = {
-    "command.checks": ("CHECKS", "Check"),
-    "command.suite": ("BUDGETS", "Budget", "CheckResult", "Report", "connectors", "run_check"),
+    "suite.checks": ("CHECKS", "Check"),
+    "suite.budgets": ("BUDGETS", "Budget"),
+    "suite.results": ("CheckResult", "Report"),
+    "suite.running": ("connectors", "run_check"),
     "generate.histories": ("histories", "profiles", "shapes"),
     "model.shapes": ("Column", "Shape"),
     "model.tables": ("Model",),

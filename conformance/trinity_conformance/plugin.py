@@ -38,8 +38,8 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         return
     import typer
 
-    from trinity_conformance.command.checks import CHECKS
     from trinity_conformance.command.environment import adapter
+    from trinity_conformance.suite.checks import CHECKS
 
     try:
         config.stash[_ADAPTER] = adapter(config.getoption("--format"))
@@ -71,9 +71,9 @@ class CheckItem(pytest.Item):
 def _results(config: pytest.Config, chosen: Iterable[str]) -> Results:
     """Play, and keep the histories of findings for a replay."""
     from trinity_conformance.command.environment import local_spark, quiet
-    from trinity_conformance.command.suite import run_check
     from trinity_conformance.playing.traces import TRACES
     from trinity_conformance.report.results import Results
+    from trinity_conformance.suite.running import run_check
 
     given: dict[str, Any] = {"budget": config.getoption("--conformance-budget")}
     given["seed"] = config.getoption("--conformance-seed")

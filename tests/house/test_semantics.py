@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.support.paths import ROOT
-from trinity_conformance.command.checks import CHECKS
+from trinity_conformance.suite.checks import CHECKS
 
 PAGE: Final = ROOT / "docs/semantics.md"
 RULE: Final = re.compile(r'^- <a id="(\w+)"></a>\*\*(\w+)\*\* (.*?)\*\(([^)]*)\)\*$', re.MULTILINE | re.DOTALL)

@@ -1,1 +1,1 @@
-"""The checks, the suite that runs them, and ``trinity-conformance``."""
+"""The command ``trinity-conformance``."""

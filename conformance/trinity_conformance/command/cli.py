@@ -19,7 +19,6 @@ from rich.table import Table
 
 from trinity.errors import TrinityError
 from trinity.spi import Format
-from trinity_conformance.command.checks import CHECKS, check_of, checks_as_of
 from trinity_conformance.command.environment import (
     adapter,
     catalog_options,
@@ -31,10 +30,8 @@ from trinity_conformance.command.environment import (
     wrong_usage,
 )
 from trinity_conformance.command.explain import explain as explained
-from trinity_conformance.command.gaps import Gap, load_gaps
 from trinity_conformance.command.progress import progress_of
 from trinity_conformance.command.scaffold import TEMPLATES, scaffold
-from trinity_conformance.command.suite import BUDGETS, connectors, run_check
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.mutants.hunt import hunt_adapters
 from trinity_conformance.mutants.selftest import self_test as run_self_test
@@ -55,6 +52,10 @@ from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load
 from trinity_conformance.report.script import python_test, script
 from trinity_conformance.report.text import show
+from trinity_conformance.suite.budgets import BUDGETS
+from trinity_conformance.suite.checks import CHECKS, check_of, checks_as_of
+from trinity_conformance.suite.gaps import Gap, load_gaps
+from trinity_conformance.suite.running import connectors, run_check
 
 __all__ = ["app"]
 

@@ -18,7 +18,7 @@ import typer
 
 from trinity.errors import TrinityError, nearest
 from trinity.spi import ENTRY_POINT_GROUP, Format
-from trinity_conformance.command.suite import connectors
+from trinity_conformance.suite.running import connectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

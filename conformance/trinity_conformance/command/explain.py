@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from trinity.spi import EVERYTHING, Capability
-from trinity_conformance.command.checks import Check
 from trinity_conformance.mutants.care import CARE_MUTANTS
 from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
@@ -19,6 +18,7 @@ from trinity_conformance.mutants.tables import MUTANTS
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.race_actions import RACE_ACTIONS
 from trinity_conformance.playing.traces import FAULTS
+from trinity_conformance.suite.checks import Check
 
 __all__ = ["PLANTED", "explain", "rules"]
 

@@ -10,8 +10,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from trinity_conformance.command.suite import Budget
 from trinity_conformance.playing.runner import Tally
+from trinity_conformance.suite.budgets import Budget
 
 __all__ = ["progress_of"]
 

@@ -10,7 +10,7 @@ from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import rota
-from trinity_conformance.model.shapes import Shape
+from trinity_conformance.playing.faults import without_races
 from trinity_conformance.playing.traces import (
     Change,
     Compact,
@@ -25,7 +25,7 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["faulted", "with_faults", "without_races"]
+__all__ = ["faulted", "with_faults"]
 
 _WEIGHTS: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "resolve": 1, "vacuum": 2, "read": 1, "query": 2,
@@ -71,11 +71,6 @@ def with_faults(history: History, number: int) -> History:
             step = replace(step, fault=Fault("error", turn % _OF_READS))
         steps.append(step)
     return History(without_races(history.shape), tuple(steps))
-
-
-def without_races(shape: Shape) -> Shape:
-    """Return a table on which no commit is retried for a race: one process writes, so that there is none."""
-    return replace(shape, properties={**shape.properties, "commit.retry.timeout": "0 seconds"})
 
 
 def _with_fault(step: Step, fault: Fault, place: int) -> Step:

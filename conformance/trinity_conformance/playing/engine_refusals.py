@@ -16,9 +16,9 @@ import pyarrow as pa
 from trinity import Column
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
-from trinity_conformance.generate.engine_options import BAD_OPTIONS, COLUMNS, BadOption
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.engine_options import BAD_OPTIONS, COLUMNS, BadOption
 from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 from trinity_conformance.playing.traces import Executor

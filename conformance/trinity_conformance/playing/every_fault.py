@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from trinity_conformance.generate.faults import without_races
+from trinity_conformance.playing.faults import without_races
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import FAULTS, Fault, History, Upsert
 

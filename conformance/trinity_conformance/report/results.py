@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from trinity_conformance.command.suite import CheckResult, Report
 from trinity_conformance.playing.differences import NonConformance, again
 from trinity_conformance.playing.words import story
+from trinity_conformance.suite.results import CheckResult, Report
 
 __all__ = ["Finding", "Outcome", "Results", "load"]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from trinity.errors import TrinityError, nearest
-from trinity_conformance.command.checks import CHECKS
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.suite.checks import CHECKS
 
 __all__ = ["Gap", "load_gaps", "stale"]
 

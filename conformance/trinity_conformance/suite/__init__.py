@@ -1,0 +1,1 @@
+"""The checks, their budgets, and how they are run on an adapter."""

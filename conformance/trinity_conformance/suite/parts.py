@@ -1,0 +1,152 @@
+"""The parts of a run: histories of each kind, as many as its budget has, and more while a check has seen too little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+from trinity.spi import Capability
+from trinity_conformance.generate.declared import drawn
+from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories, resplit
+from trinity_conformance.generate.engine_profiles import engine_rota
+from trinity_conformance.generate.executors import by_turns, without_spark
+from trinity_conformance.generate.faults import faulted
+from trinity_conformance.generate.histories import GENERAL, histories, sample
+from trinity_conformance.generate.profiles import dml_rota, rota
+from trinity_conformance.generate.programs import programs
+from trinity_conformance.playing.coverage import uncertain
+from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.traces import History
+from trinity_conformance.suite.budgets import Budget
+from trinity_conformance.suite.checks import Check, check_of
+from trinity_conformance.suite.results import unmet
+
+__all__ = ["Part", "fault_histories", "generated_of"]
+
+_BY_TURNS: Final = frozenset({"local after spark", "spark after local"})
+"""Situations that need both executors."""
+_RESPLIT: Final = 3
+"""One of this many histories of merge engines is played a second time."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of histories of a run.
+
+    Attributes:
+        what: its name.
+        histories: the histories.
+        seconds: no history except the first begins after this time, unless a check has seen too little.
+        short: returns the ids of the checks that have seen too little until now.
+    """
+
+    what: str
+    histories: Iterable[History]
+    seconds: float
+    short: Callable[[], Collection[str]] = tuple
+
+
+def generated_of(
+    checks: list[Check],
+    budget: Budget,
+    seed: int,
+    capabilities: Collection[Capability],
+    tally: Tally,
+    excused: Collection[str] = (),
+    *,
+    alone: bool = False,
+) -> Iterator[Part]:
+    """Yield each kind of histories of what an adapter can do.
+
+    A single check gets all of the seconds.
+
+    Args:
+        checks: the checks asked for.
+        budget: limits of the work.
+        seed: number of the first history.
+        capabilities: what the adapter can do.
+        tally: what was seen, as it grows; while it is below a quota there are more histories.
+        excused: situations that cannot occur.
+        alone: whether this process executes all steps, and not in turns with Spark.
+    """
+    excused = {*excused, *uncertain(capabilities), *(_BY_TURNS if alone else ())}
+
+    def short(of: list[Check]) -> Callable[[], Collection[str]]:
+        possible = [check for check in of if check.possible(capabilities)]
+        return lambda: [check.id for check in possible if unmet(check, tally, excused)]
+
+    for part in _drawn(checks, budget, seed, capabilities, short):
+        played = (without_spark(h) if alone else by_turns(h, n) for n, h in enumerate(part.histories, seed))
+        yield replace(part, histories=played)
+
+
+def _drawn(
+    checks: list[Check],
+    budget: Budget,
+    seed: int,
+    can: Collection[Capability],
+    short: Callable[[list[Check]], Callable[[], Collection[str]]],
+) -> Iterator[Part]:
+    alone = checks[0] if len(checks) == 1 else None
+    longer = budget.longer
+    if any(c.emphasis and not c.engines for c in checks):
+        enough = short([c for c in checks if c.emphasis and not (c.engines or c.programs)])
+        generated = _histories(seed, alone.emphasis if alone else GENERAL, can)
+        found = drawn(generated, can, budget.histories, enough, longer)
+        yield Part("histories", found, budget.seconds, enough)
+    if (about := [c for c in checks if c.programs]) and Capability.ROW_CHANGES in can:
+        enough = short(about)
+        found = drawn(_programs(seed, can), can, budget.programs, enough, longer)
+        seconds = budget.seconds if alone else budget.program_seconds
+        yield Part("programs of statements", found, seconds, enough)
+    if about := [c for c in checks if c.engines and c.possible(can)]:
+        enough = short(about)
+        emphasis = alone.emphasis if alone else ENGINE_GENERAL
+        found = _engine_histories(seed, budget.engine_histories, emphasis, can, enough, longer)
+        yield Part("histories of merge engines", found, budget.seconds if alone else budget.engine_seconds, enough)
+
+
+def fault_histories(
+    budget: Budget, seed: int, can: Collection[Capability], tally: Tally, excused: Collection[str] = ()
+) -> Part:
+    """Return histories of what an adapter can do in which something goes wrong at each write; as generated_of."""
+    excused = {*excused, *uncertain(can)}
+    check = check_of("faults")
+
+    def short() -> list[str]:
+        return [check.id] if unmet(check, tally, excused) else []
+
+    generated = drawn((faulted(n, can) for n in count(seed)), can, budget.fault_histories, short, budget.longer)
+    return Part("faults", generated, budget.fault_seconds, short)
+
+
+def _histories(seed: int, emphasis: Mapping[str, int], can: Collection[Capability]) -> Iterator[History]:
+    return (sample(histories(rota(n, can), emphasis), n) for n in count(seed))
+
+
+def _programs(seed: int, can: Collection[Capability]) -> Iterator[History]:
+    return (sample(programs(dml_rota(n, can)), n) for n in count(seed))
+
+
+def _engine_histories(
+    seed: int,
+    most: int,
+    emphasis: Mapping[str, int],
+    can: Collection[Capability],
+    short: Callable[[], object],
+    longer: int,
+) -> Iterator[History]:
+    """Yield histories of merge engines; every third comes a second time, with the same rows in other commits (L2).
+
+    The second time is later, so that a short run sees all kinds of tables first.
+    """
+    again: list[History] = []
+    generated = (sample(engine_histories(engine_rota(n, can), emphasis), n) for n in count(seed))
+    for number, history in enumerate(drawn(generated, can, most, short, longer), seed):
+        again += [resplit(history, number)] if number % _RESPLIT == 0 else []
+        yield history
+        if len(again) > _RESPLIT:
+            yield again.pop(0)
+    yield from again

@@ -1,0 +1,168 @@
+"""What each check of a run found, and what it has not seen often enough to say that it passed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from trinity.spi import EVERYTHING, Capability
+from trinity_conformance.playing import traces
+from trinity_conformance.playing.coverage import uncertain
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.runner import Tally
+from trinity_conformance.suite.checks import Check, check_of
+from trinity_conformance.suite.gaps import Gap, stale
+
+__all__ = ["CheckResult", "Report", "blocked_by", "unmet", "results_of", "with_gaps"]
+
+
+@dataclass
+class CheckResult:
+    """Outcome of one check.
+
+    Attributes:
+        check: the check.
+        observations: comparisons made.
+        missing: situations below their quota: name -> (seen, wanted).
+        failures: the failures found.
+        lacking: True when the adapter lacks what the check needs.
+        alone: True without Spark.
+        blocked: True when the first steps failed, so that it was not run.
+        late: True when it saw too little because its time was over.
+        gap: the known gap that these failures are.
+        unplayed: why it cannot be played on the adapter; empty where it can.
+    """
+
+    check: Check
+    observations: int = 0
+    missing: dict[str, tuple[int, int]] = field(default_factory=dict)
+    failures: list[NonConformance] = field(default_factory=list)
+    lacking: bool = False
+    alone: bool = False
+    blocked: bool = False
+    late: bool = False
+    gap: Gap | None = None
+    unplayed: str = ""
+
+    @property
+    def status(self) -> str:
+        """``failed``, ``known gap``, ``not supported``, ``not played``, ``inconclusive`` or ``passed``.
+
+        An inconclusive check saw too little. Without Spark it is ``left out``, unless its time was over: the rest of
+        it was left to Spark. A check that waits for the first steps to work is ``blocked``.
+        """
+        if self.failures:
+            return "known gap" if self.gap is not None else "failed"
+        if self.blocked:
+            return "blocked"
+        if self.lacking:
+            return "not supported"
+        if self.unplayed:
+            return "not played"
+        if self.missing or not self.observations:
+            return "left out" if self.alone and not self.late else "inconclusive"
+        return "passed"
+
+
+@dataclass
+class Report:
+    """A whole run.
+
+    Attributes:
+        connector: name of the adapter.
+        budget: the budget's name.
+        seed: seed of the first history.
+        results: one per check.
+        tally: work and situations.
+        seconds: duration without the start of Spark.
+        lacks: what the adapter does not declare.
+        undeclared: what works, although it does not declare it.
+    """
+
+    connector: str
+    budget: str
+    seed: int
+    results: list[CheckResult]
+    tally: Tally
+    seconds: float = 0.0
+    lacks: Sequence[str] = ()
+    undeclared: Sequence[str] = ()
+
+    @property
+    def failures(self) -> list[NonConformance]:
+        """All failures but those of known gaps, by check."""
+        return [f for r in self.results if r.gap is None for f in r.failures]
+
+    @property
+    def conforms(self) -> bool:
+        """True when nothing failed; see :attr:`inconclusive` for checks that prove nothing."""
+        return not self.failures
+
+    @property
+    def inconclusive(self) -> list[str]:
+        """Ids of the checks that saw too little to prove anything."""
+        return [r.check.id for r in self.results if r.status == "inconclusive"]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Ids of the checks that need Spark, in a run without it."""
+        return [r.check.id for r in self.results if r.status == "left out"]
+
+    def save(self, folder: Path) -> None:
+        """Keep the histories and cases of the failures as trace files."""
+        for failure in self.failures:
+            if failure.trace is not None:
+                traces.save(failure.trace, folder)
+
+    def text(self) -> str:
+        """Return all failures as text; for an assertion's message."""
+        return "\n\n".join(f.report(adapter=self.connector) for f in self.failures) or f"{self.connector}: no finding"
+
+
+def results_of(
+    checks: Iterable[Check],
+    tally: Tally,
+    found: Iterable[NonConformance],
+    excused: Collection[str] = (),
+    capabilities: Collection[Capability] = EVERYTHING,
+    *,
+    alone: bool = False,
+) -> list[CheckResult]:
+    """Return the results of the checks asked for, and of any other check that failed."""
+    excused = {*excused, *uncertain(capabilities)}
+    failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
+    results = []
+    for check in (*checks, *failed):
+        missing = unmet(check, tally, excused)
+        failures = [f for f in found if f.check == check.id]
+        lacking = not check.possible(capabilities)
+        seen, late = tally.observations[check.id], check.id in tally.late
+        results.append(CheckResult(check, seen, missing, failures, lacking, alone, late=late))
+    return results
+
+
+def unmet(check: Check, tally: Tally, excused: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return the situations of which a check has seen too few: name -> (seen, wanted)."""
+    seen = tally.coverage.counts
+    return {n: (seen[n], wanted) for n, wanted in check.quotas.items() if seen[n] < wanted and n not in excused}
+
+
+def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckResult]:
+    """Return the results of a run whose first steps failed: one failure, and all other checks blocked."""
+    others = [CheckResult(check, blocked=True) for check in checks if check.id != failure.check]
+    return [CheckResult(check_of(failure.check), 1, failures=[failure]), *others]
+
+
+def with_gaps(results: list[CheckResult], gaps: Collection[Gap], today: date) -> list[CheckResult]:
+    """Return results of which those with a known gap are no failures, and those with a stale one are."""
+    by_check = {gap.check: gap for gap in gaps}
+    failures = stale(gaps, [r.check.id for r in results if r.status == "passed"], today)
+    wrong = {failure.check: failure for failure in failures}
+    return [
+        replace(r, failures=[*r.failures, wrong[r.check.id]])
+        if r.check.id in wrong
+        else replace(r, gap=by_check.get(r.check.id))
+        for r in results
+    ]
