@@ -15,7 +15,7 @@ from docs.site import DOCS
 from trinity import Column
 from trinity.spi import EVERYTHING
 from trinity_conformance import CheckResult, Report
-from trinity_conformance.command import checks, cli
+from trinity_conformance.command import cli
 from trinity_conformance.command.explain import PLANTED, rules
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
 from trinity_conformance.mutants.tables import ModelSubject
@@ -23,6 +23,7 @@ from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.report.results import load
+from trinity_conformance.suite import checks
 from trinity_conformance.suite.budgets import BUDGETS
 from trinity_conformance.suite.checks import CHECKS, Check, check_of, checks_as_of
 from trinity_conformance.suite.parts import generated_of
