@@ -176,14 +176,14 @@ class Writer:
 
     def alter(self) -> Alter:
         """Draw a change of columns."""
-        kind = self.draw(st.sampled_from(("swap", "swap", "blank", "widen", "move", "extra")))
+        kind = self.draw(st.sampled_from(("swap", "default", "blank", "widen", "move", "extra")))
         names = [n for n in self.shape.names if n not in self.shape.partition_by]
         if kind == "swap":
             # Iceberg names a partition after its column, and that name stays taken
             return Alter(kind, tuple(self.draw(st.permutations(names))[:2])) if len(names) > 1 else Alter("extra")
         if kind == "widen":
             names = [n for n in names if self.shape.type_of(n) in WIDER and n != self.shape.row_kind]
-        elif kind == "blank":
+        elif kind in ("blank", "default"):
             names = [n for n in names if n.startswith("p")]
         elif kind == "extra":
             names = []

@@ -16,7 +16,7 @@ from typing import Any
 
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
-from trinity_conformance.model.values import Json, Value, equal_form, order_form
+from trinity_conformance.model.values import Json, Value, decode, default_of, equal_form, order_form
 
 __all__ = ["Changed", "Key", "Model", "Row", "Version"]
 
@@ -139,9 +139,13 @@ class Model:
         """Change no read."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Change no read, except that a column that is dropped and added again loses its values."""
-        if kind == "blank":
+        """Change no read, except that a column that another one replaces loses its values, or has its DEFAULT."""
+        if kind in ("blank", "default"):
             self.blanked += [(len(self.commits), column) for column in columns]
+        if kind == "default" and (rows := self.merged()):
+            types = {column: self.shape.type_of(column) for column in columns}
+            given = {column: decode(kind, default_of(kind)) for column, kind in types.items()}
+            self.commits.append([Version({**row, **given}, assigned=True) for row in rows.values()])
 
     # -- reads ------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeAlias
 
 from trinity.spi import parse_type
 
-__all__ = ["POOLS", "Json", "Value", "decode", "encode", "equal_form", "order_form", "sql_literal"]
+__all__ = ["POOLS", "Json", "Value", "decode", "default_of", "encode", "equal_form", "order_form", "sql_literal"]
 
 Json: TypeAlias = "bool | int | float | str | tuple[Json, ...] | None"
 Value: TypeAlias = Any
@@ -71,6 +71,11 @@ POOLS: Final[Mapping[str, tuple[Json, ...]]] = {
     "timestamp_ntz": _TIMES,
 }
 """Type text -> a few encoded values, the plainest first. Few, so that collisions are the rule."""
+
+
+def default_of(type_text: str) -> Json:
+    """Return the value that histories give a new column of a type as its DEFAULT."""
+    return POOLS[type_text][-1]
 
 
 def _family(type_text: str) -> str:

@@ -297,6 +297,13 @@ class DroppedComesBack(Model):
         """Remember everything."""
 
 
+class DefaultOfNewRowsAlone(Model):
+    """A new column with a DEFAULT is NULL in the rows that are there (against L3)."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        super().alter("blank" if kind == "default" else kind, columns)
+
+
 # -- writes and reads -----------------------------------------------------------------------------------
 
 
@@ -362,7 +369,7 @@ MUTANTS: Final[Mapping[str, type[Model]]] = {c.__name__: c for c in (
     ZerosDiffer, FilledFromOlder, TombstoneValueIgnored, FalseIsTombstone, AnyOlderTombstone, RetractsShown,
     DeleteWithoutWatermark,
 
-    RenamedByName, DroppedComesBack, TransactionsIgnored, RetryReported, LastRowLost,
+    RenamedByName, DroppedComesBack, DefaultOfNewRowsAlone, TransactionsIgnored, RetryReported, LastRowLost,
     SplitsReversed, FilterBelowFold, TimeStandsStill,
 )}  # fmt: skip
 """Name -> a model with one fault; its docstring names the rule that it breaks."""

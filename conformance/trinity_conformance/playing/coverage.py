@@ -44,6 +44,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "spark": "a commit of a Spark DataFrame",
     "alter swap": "two columns that change names with each other",
     "alter blank": "a column that is dropped, and another one of that name added",
+    "alter default": "a column with a DEFAULT, which the rows that are there get, in the place of another one",
     "alter widen": "a column of a wider type",
     "alter move": "a column at another place",
     "alter extra": "a column that is added, or dropped again",
@@ -131,6 +132,7 @@ _NEEDS: Final[Mapping[str, frozenset[Capability]]] = {
     "resolve": frozenset((Capability.RESOLVE,)),
     "alter swap": frozenset((Capability.RENAME_COLUMN,)),
     "alter blank": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
+    "alter default": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN, Capability.ROW_CHANGES)),
     **dict.fromkeys(
         ("local change", "hard delete", "delete-by-key", "delete-by-condition"), frozenset((Capability.ROW_CHANGES,))
     ),

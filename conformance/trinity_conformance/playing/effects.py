@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trinity_conformance.playing.observations import Observations
-from trinity_conformance.playing.traces import Compact, Delete, Upsert
+from trinity_conformance.playing.traces import Alter, Compact, Delete, Upsert
 
 __all__ = ["Effects"]
 
@@ -29,6 +29,14 @@ class Effects(Observations):
         if hit:
             self.past.versions.append((version, len(self.model.commits)))
         return bool(hit)
+
+    def altered(self, step: Alter) -> None:
+        """Change columns; a DEFAULT is stored in the rows that are there by the newest version."""
+        before = len(self.model.commits)
+        self.model.alter(step.kind, step.columns)
+        self.altered_at = len(self.model.commits)
+        if self.altered_at > before:
+            self.past.versions.append((self.newest(), self.altered_at))
 
     def compacted(self, step: Compact) -> None:
         """Note a compaction."""

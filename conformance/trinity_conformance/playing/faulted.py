@@ -58,7 +58,7 @@ class Faulted(Effects):
         if (act := self._act(step)) is None:
             self.step(plain)
             return
-        before = self._newest()
+        before = self.newest()
         with self.subject.inject(fault) as injection:
             reported, done = self._report_of(step, act, injection)
         if injection.operation:
@@ -70,7 +70,7 @@ class Faulted(Effects):
             return
         if reported == _CRASHED:
             self.guarded("reopen", self.subject.reopen)
-        now = self._newest()
+        now = self.newest()
         stands = reported == "" or now != before
         if stands:
             self._stands(plain, done.version if isinstance(done, Outcome) else now)
@@ -166,9 +166,6 @@ class Faulted(Effects):
 
     def _read(self) -> Any:
         return self.guarded("read", self.subject.read)
-
-    def _newest(self) -> Any:
-        return self.guarded("history", self.subject.history)[-1][0]
 
 
 def _may_be_repeated(step: Step) -> bool:

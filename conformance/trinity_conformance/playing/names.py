@@ -12,6 +12,7 @@ import pyarrow as pa
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
+from trinity_conformance.model.values import default_of, sql_literal
 
 __all__ = ["WIDER", "Names"]
 
@@ -51,6 +52,10 @@ class Names:
         if kind == "blank":
             return [f"DROP COLUMN {names[0]}", f"ADD COLUMN {names[0]} {self._types[columns[0]]}"]
         through = next(self._fresh)
+        if kind == "default":  # first what an executor may not do
+            drawn, self._altered[columns[0]] = self._shape.type_of(columns[0]), through
+            default = sql_literal(drawn, default_of(drawn))
+            return [f"ADD COLUMN {through} {self._types[columns[0]]} DEFAULT {default}", f"DROP COLUMN {names[0]}"]
         self._altered |= {columns[0]: names[1], columns[1]: names[0]}
         pairs = ((names[0], through), (names[1], names[0]), (through, names[1]))
         return [f"RENAME COLUMN {old} TO {new}" for old, new in pairs]

@@ -19,6 +19,7 @@ _ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
     "widen": frozenset((Capability.WIDEN_COLUMN,)),
     "extra": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
     "blank": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN)),
+    "default": frozenset((Capability.ADD_COLUMN, Capability.DROP_COLUMN, Capability.ROW_CHANGES)),
 }
 
 

@@ -118,6 +118,10 @@ class Observations:
             return "care-invisible"
         return _SHOWN_BY_A_READ.get(kinds.pop(), "read-equality") if len(kinds) == 1 else "read-equality"
 
+    def newest(self) -> Any:
+        """Return the newest version."""
+        return self.guarded("history", self.subject.history)[-1][0]
+
     def read(self) -> None:
         """Compare the merged rows of the newest version."""
         check = self.blame("read")

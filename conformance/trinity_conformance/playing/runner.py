@@ -209,8 +209,7 @@ class _Run(Faulted):
         except Unsupported as reason:
             self.tally.unsupported[str(reason)] += 1
             return
-        self.model.alter(step.kind, step.columns)
-        self.altered_at = len(self.model.commits)
+        self.altered(step)
         self.tally.coverage.saw(f"alter {step.kind}")
         self.since_read.append("alter")
 

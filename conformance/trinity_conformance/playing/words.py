@@ -109,6 +109,7 @@ def _alter(step: Alter, shape: Shape, whole: bool) -> str:
         "widen": f"give column {names} a wider type",
         "extra": "add a column that holds nothing, or drop it again",
         "blank": f"drop column {names}, and add another one of its name",
+        "default": f"add a column with a DEFAULT in the place of column {names}",
     }[step.kind]
 
 

@@ -240,8 +240,12 @@ class _Body:
 
     def alter(self, step: Alter) -> Iterator[str]:
         yield from (f"session.sql({f'ALTER TABLE t {text}'!r})" for text in self.names.alter(step.kind, step.columns))
-        self.names.happened(len(self.model.commits))
+        before = len(self.model.commits)
+        self.names.happened(before)
         self.model.alter(step.kind, step.columns)
+        if len(self.model.commits) > before:  # the rows that are there have got a DEFAULT
+            self.versions.append(len(self.model.commits))
+            yield "versions.append(session.table('t').version)"
 
     def compact(self, step: Compact) -> Iterator[str]:
         yield f"session.table('t').compact(full={step.full})"

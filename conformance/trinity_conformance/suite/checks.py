@@ -146,7 +146,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "schema-change",
         ("L3", "L10"),
         "columns that are renamed, moved, widened, added or dropped leave every other value as it was",
-        {"alter swap": 1, "alter blank": 1},
+        {"alter swap": 1, "alter blank": 1, "alter default": 1},
         {"upsert": 4, "alter": 5, "compact": 1, "query": 1, "read-past": 2, "read": 2},
         needs_one_of=_ALTERATIONS,
     ),
