@@ -13,25 +13,31 @@ __all__ = ["LENGTH", "TableName", "checked_name", "split_name"]
 
 LENGTH: Final = 255
 """Maximum number of characters of a name."""
+_ODD: Final = re.compile(r'[.`"]')
 _PART: Final = re.compile(r'`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([^.`"]+)')
 
 
 @public
 @dataclass(frozen=True)
 class TableName:
-    """A table's full name."""
+    """A table's full name. As a text, each part with a dot or a quote is in backticks."""
 
     catalog: str
     schema: str
     table: str
 
     def __str__(self) -> str:
-        return f"{self.catalog}.{self.schema}.{self.table}"
+        return ".".join(map(_written, self.parts))
 
     @property
     def parts(self) -> tuple[str, str, str]:
         """Catalog, schema and table."""
         return self.catalog, self.schema, self.table
+
+
+def _written(part: str) -> str:
+    """Return a part of a name as :func:`split_name` reads it."""
+    return "`" + part.replace("`", "``") + "`" if _ODD.search(part) else part
 
 
 def split_name(text: str) -> list[str]:

@@ -295,19 +295,22 @@ class Session:
         """Return the names of a catalog's schemas, by default the current one's. Raises CATALOG_NOT_FOUND."""
         return self.connector((catalog or self.current_catalog).lower()).metadata.list_schemas()
 
-    def tables(self, pattern: str = "*", *, schema: str | None = None) -> list[str]:
+    def tables(self, pattern: str = "*", *, schema: str | None = None, all_schemas: bool = False) -> list[str]:
         """Return the full names of a schema's tables, registered ones too, sorted.
 
         Args:
             pattern: which names, in any case: ``*`` stands for any characters, ``?`` for one.
             schema: ``catalog.schema``, or a schema of the current catalog; by default the current one.
+            all_schemas: True for the tables of all schemas of all catalogs.
 
         Raises:
-            TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND.
+            TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; INVALID_ARGUMENTS for a schema and ``all_schemas``.
         """
-        place = self._place(schema)
-        names = self.list_tables(place.catalog, place.schema)
-        return [str(dataclasses.replace(place, table=name)) for name in names if fnmatchcase(name, pattern.lower())]
+        if all_schemas and schema is not None:
+            raise TrinityError("INVALID_ARGUMENTS", f"tables() takes schema '{schema}' or all_schemas, not both.")
+        places = self._catalogs.places(None if all_schemas else self._place(schema))
+        found = (TableName(*place, name) for place in places for name in self.list_tables(*place))
+        return [str(name) for name in found if fnmatchcase(name.table, pattern.lower())]
 
     def table_exists(self, name: TableName | str) -> bool:
         """Return whether there is a table of a name. Raises INVALID_ARGUMENTS for no name, CATALOG_NOT_FOUND."""
@@ -565,16 +568,31 @@ class Session:
         Raises:
             TrinityError: as :meth:`create_table`.
         """
-        catalog = self.full_name(name).catalog
+        like = self.definition_like(name, definition)
         return self.create_table(
             name,
+            like.visible,
+            primary_key=like.primary_key,
+            partition_by=like.partition_by,
+            properties=like.properties,
+            if_not_exists=if_not_exists,
+            checks={check.name: check.expression for check in like.checks},
+            fill=fill,
+        )
+
+    def definition_like(self, name: TableName | str, definition: TableDefinition) -> TableDefinition:
+        """Return the definition of a table that :meth:`create_like` would make. Arguments and errors are its own.
+
+        For Trinity's own modules.
+        """
+        full = self.full_name(name)
+        return self.checked_definition(
+            full,
             [Column(c.name, c.type, c.nullable, c.default, c.comment) for c in definition.visible],
             primary_key=definition.primary_key,
             partition_by=definition.partition_by,
-            properties={k: v for k, v in definition.properties.items() if self._has_option(catalog, k, v)},
-            if_not_exists=if_not_exists,
+            properties={k: v for k, v in definition.properties.items() if self._has_option(full.catalog, k, v)},
             checks={check.name: check.expression for check in definition.checks},
-            fill=fill,
         )
 
     def _has_option(self, catalog: str, key: str, value: str) -> bool:

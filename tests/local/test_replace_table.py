@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
 from trinity import Session, Table
 from trinity_conformance.playing.faults import Crashed, inject
@@ -118,6 +119,42 @@ def test_a_replaced_table_goes_on_as_a_new_one(lake: Session, engine: str) -> No
     assert rows(lake) == sorted((tuple(r.values()) for r in made[1].to_arrow().to_pylist()), key=str)
 
 
+def test_a_table_like_another_one_takes_its_place(lake: Session) -> None:
+    lake.sql("CREATE TABLE k (id BIGINT, w INT DEFAULT 3, PRIMARY KEY (id)) TBLPROPERTIES ('watermark-key' = 'w')")
+    lake.sql("INSERT INTO k VALUES (1, 1)")
+    before = lake.table("t").version
+    lake.sql("CREATE OR REPLACE TABLE t LIKE k")
+    texts = [lake.sql(f"SHOW CREATE TABLE {name}").first()[0] for name in ("t", "k")]
+    assert (lake.table("t").version, rows(lake), texts[0].replace(".t (", ".k (")) == (before + 1, [], texts[1])
+    lake.sql("INSERT INTO t (id) VALUES (2), (2)")
+    lake.sql("CREATE OR REPLACE TABLE t LIKE t")
+    assert (rows(lake), rows(lake, before + 2), rows(lake, before)) == ([], [(2, 3)], [(1, "a"), (2, "b")])
+    lake.sql("CREATE OR REPLACE TABLE fresh LIKE k")
+    assert lake.table("fresh").definition.primary_key == ("id",)
+
+
+def test_a_vacuum_forgets_the_definitions_of_versions_that_are_gone(local: Session) -> None:
+    local.use("iceberg", "default")
+    table = local.create_table("t", [{"a": 1}])
+    for number in range(3):
+        local.sql(f"ALTER TABLE t ADD COLUMN c{number} INT")
+        local.sql("ALTER TABLE t SET TBLPROPERTIES ('commit.retry.timeout' = '5 s')")
+        local.create_table("t", [{"a": 1, f"b{number}": 2}], primary_key=["a"], replace=True)
+    loaded = pyiceberg(table)
+
+    def kept() -> int:
+        return sum(name.startswith("trinity.definition.") for name in loaded.refresh().properties)
+
+    assert kept() > 3
+    newest, seen = table.version, {v["version"]: rows(local, v["version"]) for v in table.history().to_pylist()}
+    table.vacuum(retain="1 hour")
+    assert {v: rows(local, v) for v in seen} == seen
+    table.upsert([{"a": 5}])
+    table.vacuum(retain="0 seconds")
+    assert (kept(), rows(local)) == (0, [(1, 2), (5, None)])
+    assert newest not in {v["version"] for v in table.history().to_pylist()}
+
+
 def test_it_is_restored_with_its_definition(lake: Session, local_fmt: str) -> None:
     table, before = lake.table("t"), lake.table("t").version
     lake.sql("ALTER TABLE t ADD COLUMN extra INT")
@@ -195,8 +232,8 @@ def test_a_refused_replacement_leaves_the_table(lake: Session) -> None:
         ("CONSTRAINT_VIOLATION", "t WITH ('primary-key' = 'k') AS SELECT CAST(NULL AS INT) AS k"),
         ("DUPLICATE_COLUMN_NAME", "t (a INT, A INT)"),
         ("SYNTAX_ERROR", "IF NOT EXISTS t (id INT)"),
-        ("NOT_SUPPORTED", "t LIKE s"),
         ("NOT_SUPPORTED", "t LOCATION '/nowhere'"),
+        ("TABLE_NOT_FOUND", "t LIKE nothing"),
     ):
         with refused(code):
             lake.sql(f"CREATE OR REPLACE TABLE {text}")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engine_of, open_session, reporting_errors
 from trinity.cli.output import print_line, print_result, print_values
 from trinity.syntax.quoting import quoted
-
-if TYPE_CHECKING:
-    from trinity.session import Session
 
 __all__ = ["changes", "describe", "history", "init", "sql", "tables"]
 
@@ -53,15 +49,9 @@ def tables(
 ) -> None:
     """List the tables, with their formats and versions."""
     with reporting_errors(), open_session(warehouse, "local") as session:
-        places = [schema] if schema else _schemas(session)
-        found = [session.table(name) for place in places for name in session.tables(pattern, schema=place)]
+        found = map(session.table, session.tables(pattern, schema=schema, all_schemas=schema is None))
         shown = [(str(table.name), table.format, table.version, table.location) for table in found]
     print_values(["table", "format", "version", "location"], shown, as_json=as_json)
-
-
-def _schemas(session: Session) -> Iterator[str]:
-    for catalog in session.catalogs:
-        yield from (f"{quoted(catalog)}.{quoted(name)}" for name in session.schemas(catalog))
 
 
 def describe(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:

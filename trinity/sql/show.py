@@ -12,6 +12,7 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
+from trinity.names import split_name
 from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
 from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name
@@ -29,7 +30,7 @@ __all__ = ["create_statement", "describe", "show", "shown_properties"]
 
 
 def show(session: Session, statement: Statement) -> Rows:
-    """Run SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES and CREATE TABLE; Spark runs any other.
+    """Run SHOW CATALOGS, SCHEMAS, [ALL] TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE; Spark any other.
 
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND, SYNTAX_ERROR; INVALID_ARGUMENTS for the
@@ -43,6 +44,8 @@ def show(session: Session, statement: Statement) -> Rows:
         return _schemas(session, arguments)
     if what == "TABLES":
         return _tables(session, arguments)
+    if words == ("ALL", "TABLES"):
+        return _all_tables(session, _Arguments(statement, 3))
     if what == "COLUMNS":
         return _columns(session, arguments)
     if what == "PARTITIONS":
@@ -115,6 +118,15 @@ def _tables(session: Session, arguments: _Arguments) -> Rows:
         raise session.table_missing(session.table_name([catalog, schema, "_"]))
     rows = [(schema, name, False) for name in arguments.matching(session.list_tables(catalog, schema))]
     return small_table({"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
+
+
+def _all_tables(session: Session, arguments: _Arguments) -> Rows:
+    names = [split_name(name) for name in session.tables(all_schemas=True)]
+    wanted = {*arguments.matching(name for *_, name in names)}
+    rows = [(*name, False) for name in names if name[-1] in wanted]
+    return small_table(
+        {"catalog": "string", "namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows
+    )
 
 
 def _columns(session: Session, arguments: _Arguments) -> Rows:

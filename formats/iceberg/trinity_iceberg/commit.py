@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AssertCurrentSchemaId, TableRequirement, TableUpdate
+from pyiceberg.table.update import TableUpdate
 
 from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
 from trinity.storage import REPLACE, Attempt, Change, FileChange, ObjectStore, definition_after, stamps_missing
@@ -20,6 +19,7 @@ from trinity_iceberg.schema import definition_updates, evolved_schema
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.stamping import appended_order, column_updates
 from trinity_iceberg.state import State, txn_summary
+from trinity_iceberg.swap import same_schema
 
 __all__ = ["IcebergAttempt"]
 
@@ -79,7 +79,7 @@ class IcebergAttempt(Attempt[State]):
             operation=REPLACE,
             added=change.files,
             updates=(*updates, *emptied.updates),
-            requirements=_same_schema(metadata),
+            requirements=same_schema(metadata),
             layout=(schema, spec),
         )
 
@@ -122,7 +122,7 @@ class IcebergAttempt(Attempt[State]):
             "restore",
             summary={} if index is None else {INDEX: index},
             updates=updates,
-            requirements=_same_schema(metadata),
+            requirements=same_schema(metadata),
             order=order_of(metadata, then.snapshot) if ORDER in now else None,
             restored=then.snapshot,
         )
@@ -131,8 +131,3 @@ class IcebergAttempt(Attempt[State]):
     def after(self, change: Change, version: int) -> None:
         if change.deletes:
             warn_of_views(self.table, version, before=self.live(), deletes=change.deletes)
-
-
-def _same_schema(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
-    """Return the condition that the table still has its schema."""
-    return (AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),)

@@ -8,12 +8,13 @@ from typing import Final
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import RemoveSnapshotsUpdate, TableUpdate
+from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotsUpdate, TableUpdate
 
 from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore
 from trinity_iceberg.carried import OPERATION, indexes, lineage, summary_of
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
-from trinity_iceberg.swap import commit_updates
+from trinity_iceberg.recorded import unneeded
+from trinity_iceberg.swap import commit_updates, same_schema
 
 __all__ = ["delete_metadata", "expire", "expiry_due"]
 
@@ -24,12 +25,18 @@ _KEEP: Final = "history.expire.min-snapshots-to-keep"
 
 
 def expire(loaded: Table, older_than_ms: int) -> bool:
-    """Forget the versions whose successor is old enough; return whether there were any."""
-    gone = _expired(loaded.metadata, older_than_ms)
-    if not gone:
+    """Forget the versions whose successor is old enough, and their definitions; return whether there were any."""
+    metadata = loaded.metadata
+    gone = _expired(metadata, older_than_ms)
+    definitions = unneeded(metadata, gone)
+    if not gone and not definitions:
         return False
-    updates = _removal(loaded.metadata, gone)
-    commit_updates(loaded, updates, (), lambda now: gone.isdisjoint(s.snapshot_id for s in now.snapshots))
+
+    def stands(now: TableMetadata) -> bool:
+        return gone.isdisjoint(s.snapshot_id for s in now.snapshots) and now.properties.keys().isdisjoint(definitions)
+
+    updates = (RemovePropertiesUpdate(removals=definitions),) if definitions else ()
+    commit_updates(loaded, (*_removal(metadata, gone), *updates), same_schema(metadata), stands)
     return True
 
 
@@ -63,6 +70,8 @@ def _expired(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[
 
 
 def _removal(metadata: TableMetadata, gone: set[int]) -> tuple[TableUpdate, ...]:
+    if not gone:
+        return ()
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(gone)})
     return update, *stale_guards(metadata, indexes(metadata, gone))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["DEFINITION", "kept", "newest", "recorded"]
+__all__ = ["DEFINITION", "kept", "newest", "recorded", "unneeded"]
 
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
@@ -37,7 +37,26 @@ def newest(metadata: TableMetadata) -> int:
 
 
 def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:
-    """Return the definition of a version, which has a schema; or None for an external table.
+    """Return the definition of a version, which has a schema; or None for an external table."""
+    definition: Mapping[str, Any] | None = json.loads(
+        metadata.properties.get(_property(metadata, schema_id, version), "null")
+    )
+    return definition
+
+
+def unneeded(metadata: TableMetadata, gone: Collection[int]) -> list[str]:
+    """Return the properties with definitions of no version but those whose snapshots are gone."""
+    current = metadata.current_schema_id
+    needed = {
+        _property(metadata, current if s.schema_id is None else s.schema_id, s.sequence_number or 0)
+        for s in metadata.snapshots
+        if s.snapshot_id not in gone
+    }
+    return sorted(key for key in metadata.properties if key.startswith(f"{DEFINITION}.") and key not in needed)
+
+
+def _property(metadata: TableMetadata, schema_id: int, version: int) -> str:
+    """Return the name of the property with the definition of a version.
 
     A schema that another engine left has no record. It gets the next recorded definition, which lacks what came later,
     such as the column for stamps.
@@ -47,6 +66,4 @@ def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[s
     known = {tuple(map(int, place)): key for key, place in places.items()}
     same = [place for place in known if len(place) == 2 and place[0] == schema_id and place[1] >= version]
     later = [place for place in known if len(place) == 1 and place[0] >= schema_id != metadata.current_schema_id]
-    found = known[min(same or later)] if same or later else DEFINITION
-    definition: Mapping[str, Any] | None = json.loads(metadata.properties.get(found, "null"))
-    return definition
+    return known[min(same or later)] if same or later else DEFINITION

@@ -21,7 +21,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableRequirement, TableUpdate
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+    TableUpdate,
+)
 from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -38,7 +44,7 @@ from trinity_iceberg.trouble import (
     trouble,
 )
 
-__all__ = ["commit_updates", "put_table", "staged", "writing"]
+__all__ = ["commit_updates", "put_table", "same_schema", "staged", "writing"]
 
 
 def commit_updates(
@@ -75,6 +81,11 @@ def commit_updates(
     after = _commit_until_known(table.catalog, table.name(), attempt, stands)
     what = f"Metadata files of '{name}' that are no longer needed were left"
     after_commit(what, lambda: _forget_metadata(table, before.metadata_log, after.metadata_log))
+
+
+def same_schema(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
+    """Return the condition that the table still has its schema."""
+    return (AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),)
 
 
 def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest: Any) -> CreateTableTransaction:

@@ -109,7 +109,7 @@ def _replaced(session: Session, create: exp.Create, name: TableName) -> Table | 
 
 
 def _create_like(session: Session, create: exp.Create, name: TableName, like: exp.LikeProperty) -> Rows:
-    """Run CREATE TABLE a LIKE b [USING format]."""
+    """Run CREATE [OR REPLACE] TABLE a LIKE b [USING format]."""
     elements = create.this.expressions if isinstance(create.this, exp.Schema) else []
     options = read_options([node for node in _properties(create) if node is not like])
     if [e for e in elements if e is not like] or options.properties or options.partition_by or options.location:
@@ -119,7 +119,9 @@ def _create_like(session: Session, create: exp.Create, name: TableName, like: ex
             "them afterwards with ALTER TABLE.",
         )
     _check_format(session, name, options)
-    definition = existing_table(session, like.this).definition
+    replaced, definition = _replaced(session, create, name), existing_table(session, like.this).definition
+    if replaced is not None:
+        return replace(session, replaced, Replacement(lambda _: session.definition_like(name, definition)))
     session.create_like(name, definition, if_not_exists=bool(create.args.get("exists")))
     return no_rows()
 
@@ -130,10 +132,11 @@ def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:
 
 
 def _refuse_other_tables(create: exp.Create) -> None:
-    other = (exp.LikeProperty, exp.LocationProperty, exp.ExternalProperty)
-    if create.args.get("replace") and any(create.find(kind) for kind in other):
+    if create.args.get("replace") and create.find(exp.LocationProperty, exp.ExternalProperty):
         raise TrinityError(
-            "NOT_SUPPORTED", "CREATE OR REPLACE TABLE takes no LIKE and no LOCATION; leave OR REPLACE out."
+            "NOT_SUPPORTED",
+            "CREATE OR REPLACE TABLE takes no LOCATION: a table there is another writer's, whose rows Trinity does not "
+            "replace. To give a name another location: DROP TABLE, which leaves the files, then CREATE TABLE.",
         )
     for node in _properties(create):
         if isinstance(node, exp.TemporaryProperty):
