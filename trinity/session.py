@@ -35,7 +35,7 @@ from trinity.spi import (
     TableDefinition,
     TransactionId,
 )
-from trinity.storage import Location, log_commit, table_taken
+from trinity.storage import Location, ObjectStore, log_commit, table_taken
 from trinity.table import Table
 from trinity.zones import normal_zone
 
@@ -466,8 +466,14 @@ class Session:
         if name.schema not in schemas:
             return _schema_missing(name, schemas)
         known = self.list_tables(name.catalog, name.schema)
-        there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
+        there = f"The schema has: {', '.join(known)}." if known else self._why_empty(name.catalog)
         return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
+
+    def _why_empty(self, catalog: str) -> str:
+        folder = self._catalogs.warehouse(catalog)
+        if folder is None or ObjectStore(folder).is_folder():
+            return "The schema is empty."
+        return f"There is no folder '{folder}' yet."
 
     # -- tables -----------------------------------------------------------------------------------------
 
@@ -821,6 +827,7 @@ class Session:
         Raises:
             TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and the errors of the statement.
         """
+        self.check_open()
         return Result(self, self._statements().run(self, text, dialect, params, txn))
 
     def script(self, text: str, *, dialect: str = "spark") -> list[Result]:

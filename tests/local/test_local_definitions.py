@@ -131,3 +131,16 @@ def test_a_time_is_stored_and_read(local: Session, local_fmt: str) -> None:
     table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"])
     table.upsert(pa.table({"k": [1], "at": pa.array([1_000_001], pa.time64("us"))}))
     assert table.to_arrow().column("at").cast(pa.int64()).to_pylist() == [1_000_001]
+
+
+def test_tables_of_all_schemas(local: Session) -> None:
+    local.create_schema("parquet.more")
+    for name in ("delta.default.orders", "parquet.more.orders", "parquet.default.`o.``1`", "iceberg.default.lines"):
+        local.create_table(name, [Column("k", "int")])
+    names = ["delta.default.orders", "iceberg.default.lines", "parquet.default.`o.``1`", "parquet.more.orders"]
+    assert local.tables(all_schemas=True) == names
+    assert [str(local.table(name).name) for name in names] == names
+    assert local.tables("ord*", all_schemas=True) == [names[0], names[3]]
+    found = local.sql("SHOW ALL TABLES").fetchall()
+    assert found[2] == ("parquet", "default", "o.`1", False)
+    assert [".".join(row[:3]) for row in local.sql("SHOW ALL TABLES LIKE 'ord*'").fetchall()] == [names[0], names[3]]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.support.refusals import refused
 from tests.support.without_spark import run_without_spark
 from trinity import Session, TrinityError
 
@@ -229,3 +230,19 @@ def test_wide_decimals_are_divided(local: Session) -> None:
     assert answer(local, divided.format("0.5")) == [(Decimal(7),)]
     with pytest.raises(TrinityError, match="divided by zero"):
         answer(local, divided.format("0"))
+
+
+def test_structs_are_inserted_by_place(local: Session, local_fmt: str) -> None:
+    local.use(local_fmt, "default")
+    local.sql("CREATE TABLE n (id INT, pair STRUCT<a: INT, b: STRUCT<c: STRING>>)")
+    local.sql("INSERT INTO n VALUES (1, struct(2, struct('x'))), (2, NULL)")
+    local.sql("INSERT INTO n (pair, id) SELECT struct(id + 6, struct('y')), id + 2 FROM n WHERE id = 1")
+    assert local.sql("SELECT * FROM n ORDER BY id").to_arrow().to_pylist() == [
+        {"id": 1, "pair": {"a": 2, "b": {"c": "x"}}},
+        {"id": 2, "pair": None},
+        {"id": 3, "pair": {"a": 7, "b": {"c": "y"}}},
+    ]
+    for rows in ("VALUES (4, struct(1, struct('x'), 3))", "BY NAME SELECT 4 AS id, struct(1, struct('x')) AS pair"):
+        with refused("NOT_SUPPORTED", "pair", "struct<col1:int,"):
+            local.sql(f"INSERT INTO n {rows}")
+    assert local.table("n").count() == 3

@@ -178,19 +178,6 @@ def test_names_of_a_session(orders: Table, fmt: str) -> None:
         session.table_exists("nowhere.default.orders")
 
 
-def test_tables_of_all_schemas(local: Session) -> None:
-    local.create_schema("parquet.more")
-    for name in ("delta.default.orders", "parquet.more.orders", "parquet.default.`o.``1`", "iceberg.default.lines"):
-        local.create_table(name, COLUMNS)
-    names = ["delta.default.orders", "iceberg.default.lines", "parquet.default.`o.``1`", "parquet.more.orders"]
-    assert local.tables(all_schemas=True) == names
-    assert [str(local.table(name).name) for name in names] == names
-    assert local.tables("ord*", all_schemas=True) == [names[0], names[3]]
-    found = local.sql("SHOW ALL TABLES").fetchall()
-    assert found[2] == ("parquet", "default", "o.`1", False)
-    assert [".".join(row[:3]) for row in local.sql("SHOW ALL TABLES LIKE 'ord*'").fetchall()] == [names[0], names[3]]
-
-
 def test_a_closed_session_is_closed(orders: Table) -> None:
     session = orders.session
     with session:

@@ -16,7 +16,7 @@ from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
 from trinity.sql.changing.overwrite import Overwrite, overwrite
-from trinity.sql.local.insert import reader_as, why_not_stored_here
+from trinity.sql.local.insert import placed_rows, reader_as, why_not_stored_here
 from trinity.sql.local.run import local_rows
 from trinity.sql.local.unnamed import with_names
 from trinity.sql.parsing.names import existing_table
@@ -81,18 +81,21 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         found = local_rows(session, query if by_name else replace(query, tree=with_names(query.tree)))
         if isinstance(found, NotLocal):
             return found
-        columns = filled(found.names)
-        reason = why_not_stored_here(columns, [c.type for c in found.relation.columns])
-        return reason or _write(table, reader_as(found.relation, [c.name for c in columns]), found.reads, txn)
+        columns, types = filled(found.names), [c.type for c in found.relation.columns]
+        reason = why_not_stored_here(columns, types, by_name=by_name)
+        if reason is not None:
+            return reason
+        rows = reader_as(found.relation, [c.name for c in columns])
+        return _write(table, rows if by_name else placed_rows(rows, columns, types), found.reads, txn)
 
     def by_spark() -> CommitResult:
-        from trinity.engine.values.assignment import inserted_rows, placed_rows
+        from trinity.engine.values import assignment
 
         rows, reads = run_query_of(session, query)
         columns = filled(list(rows.columns))
         rows = rows.toDF(*[c.name for c in columns])
-        rows = rows if by_name else placed_rows(rows, columns, "INSERT")
-        rows = inserted_rows(rows, columns, str(table.name))
+        rows = rows if by_name else assignment.placed_rows(rows, columns, "INSERT")
+        rows = assignment.inserted_rows(rows, columns, str(table.name))
         if query.words(1) == ("VALUES",):
             rows = rows.coalesce(1)  # a handful of rows: one file, in their order
         with spark_errors():

@@ -15,7 +15,7 @@ from trinity.engine.writing.casts import assignable, converts
 from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
 
-__all__ = ["as_named", "reader_as", "why_not_stored_here"]
+__all__ = ["as_named", "placed_rows", "reader_as", "why_not_stored_here"]
 
 _EXACT: Final = ("tinyint", "smallint", "int", "float", "decimal")
 """Types whose values a DOUBLE holds, or the nearest number to them."""
@@ -33,12 +33,31 @@ def as_named(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatch
     return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(p.columns, schema=schema) for p in rows))
 
 
-def why_not_stored_here(columns: Sequence[Column], types: Sequence[DataType]) -> NotLocal | None:
+def placed_rows(
+    rows: pa.RecordBatchReader, columns: Sequence[Column], types: Sequence[DataType]
+) -> pa.RecordBatchReader:
+    """Return a stream whose structs have the columns' names of fields where they have none of their own."""
+    named = [placed(source, parse_type(column.type)) for column, source in zip(columns, types, strict=True)]
+    if named == [*types]:
+        return rows
+    kinds = [kind.to_arrow() if kind != source else None for kind, source in zip(named, types, strict=True)]
+    fields = [pa.field(f.name, kind or f.type) for f, kind in zip(rows.schema, kinds, strict=True)]
+
+    def page(given: pa.RecordBatch) -> pa.RecordBatch:
+        found = [
+            values if kind is None else values.cast(source.to_arrow()).view(kind)
+            for values, kind, source in zip(given.columns, kinds, types, strict=True)
+        ]
+        return pa.record_batch(found, schema=pa.schema(fields))
+
+    return pa.RecordBatchReader.from_batches(pa.schema(fields), map(page, rows))
+
+
+def why_not_stored_here(columns: Sequence[Column], types: Sequence[DataType], *, by_name: bool) -> NotLocal | None:
     """Return why only Spark stores values of some types in some columns; None where this process does."""
-    for column, source in zip(columns, types, strict=True):
+    for column, given in zip(columns, types, strict=True):
         wanted = parse_type(column.type)
-        if placed(source, wanted) != source:
-            return NotLocal(f"only Spark stores {source} in column '{column.name}' by the places of its fields")
+        source = given if by_name else placed(given, wanted)
         if not _casts_as_spark_assigns(source, wanted):
             return NotLocal(f"only Spark stores {source} in column '{column.name}' of type {wanted}")
     return None
