@@ -159,7 +159,7 @@ class DeltaAttempt(Attempt[State]):
             found.append(sidecar_list(change.sidecar, store))
         if found or change.insert is not None:
             found += self._order(change)
-        marks = marked(state, {made.of: made for made in change.deletes})
+        marks = marked(state, {made.of: made for made in change.deletes}) if change.deletes else []
         return [*marks, *found, *([transaction(change.txn)] if change.txn else [])]
 
     def _order(self, change: Change) -> list[Action]:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from pyiceberg.table.update import TableUpdate
 
 from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
-from trinity.storage import REPLACE, Attempt, Change, FileChange, ObjectStore, definition_after, stamps_missing
+from trinity.storage import (
+    REPLACE,
+    Attempt,
+    Change,
+    FileChange,
+    ObjectStore,
+    definition_after,
+    order_with,
+    stamps_missing,
+)
 from trinity_iceberg.carried import INDEX, ORDER, carried, index_of
 from trinity_iceberg.deletes import warn_of_views
 from trinity_iceberg.index import FileIndex, open_index, put_index
@@ -17,7 +26,6 @@ from trinity_iceberg.partition import named_now, spec_updates
 from trinity_iceberg.producer import SnapshotChange, check_deletes, put_snapshot
 from trinity_iceberg.schema import definition_updates, evolved_schema
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.stamping import appended_order, column_updates
 from trinity_iceberg.state import State, txn_summary
 from trinity_iceberg.swap import same_schema
 
@@ -52,12 +60,17 @@ class IcebergAttempt(Attempt[State]):
             return self._replaced(change)
         added = named_now(change.files, change.insert.definition, state.loaded)
         if change.merge is None:
-            order = appended_order(change.insert, state, self.snapshots)
+            order = None
+            if state.definition.stamped:
+                order = order_with(change.insert, order_of(state.metadata), state.version, self.live)
             return SnapshotChange("append", added, summary=summary, order=order)
-        updates, requirements = column_updates(state, change.merge)
         first = stamps_missing(change.insert, state.definition)  # the first order to remember
-        order = RowOrder() if first else None
-        return SnapshotChange("merge", added, change.removed, summary, updates, requirements, order=order)
+        merged = SnapshotChange("merge", added, change.removed, summary, order=RowOrder() if first else None)
+        after = definition_after(change.merge, state.definition)
+        if after == state.definition:
+            return merged
+        updates = definition_updates(state.metadata, state.definition, after)
+        return replace(merged, updates=updates, requirements=same_schema(state.metadata))
 
     def _truncated(self, change: Change, summary: Mapping[str, str]) -> SnapshotChange:
         metadata, store = self.newest.metadata, ObjectStore(self.table.location)

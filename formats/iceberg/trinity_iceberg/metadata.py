@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import assign_fresh_schema_ids
-from pyiceberg.table.update import AssertCurrentSchemaId
 
 from trinity.errors import TrinityError
 from trinity.spi import (
@@ -60,7 +59,7 @@ from trinity_iceberg.schema import (
 )
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State
-from trinity_iceberg.swap import put_table, staged
+from trinity_iceberg.swap import put_table, same_schema, staged
 from trinity_iceberg.target import DATA_FOLDER, target_of
 
 __all__ = ["IcebergMetadata"]
@@ -156,8 +155,7 @@ class IcebergMetadata(RowChanges):
                 return
             check_names(state.definition, changed, state.loaded.spec())
             updates = definition_updates(state.metadata, state.definition, changed)
-            same = AssertCurrentSchemaId.model_validate({"current-schema-id": state.metadata.current_schema_id})
-            altered = SnapshotChange("alter", updates=updates, requirements=(same,))
+            altered = SnapshotChange("alter", updates=updates, requirements=same_schema(state.metadata))
             attempt.log_commit("alter", CommitResult(put_snapshot(self._snapshots, state, altered)))
 
         self._commit(table, alter)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from trinity.spi import TableDefinition, TableHandle, WriteTarget
-from trinity.storage import ObjectStore, stamped, write_target
+import pyarrow as pa
+
+from trinity.spi import STAMP, TableDefinition, TableHandle, WriteTarget
+from trinity.storage import FIELD_ID, ObjectStore, stamped, write_target
 from trinity_iceberg.partition import check_partitions, spec_updates
-from trinity_iceberg.schema import evolved_schema, statistics_columns, with_field_ids
-from trinity_iceberg.stamping import STAMP_FIELD
+from trinity_iceberg.schema import STAMP_ID, evolved_schema, statistics_columns, with_field_ids
 from trinity_iceberg.state import State
 from trinity_iceberg.storage_schema import storage_schema
 
 __all__ = ["DATA_FOLDER", "target_of"]
 
 DATA_FOLDER: Final = "data"
+_STAMPS: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).encode()})
+"""The column for stamps: files have it under a fixed field id before the schema has it (L3)."""
 
 
 def target_of(
@@ -44,4 +47,4 @@ def target_of(
     check_partitions(table.full_name, definition, spec, schema)
     folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
     target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
-    return stamped(definition, target, stamp, STAMP_FIELD)
+    return stamped(definition, target, stamp, _STAMPS)
