@@ -121,7 +121,7 @@ class _Grant:
             if other or _now_ms() >= self.stale_ms:
                 self._take(offered)
 
-    def see_to(self) -> None:
+    def renew_if_due(self) -> None:
         """Renew the keys if they expire soon. Raises the catalog's error once they have expired."""
         if self.expires_ms is None or _now_ms() < self.due_ms:
             return
@@ -185,7 +185,7 @@ def key_of(location: Location) -> Granted | None:
     """Return the key of a location, renewed if it expires soon; None if no catalog gave out one."""
     if (found := _found(str(location))) is None:
         return None
-    found.see_to()
+    found.renew_if_due()
     return found.key(str(location))
 
 

@@ -43,7 +43,7 @@ __all__ = [
     "sidecar_list",
     "transaction",
     "vacuum_mark",
-    "with_memory",
+    "with_domains",
     "with_vector",
 ]
 
@@ -210,11 +210,11 @@ def domain(name: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
     return {"domainMetadata": {"domain": name, "configuration": text, "removed": False}}
 
 
-def with_memory(actions: Iterable[Mapping[str, Any]], memory: Iterable[Action]) -> list[Action]:
+def with_domains(actions: Iterable[Mapping[str, Any]], further: Iterable[Action]) -> list[Action]:
     """Return a commit's actions and the domain metadata that it has to repeat, where it writes none of that name."""
     found = [dict(action) for action in actions]
     domains = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
-    return [*found, *(action for action in memory if action["domainMetadata"]["domain"] not in domains)]
+    return [*found, *(action for action in further if action["domainMetadata"]["domain"] not in domains)]
 
 
 def _now_ms() -> int:

@@ -235,7 +235,7 @@ class DeltaAttempt(Attempt[State]):
             raise CommitRaced(f"'{table.location}' holds another table now")
         if state.version != started.read_version:
             raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
-        started.memory = in_force(table, state)
+        started.domains = in_force(table, state)
         started.write_due_checkpoint = lambda: catch_up(table, state)
         return started
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError, first_line
 from trinity.storage import CommitRaced, Location, ObjectStore, after_commit, logger, system_trouble
-from trinity_delta.actions import LOG, commit_name, with_memory
+from trinity_delta.actions import LOG, commit_name, with_domains
 from trinity_delta.features import SUPPORTED
 from trinity_delta.schema import renamed_columns
 
@@ -201,7 +201,7 @@ class DeltaTransaction:
 
     Attributes:
         read_version: the version that it started from; -1 when there is no table.
-        memory: domain metadata that the commit repeats, unless it writes its own of that name.
+        domains: domain metadata that the commit repeats, unless it writes its own of that name.
         write_due_checkpoint: called after the commit: Delta's classes do not see to what other writers left out.
     """
 
@@ -212,7 +212,7 @@ class DeltaTransaction:
         self._transaction = transaction
         self.read_version = int(transaction.readVersion())
         self._id = str(transaction.txnId())
-        self.memory: Sequence[dict[str, Any]] = ()
+        self.domains: Sequence[dict[str, Any]] = ()
         self.write_due_checkpoint: Callable[[], None] = lambda: None
 
     @property
@@ -263,7 +263,7 @@ class DeltaTransaction:
             return self._commit(actions, self._jvm.restored(version))
 
     def _commit(self, actions: Sequence[Action], operation: Any, tags: Mapping[str, str] = MappingProxyType({})) -> int:
-        wanted = self._jvm.sequence([self._jvm.action(a) for a in with_memory(actions, self.memory)])
+        wanted = self._jvm.sequence([self._jvm.action(a) for a in with_domains(actions, self.domains)])
         try:
             version = int(self._transaction.commit(wanted, operation, self._jvm.mapping(tags)))
         except Exception as error:

@@ -28,7 +28,7 @@ class Known:
         stamp: tells the commit file of ``newest`` from that of another table under the same name.
         states: the versions used last.
         entries: their entries of ``history()``.
-        kept: versions committed by this process and not listed since -> bytes of their commit files.
+        own_commits: versions committed by this process and not listed since -> bytes of their commit files.
         checkpoint: the hint at the newest checkpoint; None where nobody has looked.
     """
 
@@ -37,7 +37,7 @@ class Known:
     first: int = 0
     states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
     entries: Cache[int, HistoryEntry] = field(default_factory=lambda: Cache(_ENTRIES))
-    kept: dict[int, int] = field(default_factory=dict)
+    own_commits: dict[int, int] = field(default_factory=dict)
     checkpoint: Mapping[str, int] | None = None
 
     def forget_from(self, version: int) -> None:
@@ -47,4 +47,6 @@ class Known:
 
     def lost(self, found: Mapping[int, Stat]) -> list[int]:
         """Return the versions that were committed here, and are missing or another writer's in the log."""
-        return [version for version, size in self.kept.items() if version not in found or found[version].size != size]
+        return [
+            version for version, size in self.own_commits.items() if version not in found or found[version].size != size
+        ]

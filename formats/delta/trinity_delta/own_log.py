@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
-from trinity_delta.actions import LOG, Action, commit_name, with_memory
+from trinity_delta.actions import LOG, Action, commit_name, with_domains
 from trinity_delta.checkpoint import write_checkpoint
 from trinity_delta.checksum import write_checksum
 from trinity_delta.cleanup import clean_up
@@ -71,7 +71,7 @@ class OwnLog:
         after_commit("Version 0 has no checksum", lambda: write_checksum(store, 0, info, settled, protocol, ()))
 
 
-class Memory(Protocol):
+class VersionCache(Protocol):
     """What a process remembers of the tables that it writes to."""
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
@@ -93,12 +93,12 @@ class OwnTransaction:
     Args:
         table: the table.
         state: the version that the transaction is checked against.
-        memory: remembers what it commits.
+        cache: keeps what it commits.
         domains: domain metadata that the commit repeats, unless it writes its own of that name.
     """
 
-    def __init__(self, table: TableHandle, state: State, memory: Memory, domains: Sequence[Action] = ()) -> None:
-        self._table, self._state, self._memory, self._domains = table, state, memory, domains
+    def __init__(self, table: TableHandle, state: State, cache: VersionCache, domains: Sequence[Action] = ()) -> None:
+        self._table, self._state, self._cache, self._domains = table, state, cache, domains
         self._metadata: Mapping[str, Any] = state.metadata
         self._further: set[str] = set()
 
@@ -155,11 +155,11 @@ class OwnTransaction:
         info = _commit_info(operation, parameters, at, tags, read=self._state.version)
         if FEATURE in (self._state.protocol.get("writerFeatures") or ()):
             actions = with_row_ids(actions, self._state.row_ids, number)
-        wanted = [{"commitInfo": info}, *self._described(), *with_memory(actions, self._domains)]
+        wanted = [{"commitInfo": info}, *self._described(), *with_domains(actions, self._domains)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
         if operation != RESTORE:  # what the files of another version were is read from that one
-            after_commit(f"Version {number} will be read back", lambda: self._memory.keep(self._table, made, size))
+            after_commit(f"Version {number} will be read back", lambda: self._cache.keep(self._table, made, size))
         if not made.definition.external:  # how many rows others deleted in their files is not known
             after_commit(
                 f"Version {number} has no checksum",
@@ -180,15 +180,15 @@ class OwnTransaction:
     def _checkpoint(self, store: ObjectStore, made: State) -> None:
         """Write the checkpoint of a version that is due for one, and delete what the log no longer needs."""
         settings, table = made.metadata["configuration"], self._table
-        interval, hint = min(checkpoint_interval(settings), _MOST_COMMITS), self._memory.checkpoint_hint(table)
+        interval, hint = min(checkpoint_interval(settings), _MOST_COMMITS), self._cache.checkpoint_hint(table)
         if hint is None or _is_due(made, interval, hint):
             hint = checkpoint_hint(store)  # another process may have written one since
-            self._memory.keep_checkpoint(table, hint)
+            self._cache.keep_checkpoint(table, hint)
         if not _is_due(made, interval, hint):
             return
         (log, modified_ms), now = names_and_times(store), int(time.time() * 1000)
         write_checkpoint(store, table.full_name, made.version, now - retention_ms(settings), log)
-        self._memory.keep_checkpoint(table, {**hint, "version": made.version})
+        self._cache.keep_checkpoint(table, {**hint, "version": made.version})
         if not made.definition.external:  # other engines decide how long their versions stay
             clean_up(store, settings, log, modified_ms, now)
 

@@ -27,9 +27,9 @@ from trinity_delta.actions import (
     sidecar_list,
 )
 from trinity_delta.log import is_of_trinity, is_restore, read_commit
-from trinity_delta.state import Forgotten, State, keeps_memory
+from trinity_delta.state import Forgotten, State, allows_domains
 
-__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "sets_memory", "since_trinity"]
+__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "sets_domains", "since_trinity"]
 
 Commit = Sequence[Mapping[str, Any]]
 """The actions of a commit."""
@@ -52,7 +52,7 @@ def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
     """Return what other engines changed since Trinity's newest commit. Commits are (number, actions), newest first."""
     taken = set[str]()
     for number, actions in commits:
-        if is_restore(actions) or _removes_memory(actions):
+        if is_restore(actions) or _removes_domains(actions):
             return Since(frozenset(taken), number)
         if _is_of_trinity(number, actions):
             break
@@ -72,14 +72,14 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
     if is_restore(actions):
         named = _info(actions).get("operationParameters", {}).get("version")
         return _found(store, table, number, actions) if named is None else int(named)
-    return number - 1 if _removes_memory(actions) else None
+    return number - 1 if _removes_domains(actions) else None
 
 
 def as_remembered(now: State, then: State, actions: Commit) -> State:
     """Return a state with what Trinity kept beside the files, as of the version from which they were brought back."""
     # in the order of that version: among others' files of one commit the later ones win
     paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
-    removed = _removes_memory(actions) or not keeps_memory(now.definition, now.protocol)
+    removed = _removes_domains(actions) or not allows_domains(now.definition, now.protocol)
     return replace(
         now,
         files={path: _known(now.files[path], then.files.get(path)) for path in paths},
@@ -114,15 +114,15 @@ def _info(actions: Commit) -> Mapping[str, Any]:
     return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
 
 
-def _removes_memory(actions: Commit) -> bool:
+def _removes_domains(actions: Commit) -> bool:
     domains = (action["domainMetadata"] for action in actions if "domainMetadata" in action)
     return any(d["domain"] in DOMAINS and d.get("removed") for d in domains)
 
 
-def sets_memory(actions: Commit) -> bool:
+def sets_domains(actions: Commit) -> bool:
     """Return whether a commit itself sets the sidecar and the order of rows, as Trinity's restore does."""
     domains = {action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action}
-    return domains >= {SIDECAR_DOMAIN, ORDER_DOMAIN} and not _removes_memory(actions)
+    return domains >= {SIDECAR_DOMAIN, ORDER_DOMAIN} and not _removes_domains(actions)
 
 
 def _is_of_trinity(number: int, actions: Commit) -> bool:

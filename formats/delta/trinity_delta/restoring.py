@@ -30,8 +30,8 @@ def restoring(table: TableHandle, now: State, then: State) -> list[Action]:
     if not (gone or back) and (now.sidecar, now.order) == (then.sidecar, then.order):
         return []
     removed = [remove(path, file, now.definition, changes=True) for path, file in gone]
-    memory = in_force(table, replace(then, version=now.version, written=False))
-    return [*removed, *(_added(table, then, back) if back else []), *memory]
+    domains = in_force(table, replace(then, version=now.version, written=False))
+    return [*removed, *(_added(table, then, back) if back else []), *domains]
 
 
 def _same(file: DataFile, other: DataFile | None) -> bool:

@@ -37,7 +37,7 @@ from trinity_delta.log import (
 )
 from trinity_delta.logs import Logs
 from trinity_delta.order import order_since
-from trinity_delta.restored import Since, as_remembered, remembered_at, sets_memory, since_trinity
+from trinity_delta.restored import Since, as_remembered, remembered_at, sets_domains, since_trinity
 from trinity_delta.schema import storage_schema
 from trinity_delta.state import Forgotten, State, apply, file_change
 
@@ -207,7 +207,7 @@ class Snapshots:
         with self._mutex:
             if (known := self._known.get(ObjectStore(table.location).root)) is not None:
                 known.states.put(made.version, made)
-                known.kept[made.version] = size
+                known.own_commits[made.version] = size
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
         """Return what this process knows of the newest checkpoint; None where nobody has looked."""
@@ -245,7 +245,7 @@ class Snapshots:
             self._known[store.root] = known
         while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
-            if stamp.size != known.kept.pop(known.newest, stamp.size):  # another engine overwrote that commit
+            if stamp.size != known.own_commits.pop(known.newest, stamp.size):  # another engine overwrote that commit
                 known.forget_from(known.newest)
         return known
 
@@ -272,7 +272,7 @@ class Snapshots:
             known.checkpoint = {"version": max(log.checkpoints, default=0)}
         known.newest = max(found)
         known.stamp = found[known.newest]
-        known.kept.clear()
+        known.own_commits.clear()
         return known
 
     def _state(self, table: TableHandle, known: Known, version: int) -> State:
@@ -311,7 +311,7 @@ class Snapshots:
         except TrinityError as error:  # the log was cleaned up
             if error.code != "BAD_DATA":
                 raise
-        remembered = made.definition.external or sets_memory(commit)
+        remembered = made.definition.external or sets_domains(commit)
         return made if remembered else replace(made, forgotten=Forgotten.UNKNOWN, written=False)
 
     def _at_checkpoint(self, table: TableHandle, version: int) -> Replayed | None:

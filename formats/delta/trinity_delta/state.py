@@ -38,7 +38,7 @@ from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE
 from trinity_delta.stats import from_delta
 
-__all__ = ["Forgotten", "State", "apply", "file_change", "keeps_memory"]
+__all__ = ["Forgotten", "State", "apply", "file_change", "allows_domains"]
 
 
 class Forgotten(Enum):
@@ -184,22 +184,22 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         commit=commit_id(found),
         **{
             **_domains(store, state, found.get("domainMetadata", [])),
-            **_memory(state, what, found.get("domainMetadata", [])),
+            **_in_force(state, what, found.get("domainMetadata", [])),
         },
     )
 
 
-def keeps_memory(definition: TableDefinition, protocol: Mapping[str, Any]) -> bool:
+def allows_domains(definition: TableDefinition, protocol: Mapping[str, Any]) -> bool:
     """Return whether a table's protocol allows what Trinity has to keep of the table."""
     return definition.external or DOMAIN_METADATA in (protocol.get("writerFeatures") or ())
 
 
-def _memory(state: State | None, what: State, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _in_force(state: State | None, what: State, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine."""
     ours = [domain for domain in domains if domain["domain"] in DOMAINS]
     if what.definition.external:  # the domain metadata is of a table that another engine has replaced
         return {"sidecar": (), "forgotten": None, "written": True}
-    if not keeps_memory(what.definition, what.protocol):
+    if not allows_domains(what.definition, what.protocol):
         known = state is not None and state.forgotten is not Forgotten.UNKNOWN
         return {"forgotten": Forgotten.REMOVED if known else Forgotten.UNKNOWN, "written": False}
     if any(domain.get("removed") for domain in ours):
