@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
-from trinity.storage.store_kind import Cause, StoreKind, patience
+from trinity.storage.store_kind import Cause, StoreKind
 from trinity.storage.store_options import StoreOptions, invalid
-
-if TYPE_CHECKING:
-    from obstore.store import AzureStore
 
 __all__ = ["Azure", "AzureOptions"]
 
@@ -153,7 +149,7 @@ class _Account(NamedTuple):
         return f"{self.name}.dfs.{self.cloud}"
 
 
-class Azure(StoreKind):
+class Azure(StoreKind[AzureOptions]):
     """The kind of stores ``abfss://container@account.dfs.core.windows.net``."""
 
     name: ClassVar[str] = "Azure"
@@ -163,6 +159,7 @@ class Azure(StoreKind):
     hadoop_scheme: ClassVar[str] = "abfss"
     example: ClassVar[str] = "abfss://container@account.dfs.core.windows.net/path"
     options: ClassVar[type[StoreOptions]] = AzureOptions
+    obstore_class: ClassVar[str] = "AzureStore"
     causes: ClassVar[tuple[Cause, ...]] = _CAUSES
     at_once: ClassVar[int] = 256
     spark: ClassVar[SparkRequirements] = SparkRequirements(
@@ -183,12 +180,22 @@ class Azure(StoreKind):
     def bucket(self, store: str) -> str:
         return _account(store).container
 
-    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> AzureStore:
-        assert isinstance(options, AzureOptions)
-        return _client(store, options, once)
+    def client_options(self, store: str, options: AzureOptions) -> Mapping[str, Any]:
+        account = _account(store)
+        return {
+            "account_name": account.name,
+            "endpoint": options.endpoint or f"https://{account.name}.blob.{account.cloud}",
+            "account_key": options.account_key,
+            "sas_key": options.sas_token,
+            "tenant_id": options.tenant_id,
+            "client_id": options.client_id,
+            "client_secret": options.client_secret,
+            "token": options.token,
+            "skip_signature": options.anonymous or None,
+            "credential_type": options.way,  # so that other keys in the environment do not count
+        }
 
-    def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
-        assert isinstance(options, AzureOptions)
+    def hadoop_settings(self, store: str, options: AzureOptions) -> Mapping[str, str]:
         account = _account(store)
         found = {**_keys(options), **_address(account, options)}
         return {f"fs.azure.{name}.{account.host}": value for name, value in found.items()}
@@ -196,7 +203,7 @@ class Azure(StoreKind):
     def hadoop_patience(self, store: str) -> Mapping[str, str]:
         return {f"fs.azure.{name}.{_account(store).host}": value for name, value in _PATIENCE.items()}
 
-    def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
+    def hadoop_needs(self, options: AzureOptions) -> Mapping[str, str]:
         # without TLS ABFS needs settings that hold for all accounts
         return _PLAIN if (options.endpoint or "").startswith("http://") else {}
 
@@ -205,27 +212,6 @@ def _account(store: str) -> _Account:
     found = _AUTHORITY.fullmatch(store.partition("://")[2])
     assert found is not None
     return _Account(found["container"], found["account"], found["cloud"])
-
-
-@lru_cache(maxsize=64)
-def _client(store: str, options: AzureOptions, once: bool) -> AzureStore:
-    import obstore
-
-    account = _account(store)
-    given: dict[str, Any] = {
-        "account_name": account.name,
-        "endpoint": options.endpoint or f"https://{account.name}.blob.{account.cloud}",
-        "account_key": options.account_key,
-        "sas_key": options.sas_token,
-        "tenant_id": options.tenant_id,
-        "client_id": options.client_id,
-        "client_secret": options.client_secret,
-        "token": options.token,
-        "skip_signature": options.anonymous or None,
-        "credential_type": options.way,  # so that other keys in the environment do not count
-    }
-    config: Any = {name: value for name, value in given.items() if value is not None}
-    return obstore.store.AzureStore(account.container, config=config, **patience(options, once=once))
 
 
 def _keys(options: AzureOptions) -> dict[str, str]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
 from trinity.errors import TrinityError
 from trinity.secrets import keep
 from trinity.spi import SparkRequirements
-from trinity.storage.store_kind import Cause, StoreKind, patience
+from trinity.storage.store_kind import Cause, StoreKind
 from trinity.storage.store_options import StoreOptions, invalid
-
-if TYPE_CHECKING:
-    from obstore.store import GCSStore
 
 __all__ = ["Gcs", "GcsOptions"]
 
@@ -131,7 +127,7 @@ _CAUSES: Final[tuple[Cause, ...]] = (
 )
 
 
-class Gcs(StoreKind):
+class Gcs(StoreKind[GcsOptions]):
     """The kind of stores ``gs://bucket``."""
 
     name: ClassVar[str] = "Google Cloud Storage"
@@ -140,6 +136,7 @@ class Gcs(StoreKind):
     hadoop_scheme: ClassVar[str] = "gs"
     example: ClassVar[str] = "gs://bucket/path"
     options: ClassVar[type[StoreOptions]] = GcsOptions
+    obstore_class: ClassVar[str] = "GCSStore"
     causes: ClassVar[tuple[Cause, ...]] = _CAUSES
     spark: ClassVar[SparkRequirements] = SparkRequirements(
         packages=(_CONNECTOR,),
@@ -152,34 +149,23 @@ class Gcs(StoreKind):
     def authority(self, text: str) -> str | None:
         return text if _BUCKET.fullmatch(text) else None
 
-    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> GCSStore:
-        assert isinstance(options, GcsOptions)
-        return _client(self.bucket(store), options, once)
+    def client_options(self, store: str, options: GcsOptions) -> Mapping[str, Any]:
+        return {
+            "base_url": options.endpoint.rstrip("/") if options.endpoint else None,
+            "service_account": options.service_account,
+            "service_account_key": options.service_account_key,
+            "application_credentials": options.application_credentials,
+            "bearer_token": options.bearer_token,
+            "skip_signature": options.anonymous or None,
+        }
 
-    def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
-        assert isinstance(options, GcsOptions)
+    def hadoop_settings(self, store: str, options: GcsOptions) -> Mapping[str, str]:
         found = {f"fs.gs.auth.{name}": value for name, value in _keys(options).items()}
         # Hadoop itself knows the scheme only if the JAR was there when it first looked for file systems
         return {**found, **_IMPLEMENTATION, "fs.gs.storage.root.url": f"{(options.endpoint or _SERVICE).rstrip('/')}/"}
 
     def hadoop_patience(self, store: str) -> Mapping[str, str]:
         return _PATIENCE
-
-
-@lru_cache(maxsize=64)
-def _client(bucket: str, options: GcsOptions, once: bool) -> GCSStore:
-    import obstore
-
-    given: dict[str, Any] = {
-        "base_url": options.endpoint.rstrip("/") if options.endpoint else None,
-        "service_account": options.service_account,
-        "service_account_key": options.service_account_key,
-        "application_credentials": options.application_credentials,
-        "bearer_token": options.bearer_token,
-        "skip_signature": options.anonymous or None,
-    }
-    config: Any = {name: value for name, value in given.items() if value is not None}
-    return obstore.store.GCSStore(bucket, config=config, **patience(options, once=once))
 
 
 def _keys(options: GcsOptions) -> dict[str, str]:

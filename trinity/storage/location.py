@@ -8,7 +8,7 @@ from __future__ import annotations
 import os.path
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
@@ -85,7 +85,7 @@ class Location:
         return not self.store
 
     @property
-    def kind(self) -> StoreKind:
+    def kind(self) -> StoreKind[Any]:
         """The kind of object store. Raises KeyError for the local disk."""
         return kind_of(self.store)
 
@@ -157,7 +157,7 @@ def _normal(path: str) -> str:
     return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
 
 
-def _stored(text: str) -> tuple[StoreKind, str, str] | None:
+def _stored(text: str) -> tuple[StoreKind[Any], str, str] | None:
     """Return the kind of store, the authority in normal form and the path; None for a place in no object store."""
     found = _STORED.fullmatch(text)
     kind = by_scheme(found["scheme"]) if found else None

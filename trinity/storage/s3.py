@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from trinity.spi import SparkRequirements
-from trinity.storage.store_kind import Cause, StoreKind, patience
+from trinity.storage.store_kind import Cause, StoreKind
 from trinity.storage.store_options import StoreOptions, invalid
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
     from pyarrow.fs import FileSystem
 
 __all__ = ["AMAZON_SDK", "HADOOP_S3", "S3", "S3Options", "s3a_settings"]
@@ -132,7 +131,7 @@ _CAUSES: Final[tuple[Cause, ...]] = (
 )
 
 
-class S3(StoreKind):
+class S3(StoreKind[S3Options]):
     """The kind of stores ``s3://bucket``."""
 
     name: ClassVar[str] = "S3"
@@ -141,6 +140,7 @@ class S3(StoreKind):
     hadoop_scheme: ClassVar[str] = "s3a"
     example: ClassVar[str] = "s3://bucket/path"
     options: ClassVar[type[StoreOptions]] = S3Options
+    obstore_class: ClassVar[str] = "S3Store"
     causes: ClassVar[tuple[Cause, ...]] = _CAUSES
     arrow_sign: ClassVar[str | None] = "AWS Error"
     longest_copy: ClassVar[int | None] = 5 * 2**30
@@ -165,16 +165,21 @@ class S3(StoreKind):
     def authority(self, text: str) -> str | None:
         return text if _BUCKET.fullmatch(text) else None
 
-    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> S3Store:
-        assert isinstance(options, S3Options)
-        return _client(self.bucket(store), options, once)
+    def client_options(self, store: str, options: S3Options) -> Mapping[str, Any]:
+        return {
+            "endpoint": options.endpoint,
+            "region": options.region or "us-east-1",
+            "access_key_id": options.access_key_id,
+            "secret_access_key": options.secret_access_key,
+            "session_token": options.session_token,
+            "virtual_hosted_style_request": options.virtual_hosted_style,
+            "skip_signature": options.anonymous or None,
+        }
 
-    def filesystem(self, options: StoreOptions) -> FileSystem | None:
-        assert isinstance(options, S3Options)
+    def filesystem(self, options: S3Options) -> FileSystem | None:
         return _filesystem(options)
 
-    def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
-        assert isinstance(options, S3Options)
+    def hadoop_settings(self, store: str, options: S3Options) -> Mapping[str, str]:
         bucket = self.bucket(store)
         return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in s3a_settings(options).items()}
 
@@ -198,23 +203,6 @@ def s3a_settings(options: S3Options) -> dict[str, str]:
         found["aws.credentials.provider"] = _CREDENTIALS.format("Temporary" if options.session_token else "Simple")
         found |= {"session.token": options.session_token} if options.session_token else {}
     return found
-
-
-@lru_cache(maxsize=64)
-def _client(bucket: str, options: S3Options, once: bool) -> S3Store:
-    import obstore
-
-    given: dict[str, Any] = {
-        "endpoint": options.endpoint,
-        "region": options.region or "us-east-1",
-        "access_key_id": options.access_key_id,
-        "secret_access_key": options.secret_access_key,
-        "session_token": options.session_token,
-        "virtual_hosted_style_request": options.virtual_hosted_style,
-        "skip_signature": options.anonymous or None,
-    }
-    config: Any = {name: value for name, value in given.items() if value is not None}
-    return obstore.store.S3Store(bucket, config=config, **patience(options, once=once))
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from trinity.errors import ErrorCode
 from trinity.spi import SparkRequirements
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
-__all__ = ["ATTEMPTS", "PATIENCE", "SILENCE", "Cause", "StoreKind", "patience"]
+__all__ = ["ATTEMPTS", "PATIENCE", "SILENCE", "Cause", "StoreKind"]
+
+_O = TypeVar("_O", bound=StoreOptions)
 
 Cause = tuple[str, ErrorCode, str]
 """A cause of errors: a pattern for libraries' error texts, the error's code, and a message with a remedy.
@@ -35,7 +38,7 @@ LONGEST_PAUSE: Final = timedelta(seconds=3)
 """Pauses between requests grow from :data:`FIRST_PAUSE` to this."""
 
 
-class StoreKind(ABC):
+class StoreKind(ABC, Generic[_O]):
     """A kind of object store.
 
     A store is a text: the beginning of the URIs of its objects, such as ``s3://bucket``. The part after ``//`` is its
@@ -55,6 +58,8 @@ class StoreKind(ABC):
     example: ClassVar[str]
     """An example of a location, for messages."""
     options: ClassVar[type[StoreOptions]]
+    obstore_class: ClassVar[str]
+    """Name of obstore's class for such stores."""
     causes: ClassVar[tuple[Cause, ...]]
     """Causes of errors; the first one whose pattern is found counts."""
     arrow_sign: ClassVar[str | None] = None
@@ -78,8 +83,7 @@ class StoreKind(ABC):
         """Return the name of the bucket."""
         return store.partition("://")[2]
 
-    @abstractmethod
-    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> ObjectStore:
+    def client(self, store: str, options: _O, *, once: bool = False) -> ObjectStore:
         """Return the obstore client of a store.
 
         Args:
@@ -87,20 +91,25 @@ class StoreKind(ABC):
             options: resolved options.
             once: True for a client that does not retry requests.
         """
+        return made_client(self, store, options, once)
 
-    def filesystem(self, options: StoreOptions) -> FileSystem | None:
+    @abstractmethod
+    def client_options(self, store: str, options: _O) -> Mapping[str, Any]:
+        """Return obstore's options for a client; those that are None are left out."""
+
+    def filesystem(self, options: _O) -> FileSystem | None:
         """Return Arrow's own client, which opens objects as ``bucket/key``; None where it cannot take the options."""
         return None
 
     @abstractmethod
-    def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
+    def hadoop_settings(self, store: str, options: _O) -> Mapping[str, str]:
         """Return the settings by which Hadoop's file system reaches a store; options are resolved.
 
         Raises:
             TrinityError: NOT_SUPPORTED naming an option that the file system does not know.
         """
 
-    def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
+    def hadoop_needs(self, options: _O) -> Mapping[str, str]:
         """Return further settings that hold for all stores, and so must be set when Spark starts."""
         return {}
 
@@ -112,7 +121,20 @@ class StoreKind(ABC):
         return {}
 
 
-def patience(options: StoreOptions, *, once: bool) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def made_client(kind: StoreKind[Any], store: str, options: StoreOptions, once: bool) -> ObjectStore:
+    """Return the client of a store; arguments as of :meth:`StoreKind.client`."""
+    import obstore
+
+    given = kind.client_options(store, options)
+    config = {name: value for name, value in given.items() if value is not None}
+    made: ObjectStore = getattr(obstore.store, kind.obstore_class)(
+        kind.bucket(store), config=config, **_patience(options, once=once)
+    )
+    return made
+
+
+def _patience(options: StoreOptions, *, once: bool) -> dict[str, Any]:
     """Return obstore's options for timeouts and retries, and for endpoints without TLS."""
     return {
         "client_options": {
