@@ -110,6 +110,10 @@ class PageSinkProvider(ABC):
         """
         raise not_supported(merge.table, "modifying table rows")
 
+    def updates_in_place(self, merge: MergeTableHandle) -> bool:
+        """Return whether merge sinks take rows as of :attr:`MergeTableHandle.in_place`; no by default."""
+        return False
+
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
         """Return a sink for positions of deleted rows. Called on an executor by each task of a resolve that has some.
 

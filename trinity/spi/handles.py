@@ -231,6 +231,9 @@ class MergeTableHandle:
             are made.
         before: the table's definition, where the commit replaces it by that of ``insert``, which has further columns;
             else None.
+        in_place: True where both halves of an update reach one sink, and the new row has only the columns that some
+            UPDATE case changes: the others are NULL, and stay as they are stored. Set by the engine, for a connector
+            that takes such rows.
     """
 
     table: TableHandle
@@ -243,6 +246,12 @@ class MergeTableHandle:
     scope: ReadScope = field(default_factory=ReadScope)
     deletes: Mapping[str, Deletes] = field(default_factory=dict)
     before: TableDefinition | None = None
+    in_place: bool = False
+
+    @property
+    def updated_columns(self) -> frozenset[str]:
+        """The columns that some UPDATE case changes."""
+        return frozenset(name for names in self.update_case_columns.values() for name in names)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import repeat
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,9 @@ from trinity.spi import (
 )
 from trinity.storage.location import Location
 from trinity.storage.parquet_files import parquet_footer, stored_row_groups
+from trinity.storage.parquet_sink import ROW_GROUP_BYTES
 from trinity.storage.read_ahead import read_ahead
+from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
 from trinity.storage.unreadable import reporting_unreadable_file
 
@@ -41,6 +43,9 @@ __all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge
 
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Total size of the rewritten files that make one new file, and of a rewritten file that makes several, bytes."""
+
+_LARGE: Final = FILE_BYTES // 16
+"""Size of a file that is not put together with others when its rows are updated, bytes."""
 
 _ALLOWED: Final = {
     RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: frozenset(
@@ -120,16 +125,73 @@ class _ParquetMergeSink(MergeSink):
         """Take the row ids of deleted rows."""
 
 
+@dataclass
+class _Updates:
+    """New versions of rows of a file.
+
+    Attributes:
+        places: where the rows are in it, a part for each page.
+        pages: the new versions, or the columns of them that are held.
+    """
+
+    places: list[np.ndarray] = field(default_factory=list)
+    pages: list[pa.RecordBatch] = field(default_factory=list)
+
+    def ordered(self) -> tuple[np.ndarray, pa.Table]:
+        """Return the places, ascending, and a row for each."""
+        places = np.concatenate(self.places)
+        order = np.argsort(places, kind="stable")
+        return places[order], pa.Table.from_batches(self.pages).take(as_arrow(order))
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """Columns of a file of which some rows have other values.
+
+    Attributes:
+        places: the rows, ascending.
+        values: their values.
+    """
+
+    places: np.ndarray
+    values: pa.Table
+
+    def among(self, first: int, stored: pa.Table) -> pa.Table:
+        """Return the columns of rows of the file from a place on, as they are now; ``stored`` as they were."""
+        low, high = np.searchsorted(self.places, (first, first + len(stored)))
+        if low == high:
+            return stored
+        taken = np.arange(len(stored))
+        taken[self.places[low:high] - first] = len(stored) + np.arange(high - low)
+        both = pa.concat_tables([stored, self.values.slice(low, high - low).cast(stored.schema)])
+        return both.take(as_arrow(taken))
+
+    def within(self, first: int, page: pa.RecordBatch) -> pa.RecordBatch:
+        """Return all columns of rows of the file from a place on, with these as they are now."""
+        names = self.values.schema.names
+        new = self.among(first, pa.Table.from_batches([page.select(names)])).combine_chunks()
+        for name, column in zip(names, new.columns, strict=True):
+            page = page.set_column(page.schema.get_field_index(name), page.schema.field(name), column.chunk(0))
+        return page
+
+
 class CopyOnWriteMergeSink(_ParquetMergeSink):
     """Sink of plain tables: it rewrites files that lose rows without them, so that every reader sees the result.
 
     The row id is STRUCT(``file`` STRING, ``pos`` BIGINT). The update layout is the file, so all deletes of a file reach
-    one sink.
+    one sink. A row that is updated stays in its place, if both halves of the update come here. Of a file that only has
+    such rows, no column is encoded but those that updates change.
     """
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
+        definition, changed = merge.insert.definition, merge.updated_columns
+        self._changed = [n for n, column in enumerate(definition.columns) if column.name in changed]
+        self._held = self._changed if merge.in_place else range(len(self._storage))
+        self._held_bytes = 0
         self._positions: defaultdict[str, list[np.ndarray]] = defaultdict(list)
+        self._updates: defaultdict[str, _Updates] = defaultdict(_Updates)
+        self._copies: list[str] = []
         self._others: list[PageSink] = []
 
     def finish(self) -> list[bytes]:
@@ -139,37 +201,105 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
         for file in sorted(self._positions):
             path = str(Location.of_uri(file))
             before = self._merge.deletes.get(path)
-            gone = [*self._positions[file], *([as_numpy(before.positions())] if before else [])]
+            gone = np.concatenate([*self._positions[file], *([as_numpy(before.positions())] if before else [])])
             about = store.stat(path)
             here = about.size if about else 0
-            fragments += self._rewrite(path, np.sort(np.concatenate(gone)), -(-here // FILE_BYTES))
+            replaced, gone = self._in_place(file, gone)
+            alone = replaced is not None and not len(gone) and (here >= _LARGE or len(self._positions) == 1)
+            copied = self._copied(path, replaced) if replaced is not None and alone else None
+            if copied is not None:
+                fragments += [copied, removal(path)]
+                continue
+            fragments += self._rewrite(path, gone, replaced, -(-here // FILE_BYTES))
             fragments.append(removal(path))
             size += here
             if size >= FILE_BYTES:  # small files become one of a good size
                 fragments += self._rows.finish()
                 self._rows, size = self._new_sink(), 0
+        self._append_updates()
         return [*self._rows.finish(), *fragments]
 
     def abort(self) -> None:
-        """Remove the files of new rows."""
+        """Remove the new files."""
         for sink in self._others:
             sink.abort()
+        ObjectStore(self._merge.insert.target.folder).delete(self._copies)
         super().abort()
 
-    def _rewrite(self, path: str, deleted: np.ndarray, files: int) -> list[bytes]:
+    # -- updates ------------------------------------------------------------------------------------------
+
+    def _insert(self, page: pa.RecordBatch) -> None:
+        width, cases = len(self._storage), pa.array(self._merge.update_case_columns, pa.int32())
+        updates = pc.and_(
+            pc.equal(page.column(width), pa.scalar(Operation.UPDATE_INSERT, pa.int8())),
+            pc.is_in(page.column(width + 1), value_set=cases),
+        )
+        # a new version may belong to another partition
+        if self._merge.insert.target.partition_by or not pc.any(updates, min_count=0).as_py():
+            super()._insert(page)
+            return
+        super()._insert(page.filter(pc.invert(updates)))
+        self._hold(page.filter(updates))
+
+    def _hold(self, page: pa.RecordBatch) -> None:
+        data = self._data(page.columns).select(self._held)
+        for file, places, mine in _by_file(page.column(len(self._storage) + 2)):
+            self._updates[file].places.append(places)
+            self._updates[file].pages.append(data.filter(mine))
+        self._held_bytes += data.nbytes
+        if self._held_bytes >= ROW_GROUP_BYTES and not self._merge.in_place:
+            self._append_updates()
+
+    def _append_updates(self) -> None:
+        """Append the updates that are held as whole rows."""
+        for updates in self._updates.values():
+            for page in updates.pages:
+                self._rows.append_page(page)
+        self._updates.clear()
+        self._held_bytes = 0
+
+    def _in_place(self, file: str, gone: np.ndarray) -> tuple[_Replaced | None, np.ndarray]:
+        """Return what updates change in a file, if their other halves came here, too; and the rows that it loses."""
+        gone = np.unique(gone)
+        if file not in self._updates:
+            return None, gone
+        places, rows = self._updates[file].ordered()
+        if not np.isin(places, gone).all():
+            return None, gone
+        del self._updates[file]
+        columns = rows.select([self._storage.field(n).name for n in self._changed])
+        return _Replaced(places, columns), np.setdiff1d(gone, places, assume_unique=True)
+
+    def _copied(self, path: str, replaced: _Replaced) -> bytes | None:
+        """Write a file with the replaced columns, and the others as they are; None where all have to be encoded."""
+        kinds, target = pa.schema([self._storage.field(n) for n in self._changed]), self._merge.insert.target
+        found = with_replaced_columns(target, self._sink, path, kinds, replaced.among, pa.cpu_count())
+        if found is None:
+            return None
+        self._copies.append(found.path)
+        return found.to_fragment()
+
+    # -- rewrites -----------------------------------------------------------------------------------------
+
+    def _rewrite(self, path: str, deleted: np.ndarray, replaced: _Replaced | None, files: int) -> list[bytes]:
         """Write the rows of a file that stay; return the fragments of the further files that a large one becomes."""
         with reporting_unreadable_file(path):
             groups = np.arange(parquet_footer(path).num_row_groups)
         parts = [part.tolist() for part in np.array_split(groups, max(1, min(files, len(groups))))]
         self._others = [self._new_sink() for _ in parts[1:]]
         with ThreadPoolExecutor(len(parts)) as pool:
-            deque(pool.map(self._copy, [self._rows, *self._others], repeat(path), repeat(deleted), parts), 0)
+            copies = partial(self._copy, path, deleted, replaced)
+            deque(pool.map(copies, [self._rows, *self._others], parts), 0)
         return [fragment for sink in self._others for fragment in sink.finish()]
 
-    def _copy(self, sink: PageSink, path: str, deleted: np.ndarray, groups: Sequence[int]) -> None:
+    def _copy(
+        self, path: str, deleted: np.ndarray, replaced: _Replaced | None, sink: PageSink, groups: Sequence[int]
+    ) -> None:
         """Write the rows of some row groups that stay."""
         for places, page in read_ahead(self._stored(path, groups)):
             assert isinstance(places, slice)
+            if replaced is not None:
+                page = replaced.within(places.start, page)
             low, high = np.searchsorted(deleted, (places.start, places.stop))
             stays = np.ones(page.num_rows, dtype=bool)
             stays[deleted[low:high] - places.start] = False
@@ -180,10 +310,16 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
             yield from stored_row_groups(path, self._storage, lambda _: groups)
 
     def _delete(self, row_ids: pa.StructArray) -> None:
-        files, positions = row_ids.field("file"), row_ids.field("pos")
-        for file in files.unique().to_pylist():
-            here = positions.filter(pc.equal(files, file))
-            self._positions[file].append(as_numpy(here))
+        for file, places, _ in _by_file(row_ids):
+            self._positions[file].append(places)
+
+
+def _by_file(row_ids: pa.StructArray) -> Iterator[tuple[str, np.ndarray, pa.BooleanArray]]:
+    """Yield each file of some row ids, the places of their rows in it, and True for these row ids."""
+    files, places = row_ids.field("file"), row_ids.field("pos")
+    for file in files.unique().to_pylist():
+        mine = pc.equal(files, file)
+        yield file, as_numpy(places.filter(mine)), mine
 
 
 class VersionMergeSink(_ParquetMergeSink):

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from trinity.spi import ColumnStats
 from trinity.storage.cache import Cache
+from trinity.storage.raw_footer import raw_footer
 from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import Struct, read_struct
 from trinity.storage.thrift_compact import field as of
@@ -27,8 +28,6 @@ MOST_BY_PAGE: Final = 0.5
 
 _MOST_FILES: Final = 256
 """Files whose indexes the process keeps: those of two hundred pages and ten columns have some hundred KB."""
-_TAIL: Final = 64 * 1024
-"""Bytes at the end of a file, in which most footers are."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,7 @@ def paged_groups(path: str) -> list[PagedGroup]:
 def _read(path: str) -> list[PagedGroup]:
     store = ObjectStore(path)
     with store.filesystem.open_input_file(store.location.for_arrow) as file:
-        size = file.size()
-        tail = file.read_at(min(_TAIL, size), max(0, size - _TAIL))
-        length = int.from_bytes(tail[-8:-4], "little")
-        footer = tail[-8 - length : -8] if length + 8 <= len(tail) else file.read_at(length, size - 8 - length)
-    meta = read_struct(footer)
+        meta = raw_footer(file)
     elements = _flat_columns(of(meta, 2)[1])
     return [PagedGroup(path, of(group, 3), _chunks(group, elements)) for group in of(meta, 4)[1]]
 

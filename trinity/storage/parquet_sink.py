@@ -36,12 +36,14 @@ __all__ = [
     "ParquetPageSink",
     "SinkFile",
     "attempt_id",
+    "described",
     "file_errors",
     "file_name",
     "footer_statistics",
     "is_parquet",
     "is_sink_file",
     "sync_folders_of",
+    "writer_options",
 ]
 
 ROW_GROUP_ROWS: Final = 1_000_000
@@ -178,7 +180,7 @@ class ParquetPageSink(PageSink):
             self._writer.close()
             if self._target.sync:
                 self._store.sync(self._name)
-            return [self._describe(self._footers[0]).to_fragment()]
+            return [described(self._target, self._sink, self._file, self._footers[0]).to_fragment()]
 
     def abort(self) -> None:
         """Remove the file."""
@@ -208,7 +210,13 @@ class ParquetPageSink(PageSink):
         with file_errors(self.path):
             if self._writer is None:
                 self._store.make_folder(self._file.folder, sync=self._target.sync)
-                self._writer = self._open(table)
+                self._writer = pq.ParquetWriter(
+                    Location.of(self.path).for_arrow,
+                    self._schema,
+                    filesystem=self._store.filesystem,
+                    metadata_collector=self._footers,
+                    **writer_options(table, self._schema, self._sink.tier),
+                )
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
     def _stamped(self, table: pa.Table) -> pa.Table:
@@ -218,41 +226,49 @@ class ParquetPageSink(PageSink):
         stamps = pc.fill_null(table.column(place), self._target.stamp)
         return table.set_column(place, table.schema.field(place), stamps)
 
-    def _open(self, first: pa.Table) -> pq.ParquetWriter:
-        leaves = _leaves(self._schema)
-        columns = dict(zip(first.schema.names, first.columns, strict=True))
-        dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
-        return pq.ParquetWriter(
-            Location.of(self.path).for_arrow,
-            self._schema,
-            filesystem=self._store.filesystem,
-            # a log is read few times, and a commit costs what its bytes cost
-            compression=_codecs(first, dictionaries) if self._sink.tier is Tier.BASE else "snappy",
-            store_decimal_as_integer=True,
-            use_dictionary=dictionaries,
-            # Arrow's bounds leave NaN out, and Spark would skip a row group in which f > 100 holds for NaN alone (K3)
-            write_statistics=[path for path, kind in leaves.items() if kind not in ("FLOAT", "DOUBLE")],
-            # sorted files: a key look-up reads few pages
-            write_page_index=self._sink.tier is Tier.BASE,
-            max_rows_per_page=_PAGE_ROWS if self._sink.tier is Tier.BASE else None,
-            metadata_collector=self._footers,
-        )
 
-    def _describe(self, footer: pq.FileMetaData) -> DataFile:
-        about = self._store.stat(self._name)
-        if about is None:
-            raise FileNotFoundError(self.path)
-        return DataFile(
-            path=self.path,
-            size=about.size,
-            rows=footer.num_rows,
-            tier=self._sink.tier,
-            commit=self._sink.commit,
-            bucket=self._sink.bucket,
-            partition={stored_name(self._target.storage, c): v for c, v in self._file.partition.items()},
-            stats=footer_statistics(footer, [stored_name(self._target.storage, c) for c in self._target.statistics]),
-            column_sizes=_column_sizes(footer),
-        )
+def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, Any]:
+    """Return how pyarrow writes a file.
+
+    Args:
+        first: its first rows.
+        schema: its schema.
+        tier: what the file is.
+    """
+    leaves = _leaves(schema)
+    columns = dict(zip(first.schema.names, first.columns, strict=True))
+    dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
+    return {
+        # a log is read few times, and a commit costs what its bytes cost
+        "compression": _codecs(first, dictionaries) if tier is Tier.BASE else "snappy",
+        "store_decimal_as_integer": True,
+        "use_dictionary": dictionaries,
+        # Arrow's bounds leave NaN out, and Spark would skip a row group in which f > 100 holds for NaN alone (K3)
+        "write_statistics": [path for path, kind in leaves.items() if kind not in ("FLOAT", "DOUBLE")],
+        # sorted files: a key look-up reads few pages
+        "write_page_index": tier is Tier.BASE,
+        "max_rows_per_page": _PAGE_ROWS if tier is Tier.BASE else None,
+    }
+
+
+def described(target: WriteTarget, sink: SinkId, file: SinkFile, footer: pq.FileMetaData) -> DataFile:
+    """Return what a sink reports of a file that it has written."""
+    store = ObjectStore(target.folder)
+    path = store.path("/".join(filter(None, [file.folder, file_name(target, sink, file)])))
+    about = store.stat(path)
+    if about is None:
+        raise FileNotFoundError(path)
+    return DataFile(
+        path=path,
+        size=about.size,
+        rows=footer.num_rows,
+        tier=sink.tier,
+        commit=sink.commit,
+        bucket=sink.bucket,
+        partition={stored_name(target.storage, c): v for c, v in file.partition.items()},
+        stats=footer_statistics(footer, [stored_name(target.storage, c) for c in target.statistics]),
+        column_sizes=_column_sizes(footer),
+    )
 
 
 def sync_folders_of(target: WriteTarget, paths: Iterable[str]) -> None:

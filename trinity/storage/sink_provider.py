@@ -42,6 +42,10 @@ class ParquetSinkProvider(PageSinkProvider):
         """Return a sink for one task's changes: copy-on-write for a plain table, row versions for a keyed one."""
         return merge_sink(self, merge, sink)
 
+    def updates_in_place(self, merge: MergeTableHandle) -> bool:
+        """Return True for plain tables without partitions, between which an update may move a row."""
+        return not (merge.insert.definition.keyed or merge.insert.target.partition_by)
+
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
         """Return a sink that writes one task's positions of deleted rows to files of positions."""
         return PositionDeleteSink(rewrite, sink)

@@ -73,6 +73,7 @@ class PageConformer:
         storage: the storage schema.
         timezone: the zone of timestamps without zone that are stored in a TIMESTAMP column.
         rules: the rules of the merge engine, if it has any.
+        kept: columns that are not checked, since pages lack them: what is stored there stays.
     """
 
     table: str
@@ -80,6 +81,7 @@ class PageConformer:
     storage: pa.Schema
     timezone: str
     rules: WriteRules | None = None
+    kept: frozenset[str] = frozenset()
 
     def conform(self, page: pa.RecordBatch) -> pa.RecordBatch:
         """Return the page in storage form.
@@ -88,7 +90,8 @@ class PageConformer:
             TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, or within one; text too long),
                 NUMERIC_VALUE_OUT_OF_RANGE, INVALID_ARGUMENTS (unknown row kind), naming column and value.
         """
-        stored = pa.record_batch([self._fill(plan, page, checked=True) for plan in self.plans], schema=self.storage)
+        filled = [self._fill(plan, page, checked=plan.column.name not in self.kept) for plan in self.plans]
+        stored = pa.record_batch(filled, schema=self.storage)
         if self.rules:
             self.rules.check(stored)
         return stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 
@@ -27,7 +27,7 @@ from trinity.engine.reading.local.threads import in_threads
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.target import Target
 from trinity.spi import Column as TableColumn
-from trinity.spi import DataFile, SplitSource
+from trinity.spi import DataFile, Operation, SplitSource
 
 __all__ = ["LocalAttempt"]
 
@@ -75,7 +75,15 @@ class LocalAttempt(Attempt):
     @cached_property
     def plan(self) -> LocalPlan:
         """The plan over the target."""
-        return LocalPlan.of(self.statement, self.compiled, self.source.fields)
+        return LocalPlan.of(self.statement, self.compiled, self.source.fields, self._kept)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """The columns that sinks keep as they are stored, in rows that are updated in place."""
+        whole = self.compiled.checks is not None or any(c.operation is Operation.INSERT for c in self.program.cases)
+        if whole or not self.table.connector.sinks.updates_in_place(self.merge):
+            return frozenset()  # a constraint is about all columns of a row
+        return frozenset(c.name for c in self.definition.visible) - self.merge.updated_columns
 
     def write(self) -> Written | NotLocal:
         """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
@@ -93,11 +101,13 @@ class LocalAttempt(Attempt):
                 return why
             parts = [partial(iter, pages) for pages in collected]
         data, row_id = self.conformers(self.plan.data_schema, self.plan.row_id_type)
+        data = data if not self._kept else replace(data, kept=self._kept)
         storage = self.merge.insert.target.storage
         kind = pa.struct(nullable(row_id.storage)) if row_id else self.plan.row_id_type
         field = pa.field(self.row_id, kind)
         task = ChangeTask(self.processor, data, row_id, change_schema(nullable(storage), field))
-        sink = SinkTask(self.table.connector.sinks, self.merge, len(storage), field, self.guard)
+        merge = replace(self.merge, in_place=bool(self._kept))
+        sink = SinkTask(self.table.connector.sinks, merge, len(storage), field, self.guard)
         return write_changes(parts[:-1], parts[-1], task, sink)
 
     def _parts(self) -> list[Part] | NotLocal:

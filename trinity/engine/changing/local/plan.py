@@ -36,16 +36,20 @@ class LocalPlan(StatementPlan):
     Attributes:
         compiled: its expressions.
         joined: the columns of the join's rows that the join itself reads.
+        kept: columns that no UPDATE changes, and that sinks keep as they are stored: new rows have NULL there.
     """
 
     compiled: CompiledStatement
     joined: frozenset[str]
+    kept: frozenset[str]
 
     @classmethod
-    def of(cls, plan: StatementPlan, compiled: CompiledStatement, joined: frozenset[str]) -> LocalPlan:
-        """Return the plan of a statement whose expressions are compiled."""
+    def of(
+        cls, plan: StatementPlan, compiled: CompiledStatement, joined: frozenset[str], kept: frozenset[str]
+    ) -> LocalPlan:
+        """Return the plan of a statement whose expressions are compiled; the other arguments as the attributes."""
         known = (plan.table, plan.definition, plan.program, plan.row_id, plan.layout, plan.equalities)
-        return cls(*known, compiled, joined)
+        return cls(*known, compiled, joined, kept)
 
     @cached_property
     def fields(self) -> list[Column]:
@@ -55,7 +59,7 @@ class LocalPlan(StatementPlan):
             names.update(*self.row_id_columns)
         for case in self.compiled.cases:
             if case.case.operation is Operation.UPDATE:
-                names.update(c.name for c in self.definition.visible if c.name not in case.values)
+                names.update(c.name for c in self.definition.visible if c.name not in (case.values.keys() | self.kept))
         read = self.compiled.fields | self.joined
         return [c for c in self.definition.visible if c.name in names or target_field(self.definition, c.name) in read]
 
@@ -138,7 +142,7 @@ class LocalPlan(StatementPlan):
             if column.name in case.values:
                 value, errors = case.values[column.name].evaluate(rows)
                 refusal = refusal if errors is None else pc.coalesce(refusal, errors)
-            elif case.case.operation is Operation.UPDATE and not column.hidden:
+            elif case.case.operation is Operation.UPDATE and not column.hidden and column.name not in self.kept:
                 value = self._old(rows, column.name)
             else:
                 value = pa.nulls(rows.num_rows, field.type)
