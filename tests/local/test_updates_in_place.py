@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -23,7 +24,7 @@ COLUMNS = [
     Column("l", "array<int>"),
     Column("r", "struct<a: int, b: string>"),
 ]
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "k": n,
         "v": n % 7,
@@ -55,7 +56,7 @@ def path_of(table: Table) -> Path:
 def chunks(path: Path) -> dict[tuple[int, str], bytes]:
     """(Row group, column) -> the bytes of its pages."""
     data, footer = path.read_bytes(), pq.read_metadata(path)
-    found = {}
+    found = dict[tuple[int, str], bytes]()
     for group in range(footer.num_row_groups):
         for number in range(footer.num_columns):
             chunk = footer.row_group(group).column(number)
@@ -66,16 +67,16 @@ def chunks(path: Path) -> dict[tuple[int, str], bytes]:
     return found
 
 
-def expected(change: dict[int, dict[str, object]]) -> list[dict[str, object]]:
+def expected(change: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, **change.get(n, {})} for n, row in enumerate(ROWS)]
 
 
-def check(table: Table, rows: list[dict[str, object]]) -> None:
+def check(table: Table, rows: list[dict[str, Any]]) -> None:
     """The table has these rows, in this order, for Trinity and for other readers of the file."""
     assert table.to_arrow().to_pylist() == rows
     path = path_of(table)
     assert [list(row.values()) for row in pq.read_table(path).to_pylist()] == [list(row.values()) for row in rows]
-    theirs = duckdb.sql(f"SELECT count(*), sum(k), count(s), sum(v) FROM read_parquet('{path}')").fetchall()
+    theirs = duckdb.execute(f"SELECT count(*), sum(k), count(s), sum(v) FROM read_parquet('{path}')").fetchall()
     counted = [row["s"] for row in rows if row["s"] is not None]
     assert theirs == [(len(rows), sum(row["k"] for row in rows), len(counted), sum(row["v"] for row in rows))]
 
@@ -112,7 +113,7 @@ def test_pages_are_found_after_an_update_of_a_compacted_table(table: Table, monk
         {"k": 3, "v": 3, "s": "text 3"},
         {"k": 501, "v": -1, "s": "text 2"},
     ]
-    found = duckdb.sql(f"SELECT v, s FROM read_parquet('{path_of(table)}') WHERE k = 501").fetchall()
+    found = duckdb.execute(f"SELECT v, s FROM read_parquet('{path_of(table)}') WHERE k = 501").fetchall()
     assert found == [(-1, "text 2")]
 
 

@@ -135,8 +135,8 @@ class _Copy:
         for group, (file, replaced) in zip(of(self.footer, 4)[1], made, strict=True):
             chunks = []
             for chunk in of(group, 1)[1]:
-                path = tuple(of(of(chunk, 3), 3)[1])
-                here = _Moved(*((file, replaced[path]) if path in replaced else (self.opened, chunk)), self.at)
+                new = replaced.get(tuple(of(of(chunk, 3), 3)[1]))
+                here = _Moved(self.opened, chunk, self.at) if new is None else _Moved(file, new, self.at)
                 moved.append(here)
                 chunks.append(here.struct)
                 yield from map(self._counted, self._read(here))
