@@ -49,6 +49,9 @@ class Faulty(PageSinkProvider):
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
         return ParquetSinkProvider().create_page_sink(target, sink)
 
+    def updates_in_place(self, merge: MergeTableHandle) -> bool:
+        return ParquetSinkProvider().updates_in_place(merge)
+
     def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
         return FaultySink(ParquetSinkProvider().create_merge_sink(merge, sink), self.fault)
 
@@ -99,6 +102,7 @@ def no_insert_halves(page: pa.RecordBatch) -> pa.RecordBatch:
         (no_deletes, "tombstones"),
         (no_delete_halves, "moved-keys"),
         (no_delete_halves, "halves-in-different-sinks"),
+        (no_insert_halves, "columns-that-stay"),
         (no_insert_halves, "kept-keys"),
         (no_insert_halves, "keys-of-every-type"),
         ("abort", "aborted"),

@@ -54,6 +54,8 @@ _PAGE_ROWS: Final = 5_000
 """Rows in a page of a sorted file. A look-up decodes one page per key; with 2,000 a scan takes a fifth longer."""
 
 _SAMPLE: Final = 10_000
+_LARGE: Final = 16 * 1024 * 1024
+"""Bytes of a row group, not encoded, from which its file is compressed as a base file is."""
 _WORTH: Final = 0.8
 """The share of its bytes to which Snappy must reduce a column; else a scan is faster without Snappy."""
 OWN_ENDING: Final = ".trinity"
@@ -239,8 +241,8 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
     columns = dict(zip(first.schema.names, first.columns, strict=True))
     dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
     return {
-        # a log is read few times, and a commit costs what its bytes cost
-        "compression": _codecs(first, dictionaries) if tier is Tier.BASE else "snappy",
+        # a commit of few rows is read few times, and costs what its bytes cost
+        "compression": _codecs(first, dictionaries) if tier is Tier.BASE or first.nbytes >= _LARGE else "snappy",
         "store_decimal_as_integer": True,
         "use_dictionary": dictionaries,
         # Arrow's bounds leave NaN out, and Spark would skip a row group in which f > 100 holds for NaN alone (K3)

@@ -112,6 +112,11 @@ class SinkTable:
         made: MergeSink = sinks.create_merge_sink(handle, SinkId(order))
         return made
 
+    def updates_in_place(self, merge: MergeTableHandle) -> bool:
+        """Whether the adapter's sinks take new rows without the columns that stay (S5)."""
+        found: bool = self.session.connector(self.handle.catalog).sinks.updates_in_place(merge)
+        return found
+
     def run(self, merge: MergeTableHandle, *pages: Sequence[Change], order: int = 0) -> list[bytes]:
         """Return the fragments of one sink that takes these pages."""
         in_order = " | ".join(", ".join(change.in_words for change in page) or "nothing" for page in pages) or "no page"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from trinity.errors import TrinityError
@@ -112,6 +113,25 @@ def plain_changes(bench: SinkBench) -> None:
     table.finish(merge, table.run(merge, changes))
     _expect("S3", "rows", table.values("k", "s"), [(2, "b"), (2, "b"), (3, "c"), (4, "d"), (5, None)])
     _expect("S3", "an untouched file is still there", untouched in [f.path for f in table.files()], True)
+
+
+def columns_that_stay(bench: SinkBench) -> None:
+    """Check S5: where the sink updates in place, new rows lack the columns that no case changes, and these stay."""
+    for gone in ((), (1,)):
+        table = bench.plain((1, "a"), (2, "b"), (3, None))
+        merge = table.begin(case0=("s",))
+        if not table.updates_in_place(merge):
+            return
+        merge = replace(merge, in_place=True)
+        changes = [Change(_DELETE, {}, table.row_id(k=k), -1) for k in gone]
+        for k, s in ((2, "new"), (3, "c")):
+            changes += [
+                Change(_UPDATE_DELETE, {}, table.row_id(k=k)),
+                Change(_UPDATE_INSERT, {"s": s}, table.row_id(k=k)),
+            ]
+        table.finish(merge, table.run(merge, changes))
+        left = [] if gone else [(1, "a")]
+        _expect("S5", "rows that are updated in place", table.values("k", "s"), [*left, (2, "new"), (3, "c")])
 
 
 def a_file_without_rows_left(bench: SinkBench) -> None:
@@ -271,7 +291,8 @@ def conflicts(bench: SinkBench) -> None:
 SINK_CHECKS: Final[Mapping[str, SinkCheck]] = {
     check.__name__.replace("_", "-"): check
     for check in (
-        page_layout, operations, empty_pages, plain_changes, a_file_without_rows_left, halves_in_different_sinks,
+        page_layout, operations, empty_pages, plain_changes, columns_that_stay, a_file_without_rows_left,
+        halves_in_different_sinks,
         moved_keys, kept_keys, filled_keys, tombstones, changed_rows, keys_of_every_type, run_twice, aborted, conflicts,
     )
 }  # fmt: skip
