@@ -74,8 +74,7 @@ def with_replaced_columns(
 
 
 def _is_copied(footer: Struct, schema: pa.Schema) -> bool:
-    new = pa.BufferOutputStream()
-    with pq.ParquetWriter(new, schema, store_decimal_as_integer=True):
+    with pq.ParquetWriter(new := pa.BufferOutputStream(), schema, store_decimal_as_integer=True):
         pass
     like = raw_footer(pa.BufferReader(new.getvalue()))
     groups = of(footer, 4)[1]
@@ -176,8 +175,8 @@ class _Copy:
         rows = self.replacement(first, pa.Table.from_batches(pages, self.columns))
         schema = file_schema(stored_schema(self.columns))
         rows = as_in_file(rows.rename_columns(schema.names), schema)
-        out = pa.BufferOutputStream()
-        with pq.ParquetWriter(out, schema, **writer_options(rows, schema, self.sink.tier)) as writer:
+        options = writer_options(rows, schema, self.sink.tier)
+        with pq.ParquetWriter(out := pa.BufferOutputStream(), schema, **options) as writer:
             writer.write_table(rows, row_group_size=max(1, len(rows)))
         file = pa.BufferReader(out.getvalue())
         return file, {tuple(of(of(chunk, 3), 3)[1]): chunk for chunk in chunks_of(raw_footer(file), 0)}
