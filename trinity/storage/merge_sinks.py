@@ -229,7 +229,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
     # -- updates ------------------------------------------------------------------------------------------
 
     def _insert(self, page: pa.RecordBatch) -> None:
-        width, cases = len(self._storage), pa.array(self._merge.update_case_columns, pa.int32())
+        width, cases = len(self._storage), pa.array(list(self._merge.update_case_columns), pa.int32())
         updates = pc.and_(
             pc.equal(page.column(width), pa.scalar(Operation.UPDATE_INSERT, pa.int8())),
             pc.is_in(page.column(width + 1), value_set=cases),
