@@ -111,6 +111,12 @@ def test_refused_rows_leave_no_table(local: Session, local_fmt: str) -> None:
         ([{"id": None}], "TYPE_MISMATCH", ("id", "type")),
         (pa.table({"id": [1], "ID": [2]}), "DUPLICATE_COLUMN_NAME", ("ID",)),
         ([], "INVALID_ARGUMENTS", ("column",)),
+        (pd.DataFrame([[1, 2]], columns=["id", "id"]), "DUPLICATE_COLUMN_NAME", ("'id'",)),
+        (pd.DataFrame({"id": [1], "n": [1 << 70]}), "TYPE_MISMATCH", ("'n'", "too large")),
+        (pd.DataFrame({"id": [1, 2], "n": [1, "x"]}), "TYPE_MISMATCH", ("'n'", "astype")),
+        (pl.Series("id", [1]), "INVALID_ARGUMENTS", ("Series", "to_frame()")),
+        (pd.Series([1], name="id"), "INVALID_ARGUMENTS", ("Series", "to_frame()")),
+        (pl.DataFrame({"id": [1 << 70]}, schema={"id": pl.Int128}), "TYPE_MISMATCH", ("cast it",)),
     ],
 )
 def test_what_makes_no_table(local: Session, given: Any, code: str, named: tuple[str, ...]) -> None:

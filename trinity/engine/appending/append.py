@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trinity.calls import STOPPED, is_stopped
 from trinity.engine.appending.evolving import evolved, follow
+from trinity.engine.appending.pandas_rows import from_pandas
 from trinity.engine.appending.python_rows import with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.executes import execute
@@ -342,17 +343,28 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader:
     """Return Arrow data, a pandas DataFrame or rows of Python as a stream of record batches.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for anything else; TYPE_MISMATCH as :func:`with_python_rows`.
+        TrinityError: INVALID_ARGUMENTS for anything else; DUPLICATE_COLUMN_NAME; TYPE_MISMATCH as
+            :func:`with_python_rows`, and for values that Arrow has no type for.
     """
     data = with_python_rows(data)
     if isinstance(data, pa.RecordBatchReader):  # as it is: another stream over it would make a text of Ctrl-C
         return data
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas"):
-        data = pa.Table.from_pandas(data, preserve_index=False)
+        data = from_pandas(data)
     if not hasattr(data, "__arrow_c_stream__"):
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, "
             "Arrow data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__), or a list of dicts.",
         )
-    return pa.RecordBatchReader.from_stream(data)
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        if "non-struct" in str(error):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Data of type {type(data).__name__} is one column and no table; give a frame of it, as by to_frame().",
+            ) from error
+        raise TrinityError(
+            "TYPE_MISMATCH", f"The data has a column of a type that Arrow lacks; cast it first. ({error})"
+        ) from error
