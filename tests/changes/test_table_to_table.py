@@ -255,6 +255,30 @@ def test_what_is_vacuumed_cannot_be_followed(session: Session, fmt: str) -> None
 
 
 @pytest.mark.full
+def test_another_table_takes_the_place_of_either(session: Session, fmt: str) -> None:
+    """Of the source: it is said so. Of the target: it has no rows, so it takes all (L13)."""
+    orders, totals = orders_of(session, fmt), totals_of(session, fmt)
+    put(orders, (1, "ann", 10, 10), (2, "bob", 5, 10))
+    add_up(orders, totals)
+    anew = TOTALS.replace("CREATE TABLE", "CREATE OR REPLACE TABLE").replace("kind STRING", "more INT, kind STRING")
+    session.sql(anew.format(name=totals.name))
+    assert summed(totals) == {}
+    add_up(orders, totals)
+    assert summed(totals) == expected(orders) == {"ann": (10, 1), "bob": (5, 1)}
+    assert add_up(orders, totals).skipped
+    put(orders, (1, "ann", 20, 20))
+    add_up(orders, totals)
+    assert summed(totals) == expected(orders) == {"ann": (20, 1), "bob": (5, 1)}
+    session.sql(f"CREATE OR REPLACE TABLE {orders.name} ({ORDERS})")
+    put(orders, (3, "cid", 7, 10))
+    with refused("NOT_SUPPORTED", "made another table", f"'{orders.name}'", "another name"):
+        add_up(orders, totals)
+    totals.delete()
+    cdc.follow(orders, totals, transform=by_customer, name="anew")
+    assert summed(totals) == expected(orders) == {"cid": (7, 1)}
+
+
+@pytest.mark.full
 def test_followers_at_once_add_nothing_twice(session: Session) -> None:
     orders, totals = orders_of(session, "parquet"), totals_of(session, "parquet")
     put(orders, (1, "ann", 10, 10))

@@ -376,6 +376,23 @@ def test_a_stream_into_a_table_goes_on_behind_a_restore(opened: Session) -> None
     assert table.to_arrow()["id"].sort().to_pylist() == [0, 3, 4, 5]
 
 
+def test_a_stream_into_a_table_goes_on_into_the_one_in_its_place(table: Table) -> None:
+    """Whose columns the rows have to fit; none of its batches is written twice (L13)."""
+    write = writing_stream(table)
+    for batch in (0, 1):
+        write(batch)
+    columns = [Column("more", "string"), Column("id", "int")]
+    table.session.create_table(table.name, columns, primary_key=["id"], replace=True)
+    write(3)
+    write(4)
+    assert table.to_arrow()["id"].sort().to_pylist() == [3, 4]
+    with refused("INVALID_ARGUMENTS", "has batch 4"):
+        writing_stream(elsewhere(table))(1)
+    table.session.create_table(table.name, [Column("k", "int")], primary_key=["k"], replace=True)
+    with refused("COLUMN_NOT_FOUND", "id"):
+        write(5)
+
+
 # -- tables that follow -----------------------------------------------------------------------------------
 
 

@@ -80,6 +80,11 @@ def follow(
     return rerun(target, _Following(source, target, form, transform, name).attempt)
 
 
+def _word(target: SplitSource) -> str:
+    """Return the first word of the application of a target: one put in the place of another has none of its rows."""
+    return f"follow/{target.definition.replaced}" if target.definition.replaced else "follow"
+
+
 def _aggregates(target: Table) -> bool:
     """Return True when the target needs preimages: an aggregate has to take an old value back."""
     definition = target.definition
@@ -100,7 +105,7 @@ class _Following:
         """Make one commit. Raise TRANSACTION_CONFLICT when others wrote into the target meanwhile."""
         at = self.target.splits()  # first, so that a commit which records a version later conflicts with this one
         newest = self.source.splits()
-        application = " ".join(filter(None, ["follow", newest.definition.id or str(self.source.name), self.name]))
+        application = " ".join(filter(None, [_word(at), newest.definition.id or str(self.source.name), self.name]))
         recorded = self.target.connector.metadata.recorded_txn(self.target.handle, application)
         reached = None if recorded is None else reached_by(recorded)
         if reached is not None:

@@ -20,6 +20,7 @@ from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
 from trinity.engine.feed.rounds import round_before
 from trinity.engine.feed.shape import check_names
+from trinity.engine.feed.steps import another_table, makes_another
 from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
 from trinity.engine.travel import epoch_ms, version_at
@@ -152,7 +153,7 @@ def _commits_of_same_columns(
     Versions that are not newer than the one of the stream's columns are read with these, whatever columns they had.
 
     Raises:
-        TrinityError: NOT_SUPPORTED when the first commit has other columns.
+        TrinityError: NOT_SUPPORTED when the first commit has other columns, or made another table.
     """
 
     def differ(entry: HistoryEntry) -> list[str]:
@@ -165,6 +166,8 @@ def _commits_of_same_columns(
         if entry.version > question["of"] and (found := differ(entry)):
             if place:
                 return behind[:place]
+            if makes_another(table, behind, place):
+                raise another_table(table, entry.version)
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Columns of table '{table.name}' have changed in version {entry.version}, where the stream has come "

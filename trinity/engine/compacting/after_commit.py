@@ -34,7 +34,8 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
     """
     if done.skipped:
         return
-    if changelog_producer(definition.properties) is ChangelogProducer.LOOKUP:
+    made_anew = definition.replaced == done.version  # which has no changes (L13)
+    if changelog_producer(definition.properties) is ChangelogProducer.LOOKUP and not made_anew:
         _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
     if (every := commits_between(definition.properties)) is not None:
         _try(table, "compact", done.version, lambda: _compact_when_due(table, every))

@@ -12,7 +12,7 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
-from trinity.storage import Entry, Location
+from trinity.storage import REPLACE, Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
 
 __all__ = ["TableChangelog", "found_changes", "is_usable", "prune"]
@@ -68,7 +68,7 @@ class TableChangelog:
     def _empty(self, entry: HistoryEntry) -> bool:
         """Return True for a commit that shows no changes, whatever it did."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
-            return entry.operation != "compact"
+            return entry.operation not in ("compact", REPLACE, "restore")  # which may have made another table
         return keeps_rows(entry)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trinity.engine.feed.interval import Interval
-from trinity.engine.feed.steps import keeps_rows
+from trinity.engine.feed.steps import another_table, keeps_rows, makes_another
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, Tier
@@ -40,11 +40,14 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
     """Yield the rounds that end in some parts of a table's history.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed.
+        TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed; NOT_SUPPORTED where another table took
+            the name in between.
     """
     for part in parts:
         history = part.history
         for place in range(part.first, part.behind):
+            if makes_another(target, history, place):
+                raise another_table(target, history[place].version)
             if is_full_compaction(target, history, place):
                 first = _beginning(target, history, place)
                 if first is None:
@@ -55,7 +58,7 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
 def round_before(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
     """Return the commit from whose rows a feed after a version goes on: the last full compaction up to it.
 
-    While there is no full compaction yet, it is the commit that made the table.
+    While there is no full compaction yet, it is the commit that made the table, or put it in the place of another one.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS where it was vacuumed.
@@ -79,20 +82,25 @@ def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: i
 
 
 def commits_since_full_compaction(target: Target, at_most: int) -> int:
-    """Return how many commits changed rows since the last full compaction, or else all; ``at_most`` ends the count."""
+    """Return how many commits changed rows since the table's rounds began anew, or all; ``at_most`` ends the count."""
     history = target.connector.metadata.history(target.handle)
     found = 0
     for place in range(len(history) - 1, -1, -1):
-        if found == at_most or is_full_compaction(target, history, place):
+        if found == at_most or _ends_round(target, history, place):
             break
         found += not keeps_rows(history[place]) and history[place].operation not in _DEFINES
     return found
 
 
+def _ends_round(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+    """Return True for a full compaction, and for a commit that made another table of this one."""
+    return makes_another(target, history, place) or is_full_compaction(target, history, place)
+
+
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
-    """Return the place of the first commit after the full compaction before a place; None where that was vacuumed."""
+    """Return the place of the first commit of the round before a place; None where the beginning was vacuumed."""
     for place in range(end - 1, -1, -1):
-        if is_full_compaction(target, history, place):
+        if _ends_round(target, history, place):
             return place + 1
     return 0 if history[0].operation == "create" else None
 

@@ -13,9 +13,9 @@ from trinity.engine.reading.spark.arrival_order import order_is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
-from trinity.storage import KEEPS_ROWS
+from trinity.storage import KEEPS_ROWS, REPLACE
 
-__all__ = ["Step", "keeps_rows", "runs", "splits_within", "steps", "steps_of"]
+__all__ = ["Step", "another_table", "keeps_rows", "makes_another", "runs", "splits_within", "steps", "steps_of"]
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
@@ -128,13 +128,32 @@ def keeps_rows(entry: HistoryEntry) -> bool:
     return entry.operation.lower() in _KEEPS_ROWS
 
 
+def makes_another(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+    """Return True for a commit that put another table in the place of this one, or brought it back (L13)."""
+    if history[place].operation != "restore" or not place:
+        return history[place].operation == REPLACE
+    try:
+        before, after = (target.splits(entry.version).definition for entry in history[place - 1 : place + 1])
+    except TrinityError as error:
+        if error.code != "NOT_SUPPORTED":  # as of a version that others made unreadable, which the restore mends
+            raise
+        return False
+    return before.replaced != after.replaced
+
+
+def another_table(target: Target, version: int) -> TrinityError:
+    """Return the error for changes across a version that made another table."""
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Version {version} made another table of '{target.name}'; ask for changes after it. A stream starts anew with "
+        "a new checkpoint; a table that follows is emptied, and follows under another name.",
+    )
+
+
 def _checked(step: Step, target: Target) -> Step:
     before, after = step.before.definition, step.after.definition
     if before.replaced != after.replaced or (before.id and after.id and before.id != after.id):
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Version {step.version} made another table of '{target.name}'; ask for changes after it.",
-        )
+        raise another_table(target, step.version)
     return step
 
 

@@ -1,0 +1,164 @@
+"""Another table in the place of one (L13): streams out of it say so, and the new one's feed begins with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+import trinity
+from tests.support.refusals import refused
+from trinity import Session, Table
+from trinity.cli.tail import followed
+from trinity.datasource import answers
+from trinity.datasource.answers import answer
+
+ROUNDS: Final = {"changelog-producer": "full-compaction"}
+OTHERS: Final = {
+    "like it": [{"k": 7, "v": "new"}],
+    "with other columns": [{"q": 1.5, "k": 7}],
+}
+"""Rows of the table that takes the place."""
+
+
+@pytest.fixture
+def opened(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A session that has no Spark."""
+    monkeypatch.setattr(answers, "reads_all_now", lambda spark: False)
+    with trinity.connect(warehouse, engine="local") as session:
+        monkeypatch.setattr(Session, "spark", None)
+        yield session
+
+
+@pytest.fixture
+def table(opened: Session, fmt: str) -> Table:
+    return made(opened, fmt)
+
+
+def made(session: Session, fmt: str, **properties: str) -> Table:
+    rows = [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}]
+    return session.create_table(f"{fmt}.default.t", rows, primary_key=["k"], properties=properties)
+
+
+def replaced(table: Table, rows: list[dict[str, Any]], **properties: str) -> int:
+    """Put another table in the place of this one, and return the version that this has made."""
+    table.session.create_table(table.name, rows, primary_key=["k"], properties=properties, replace=True)
+    return table.version
+
+
+def asked(table: Table, ask: str, **more: Any) -> Any:
+    return answer(lambda: [table.session], {"ask": ask, "table": str(table.name), **more})
+
+
+def offset(table: Table, start: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return dict(asked(table, "offset", start=start, begun=True, most=None, **more))
+
+
+def columns(table: Table) -> dict[str, Any]:
+    """How a stream has them that is loaded now."""
+    known = asked(table, "columns", at=None, changes=True)
+    return {"columns": known["columns"], "of": known["version"], "chosen": False}
+
+
+def shown(table: Table, after: int) -> list[tuple[int, str, Any]]:
+    """(version, change type, key) of the feed."""
+    rows = table.changes(after).to_arrow().to_pylist()
+    return sorted((row["_commit_version"], row["_change_type"], row["k"]) for row in rows)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_stream_says_so(table: Table, other: str) -> None:
+    reached = offset(table, {"begins": "rows", "table": ""})
+    at = replaced(table, OTHERS[other])
+    table.upsert([{"k": 8}])
+    says = (f"Version {at} made another table of '{table.name}'", "new checkpoint", "another name")
+    for again in ({}, columns(table)):  # as a query that was begun before, and as one that is loaded now
+        end = offset(table, reached, **again)
+        with refused("NOT_SUPPORTED", *says):
+            asked(table, "batch", start=reached, end=end)
+    seen = followed(table, reached["version"], lambda: True)
+    with refused("NOT_SUPPORTED", *says):
+        next(seen).to_arrow()
+    anew = offset(table, {"begins": "rows", "table": ""})
+    last = table.upsert([{"k": 9}]).version
+    [found] = asked(table, "batch", start=anew, end=offset(table, anew))
+    assert (found["version"], len(found["files"])) == (last, 1)
+
+
+def test_a_query_that_runs_gets_all_before_it(table: Table) -> None:
+    reached, having = offset(table, {"begins": "rows", "table": ""}), columns(table)
+    before = table.upsert([{"k": 3}]).version
+    at = replaced(table, OTHERS["with other columns"])
+    end = offset(table, reached, **having)
+    assert end["version"] == before
+    [found] = asked(table, "batch", start=reached, end=end)
+    assert found["version"] == before
+    with refused("NOT_SUPPORTED", f"Version {at} made another table", "new checkpoint"):
+        offset(table, end, **having)
+
+
+def test_rounds_begin_with_it(opened: Session, fmt: str) -> None:
+    """Of full compactions: none has the rows of the table before, or what happened between the two."""
+    table = made(opened, fmt, **ROUNDS)
+    first = table.compact(full=True).version
+    table.upsert([{"k": 3}])
+    at = replaced(table, OTHERS["with other columns"], **ROUNDS)
+    with refused("NOT_SUPPORTED", f"Version {at} made another table"):
+        table.changes(first).to_arrow()
+    table.upsert([{"k": 8}])
+    assert shown(table, at) == []
+    second = table.compact(full=True).version
+    assert shown(table, at) == [(second, "insert", 8)]
+    table.restore(first)
+    back = table.version
+    with refused("NOT_SUPPORTED", f"Version {back} made another table"):
+        table.changes(second).to_arrow()
+    table.upsert([{"k": 4}])
+    third = table.compact(full=True).version
+    assert shown(table, back) == [(third, "insert", 4)]
+
+
+def test_commits_between_compactions_are_its_own(opened: Session, fmt: str) -> None:
+    options = {**ROUNDS, "full-compaction.delta-commits": "2"}
+    table = made(opened, fmt, **options)
+    before = table.version
+    assert replaced(table, OTHERS["like it"], **options) == before + 1
+    assert table.upsert([{"k": 8}]).version == table.version
+    assert table.upsert([{"k": 9}]).version == table.version - 1
+
+
+def test_no_changes_of_it_are_written(opened: Session, fmt: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = made(opened, fmt, **{"changelog-producer": "lookup"})
+    with caplog.at_level(logging.WARNING, "trinity"):
+        at = replaced(table, OTHERS["with other columns"], **{"changelog-producer": "lookup"})
+        last = table.upsert([{"k": 8}]).version
+    assert caplog.text == ""
+    assert shown(table, at) == [(last, "insert", 8)]
+
+
+@pytest.mark.full
+def test_a_new_stream_begins_with_its_rows(spark: SparkSession, session: Session, fmt: str, tmp_path: Path) -> None:
+    table = made(session, fmt, **ROUNDS)
+    table.compact(full=True)
+    replaced(table, OTHERS["with other columns"], **ROUNDS)
+    table.upsert([{"k": 8, "q": 2.5}])
+    batches: list[list[tuple[Any, ...]]] = []
+
+    def run() -> list[tuple[Any, ...]]:
+        changes = spark.readStream.format("trinity").option("table", str(table.name)).load().select("k", "q")
+        writer = changes.writeStream.foreachBatch(lambda rows, _: batches.append(sorted(map(tuple, rows.collect()))))
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return batches[-1]
+
+    assert run() == [(7, 1.5)]
+    table.compact(full=True)
+    assert run() == [(8, 2.5)]
+    replaced(table, OTHERS["like it"])
+    with pytest.raises(StreamingQueryException, match="made another table"):
+        run()
