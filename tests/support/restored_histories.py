@@ -267,7 +267,7 @@ class Restored:
         """Clone the table by Delta's own means: the clone has the same rows, or is refused by name."""
         if self.fmt != "delta":
             return
-        place = self.folder / f"clone{self.written}" / "delta"
+        place = self.folder / f"clone{self.seen['clone']}" / "delta"
         there = place / Path(self.table.location).relative_to(self.home)
         self.spark.sql(f"CREATE TABLE delta.`{there}` SHALLOW CLONE delta.`{self.table.location}`").collect()
         with self._connect(place) as session:
