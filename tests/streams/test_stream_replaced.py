@@ -159,6 +159,6 @@ def test_a_new_stream_begins_with_its_rows(spark: SparkSession, session: Session
     assert run() == [(7, 1.5)]
     table.compact(full=True)
     assert run() == [(8, 2.5)]
-    replaced(table, OTHERS["like it"])
+    replaced(table, OTHERS["with other columns"])
     with pytest.raises(StreamingQueryException, match="made another table"):
         run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -30,6 +31,9 @@ from trinity_parquet.snapshot import Snapshots, is_table
 
 __all__ = ["ParquetMetadata"]
 
+_LOGS: Final = {"_delta_log": ".json", "metadata": ".metadata.json"}
+"""Folder of another format's log within a table's own -> how its files end: Delta's, Iceberg's."""
+
 
 class ParquetMetadata(FolderMetadata, VersionedMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`. The base classes append, change rows and compact."""
@@ -48,6 +52,10 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         first = TableVersion.first(definition)
         made = self.make_named(definition.schema, definition.name, lambda table: self.commit_version(table, first))
         return made.pinned(None, first.definition.id)
+
+    def drop_table(self, table: TableHandle) -> None:
+        _check_alone(table, "A drop")
+        super().drop_table(table)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return is_table(Location.of(table.location))
@@ -102,6 +110,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
     # -- care -------------------------------------------------------------------------------------------
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        _check_alone(table, "A vacuum")
         gone = super().delete_unneeded(table, older_than_ms)
         oldest = self.load_version(table).oldest
         if self._snapshots.stands_alone(table, oldest):
@@ -109,3 +118,20 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
             limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
             delete_log(ObjectStore(table.location), oldest, limit)
         return gone
+
+
+def _check_alone(table: TableHandle, what: str) -> None:
+    """Check that no table of another format has files in the folder too, as after CONVERT TO DELTA.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED.
+    """
+    store = ObjectStore(table.location)
+    for folder, ending in _LOGS.items():
+        if any(name.endswith(ending) for name in store.names(folder)):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"{what} would take files that another table needs: the folder of table '{table.full_name}' is one of "
+                f"another engine's as well, whose log is in '{store.path(folder)}'. Copy that table elsewhere and "
+                "delete this folder; or delete '_trinity', and the files are that table's alone.",
+            )
