@@ -34,8 +34,7 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
     """
     if done.skipped:
         return
-    made_anew = definition.replaced == done.version  # which has no changes (L13)
-    if changelog_producer(definition.properties) is ChangelogProducer.LOOKUP and not made_anew:
+    if changelog_producer(definition.properties) is ChangelogProducer.LOOKUP:
         _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
     if (every := commits_between(definition.properties)) is not None:
         _try(table, "compact", done.version, lambda: _compact_when_due(table, every))
@@ -63,8 +62,12 @@ def compact_newest(table: Target, strength: Strength, every: int | None = None) 
 
 def _keep(table: Target, version: int) -> None:
     from trinity.engine.feed.kept import keep
+    from trinity.engine.feed.steps import makes_another
 
-    changes = keep(table, table.connector.metadata.history(table.handle), [version])[0]
+    history = table.connector.metadata.history(table.handle)
+    if any(entry.version == version and makes_another(table, history, n) for n, entry in enumerate(history)):
+        return  # it has no changes (L13)
+    changes = keep(table, history, [version])[0]
     _log.debug("%s: the changes of version %d are on disk: %d rows.", table.name, version, changes.rows)
 
 
