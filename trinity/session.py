@@ -549,6 +549,7 @@ class Session:
         found = self._named(full)
         if replace and found is not None:
             present = check_owned(lambda: found, "CREATE OR REPLACE")
+            present.connector.metadata.begin_insert(present.handle)  # Delta commits first what others have altered
             replace_table(present, present.splits(), define(), rows)
             return found
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)

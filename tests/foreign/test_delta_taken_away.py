@@ -197,6 +197,14 @@ def test_a_table_that_is_handed_over_is_external(seats: Table) -> None:
         assert shown(table) == ["b", "c"]
 
 
+def test_a_table_that_others_altered_is_replaced(seats: Table) -> None:
+    alter(seats, lambda settings: settings.update({"delta.checkpointInterval": "5"}))
+    rows = [{"id": "x", "ts": 1, "gone": False}]
+    elsewhere(seats).session.create_table(seats.name, rows, primary_key=["id"], properties=OPTIONS, replace=True)
+    seats.upsert(LATE)
+    assert shown(seats) == ["a", "x"]
+
+
 # -- copies -----------------------------------------------------------------------------------------------
 
 

@@ -193,6 +193,16 @@ def test_feeds_and_streams_say_so(lake: Session) -> None:
     assert found.select(["q"]).to_pylist() == [{"q": 2}]
 
 
+def test_a_column_had_its_name_before(lake: Session) -> None:
+    """Renamed to and fro, of which nothing is left to be recorded when the next statement writes."""
+    table, version = lake.table("t"), lake.table("t").version
+    table.rename_column("id", "key")
+    table.rename_column("key", "id")
+    renamed = table.version
+    lake.create_table("t", [{"id": 3, "word": "c"}], replace=True)
+    assert (rows(lake), table.version, rows(lake, version)) == ([(3, "c")], renamed + 1, [(1, "a"), (2, "b")])
+
+
 def test_recorded_transactions_stay(lake: Session) -> None:
     lake.sql("INSERT INTO t VALUES (3, 'c')", txn=("load", 7))
     lake.create_table("t", [{"q": 1}], replace=True)

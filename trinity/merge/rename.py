@@ -30,7 +30,10 @@ def renamed(definition: TableDefinition, names: Mapping[str, str]) -> TableDefin
     """
     lower = {old.lower(): new for old, new in names.items()}
     columns = (
-        replace(c, name=names[c.name], stored=c.stored_name) if c.name in names else c for c in definition.columns
+        replace(c, name=names[c.name], stored=None if c.stored_name == names[c.name] else c.stored_name)
+        if c.name in names
+        else c
+        for c in definition.columns
     )
     fields = [replace(f, column=names.get(f.column, f.column)) for f in definition.partition_fields]
     return replace(
