@@ -198,7 +198,10 @@ def test_a_table_that_is_handed_over_is_external(seats: Table) -> None:
 
 
 def test_a_table_that_others_altered_is_replaced(seats: Table) -> None:
-    alter(seats, lambda settings: settings.update({"delta.checkpointInterval": "5"}))
+    metadata = last_action(seats.handle, "metaData")
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][1]["metadata"]["comment"] = "theirs"
+    commit_by_others(seats.handle, {"metaData": {**metadata, "schemaString": json.dumps(schema)}}, operation="ALTER")
     rows = [{"id": "x", "ts": 1, "gone": False}]
     elsewhere(seats).session.create_table(seats.name, rows, primary_key=["id"], properties=OPTIONS, replace=True)
     seats.upsert(LATE)

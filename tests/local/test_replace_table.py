@@ -203,6 +203,19 @@ def test_a_column_had_its_name_before(lake: Session) -> None:
     assert (rows(lake), table.version, rows(lake, version)) == ([(3, "c")], renamed + 1, [(1, "a"), (2, "b")])
 
 
+def test_it_is_restored_with_a_column_renamed_before(lake: Session) -> None:
+    table = lake.table("t")
+    table.rename_column("word", "name")
+    for number in (3, 4):
+        before = table.version
+        lake.create_table("t", [{"id": 9, "name": "new", "more": 1}], replace=True)
+        table.restore(before)
+        lake.sql(f"INSERT INTO t VALUES ({number}, 'c')")
+        table.rename_column("name", "other")
+        table.rename_column("other", "name")
+    assert rows(lake) == [(1, "a"), (2, "b"), (3, "c"), (4, "c")]
+
+
 def test_recorded_transactions_stay(lake: Session) -> None:
     lake.sql("INSERT INTO t VALUES (3, 'c')", txn=("load", 7))
     lake.create_table("t", [{"q": 1}], replace=True)

@@ -91,7 +91,8 @@ class DeltaAttempt(Attempt[State]):
             before = self.snapshots.load(pinned)
             same = before.metadata["schemaString"] == self.newest.metadata["schemaString"]
         else:
-            now = {c.stored_name: c.field_id for c in self.newest.definition.all_columns}
+            columns = self.newest.definition  # a dropped one may have had the name of one that a restore brought back
+            now = {c.stored_name: c.field_id for c in (*columns.dropped, *columns.columns)}
             same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
         if not same:
             raise TrinityError(
