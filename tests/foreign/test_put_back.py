@@ -257,6 +257,25 @@ def test_iceberg_is_rolled_back(opened: Session) -> None:
     assert offset(table, offset(table)) == offset(table)
 
 
+def test_iceberg_is_rolled_back_over_another_table(opened: Session) -> None:
+    """Which takes the rows back, and neither columns nor options (L13)."""
+    table = opened.create_table("iceberg.default.t", [Column("id", "int")], primary_key=["id"])
+    one = put(table, 1)
+    opened.create_table(table.name, [{"k": "x", "id": 2}], primary_key=["k"], replace=True)
+    two = table.version
+    ids = {entry.version: int(entry.commit) for entry in table.connector.metadata.history(table.handle)}
+    pyiceberg(table).manage_snapshots().rollback_to_snapshot(ids[one]).commit()
+    for seen in (table, elsewhere(table)):
+        for call in (seen.splits, seen.to_arrow, lambda seen=seen: seen.upsert([{"k": "y"}])):
+            with refused("NOT_SUPPORTED", f"rows of version {one}", f"version {two}", "RESTORE TABLE"):
+                call()
+    pyiceberg(table).manage_snapshots().set_current_snapshot(ids[two]).commit()
+    assert table.to_arrow().to_pylist() == [{"k": "x", "id": 2}]
+    table.restore(one)
+    put(table, 3)
+    assert stored(table) == [1, 3]
+
+
 def _lend_delta(table: Table) -> None:
     """Takes from Delta's log what Trinity keeps there, and puts it back by a repair."""
     gone = {"domainMetadata": {"domain": "trinity.sidecar", "configuration": "[]", "removed": True}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -24,10 +25,11 @@ from trinity_iceberg.carried import index_of, order_at, summary_of, version_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.external import WRITABLE
 from trinity_iceberg.index import bad_data, open_index
+from trinity_iceberg.recorded import newest
 from trinity_iceberg.schema import DEFINITION, definition_of
 from trinity_iceberg.storage_schema import read_schema
 
-__all__ = ["check_own_readable", "check_own_writable"]
+__all__ = ["check_not_before", "check_own_readable", "check_own_writable"]
 
 _FORMAT: Final = "write.format.default"
 
@@ -127,6 +129,22 @@ def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = 
             entries = manifest.fetch_manifest_entry(table.io, discard_deleted=not taken)
         yield from (
             local_path(e.data_file.file_path) for e in entries if (e.status is ManifestEntryStatus.DELETED) == taken
+        )
+
+
+def check_not_before(table: Table) -> None:
+    """Refuse a table that others took back to before another one was put in its place, whose columns it still has.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming the versions and the remedy.
+    """
+    version, since = newest(table.metadata), json.loads(table.properties.get(DEFINITION, "{}")).get("replaced", 0)
+    if version < since:
+        raise _refused(
+            table,
+            f"the rows of version {version}, to which it was taken back, and the columns and options of the table that "
+            f"took its place in version {since}. Make the snapshot current that was so before (set_current_snapshot), "
+            f"and go back by Trinity: RESTORE TABLE … TO VERSION AS OF {version} brings columns and options, too",
         )
 
 

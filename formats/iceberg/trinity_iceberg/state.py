@@ -14,7 +14,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from trinity.spi import TableDefinition, TableHandle, TransactionId
 from trinity.storage import no_such_version, with_txn
-from trinity_iceberg.adopt import check_own_writable
+from trinity_iceberg.adopt import check_not_before, check_own_writable
 from trinity_iceberg.carried import TXN, carried, lineage, version_of
 from trinity_iceberg.external import check_committable, check_readable, check_writable
 from trinity_iceberg.schema import definition_of
@@ -70,15 +70,18 @@ class State:
         return found
 
     def check_readable(self, table: TableHandle) -> None:
-        """Refuse an external table whose commits have no order. Raises NOT_SUPPORTED."""
+        """Refuse an external table whose commits have no order, and one of two tables' parts. Raises NOT_SUPPORTED."""
         if self.definition.external:
             check_readable(table, self.metadata)
+        elif self.snapshot is self.metadata.current_snapshot():
+            check_not_before(self.loaded)
 
     def check_writable(self, table: TableHandle, manifests: list[ManifestFile]) -> None:
         """Refuse a table to which rows cannot be added. Raises NOT_SUPPORTED with the reason."""
         if self.definition.external:
             check_writable(table, self.loaded)
         check_committable(table, self.loaded)
+        check_not_before(self.loaded)
         check_own_writable(self.loaded, manifests)
 
 
