@@ -19,7 +19,7 @@ from trinity.spi import HistoryEntry
 from trinity.storage.changelog import KeptChanges
 
 ROUNDS: Final = {"changelog-producer": "full-compaction"}
-OTHERS: Final = {
+OTHERS: Final[dict[str, list[dict[str, Any]]]] = {
     "like it": [{"k": 7, "v": "new"}],
     "with other columns": [{"q": 1.5, "k": 7}],
 }
