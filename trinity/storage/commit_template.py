@@ -214,8 +214,8 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
         TrinityError: TRANSACTION_CONFLICT for a conflicting change since the statement began; errors of the steps.
     """
     newest = attempt.newest
-    if is_recorded(newest.txns, change.txn):
-        return CommitResult(newest.version, skipped=True)
+    if change.txn is not None and newest.txns.get(change.txn[0], -1) >= change.txn[1]:
+        return CommitResult(newest.version, skipped=True)  # a retry, or one of an application that is further on (L4)
     counted = change.files
     if change.operation in ("truncate", REPLACE):
         live = tuple(attempt.live())
@@ -279,18 +279,13 @@ def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[Tab
 # -- what a commit makes of a table ---------------------------------------------------------------------
 
 
-def is_recorded(txns: Mapping[str, int], txn: TransactionId | None) -> bool:
-    """Return whether this version of the application, or a later one, is recorded, so that nothing is left to do.
+def with_txn(txns: Mapping[str, int], txn: TransactionId | None) -> dict[str, int]:
+    """Return what applications have recorded after a commit (L4).
 
     Args:
         txns: application -> highest recorded version.
         txn: the statement's transaction id; None for a statement without one.
     """
-    return txn is not None and txns.get(txn[0], -1) >= txn[1]
-
-
-def with_txn(txns: Mapping[str, int], txn: TransactionId | None) -> dict[str, int]:
-    """Return the recorded versions after a commit. Arguments as of :func:`is_recorded`."""
     return {**txns, **dict([txn] if txn else [])}
 
 

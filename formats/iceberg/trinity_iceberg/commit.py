@@ -39,7 +39,7 @@ class IcebergAttempt(Attempt[State]):
     snapshots: Snapshots
 
     def live(self) -> Collection[DataFile]:
-        return self.snapshots.live(self.table, self.newest)
+        return self.snapshots.files(self.table, self.newest)[0]
 
     def has_sidecar(self) -> bool:
         return bool(self.snapshots.files(self.table, self.newest)[1])

@@ -107,10 +107,6 @@ class Snapshots:
         key = (str(state.metadata.table_uuid), snapshot.snapshot_id, state.schema.schema_id)
         return self._versions.get(key, lambda: self._read(handle, state.loaded, snapshot, state.schema))
 
-    def live(self, handle: TableHandle, state: State) -> tuple[DataFile, ...]:
-        """Return the live files."""
-        return self.files(handle, state)[0]
-
     def _read(self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema) -> _Files:
         store = ObjectStore(handle.location)
         index = open_index(store, index_of(table.metadata, snapshot))
