@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.iceberg import iceberg_spark
 from trinity import Session, TrinityError
+from trinity.engine.reading.plan import plan_read
 from trinity.table import Table
 
 KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
@@ -48,8 +49,12 @@ Write = Callable[[Path, pa.Table], None]
 
 
 def rows_of(table: Table, version: int | None = None) -> Rows:
+    """What both executors read."""
     found = [(r.id, r.v) for r in table.to_df(version).collect()]
     assert len(set(found)) == len(found)
+    assert plan_read(table.splits(version)).not_local is None
+    here = table.to_arrow(["id", "v"], version=version)
+    assert sorted(map(repr, here.to_pylist())) == sorted(repr({"id": key, "v": value}) for key, value in found)
     return set(found)
 
 

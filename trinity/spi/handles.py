@@ -6,7 +6,7 @@ An adapter makes them on the driver. What a ``begin_*`` returns goes to the sink
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex
 
@@ -16,7 +16,7 @@ from trinity.calls import public
 from trinity.errors import TrinityError
 from trinity.shown import InNotebooks
 from trinity.spi.deletes import Deletes
-from trinity.spi.files import DataFile
+from trinity.spi.files import DataFile, arrival_order
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm
@@ -284,6 +284,13 @@ class SplitSource:
     def commit_id(self) -> str:
         """Id of the commit, the same as :attr:`HistoryEntry.commit_id`."""
         return self.commit or str(self.timestamp_ms)
+
+    def in_arrival_order(self, files: Iterable[DataFile]) -> list[DataFile]:
+        """Return some of its files in the order in which their rows arrived."""
+        if self.native is None:
+            return sorted(files, key=arrival_order)
+        paths = {file.path for file in files}
+        return [file for file in self.files if file.path in paths]
 
 
 @public

@@ -38,6 +38,20 @@ class NativeScan(ABC):
         """Return the value of :data:`NATIVE_FILE` in the rows of a file."""
 
     @property
+    def not_local(self) -> str | None:
+        """Why this process cannot read the version's files one by one; None when it can. Read on the driver.
+
+        Then a file's columns have the names or field ids of the storage schema, but for those that this marks as
+        values of :attr:`DataFile.partition`, and :attr:`DataFile.deletes` has all of its deleted rows.
+        """
+        return "only the format's own reader, in Spark, reads its files"
+
+    @property
+    def files_stay(self) -> bool:
+        """False where another file may come under the name of one that is gone. Read on the driver."""
+        return True
+
+    @property
     def as_written(self) -> bool:
         """True when other engines may read the version's files one by one, for ``merge_view_sql``. Read on the driver.
 

@@ -6,6 +6,7 @@ any release.
 """
 
 from trinity.arrays import as_arrow as as_arrow
+from trinity.arrays import as_numpy as as_numpy
 from trinity.loggers import logger
 from trinity.merge.options import duration_ms as duration_ms
 from trinity.options import CatalogOptions
@@ -39,6 +40,11 @@ from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.commits import checkpoint_step as checkpoint_step
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
+from trinity.storage.deletion_vectors import FRAME as FRAME
+from trinity.storage.deletion_vectors import in_frame as in_frame
+from trinity.storage.deletion_vectors import places_in as places_in
+from trinity.storage.deletion_vectors import places_in_file as places_in_file
+from trinity.storage.deletion_vectors import vector_of as vector_of
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
 from trinity.storage.errors import taking_back as taking_back
 from trinity.storage.folder_names import escaped as escaped
@@ -83,8 +89,10 @@ from trinity.storage.name_errors import schema_taken as schema_taken
 from trinity.storage.naming import FIELD_ID as FIELD_ID
 from trinity.storage.naming import READ_BY_ID as READ_BY_ID
 from trinity.storage.naming import columns_in as columns_in
+from trinity.storage.naming import in_file as in_file
 from trinity.storage.naming import stored_name as stored_name
 from trinity.storage.naming import stored_schema as stored_schema
+from trinity.storage.naming import with_partition_values as with_partition_values
 from trinity.storage.nested import has_fields_of as has_fields_of
 from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.page_index import MOST_BY_PAGE as MOST_BY_PAGE
@@ -93,6 +101,7 @@ from trinity.storage.page_reads import rows_of_pages as rows_of_pages
 from trinity.storage.parquet_files import open_parquet as open_parquet
 from trinity.storage.parquet_files import parquet_footer as parquet_footer
 from trinity.storage.parquet_files import parquet_schema as parquet_schema
+from trinity.storage.parquet_files import rows_in as rows_in
 from trinity.storage.parquet_files import stored_pages as stored_pages
 from trinity.storage.parquet_files import stored_row_groups as stored_row_groups
 from trinity.storage.parquet_files import stored_rows as stored_rows

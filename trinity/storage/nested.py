@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.storage.naming import FIELD_ID
+from trinity.storage.naming import FIELD_ID, name_in_file
 
 __all__ = ["conformed", "has_fields_of"]
 
@@ -20,7 +20,7 @@ __all__ = ["conformed", "has_fields_of"]
 def has_fields_of(file: pa.Field, wanted: pa.Field) -> bool:
     """Return whether a file's column has exactly the wanted fields within it, under the same names."""
     ours, theirs = _children(wanted.type), _children(file.type)
-    if [f.name for f in ours] != [f.name for f in theirs] and pa.types.is_struct(wanted.type):
+    if pa.types.is_struct(wanted.type) and [(f.name, name_in_file(f)) for f in ours] != [(f.name,) * 2 for f in theirs]:
         return False
     pairs = list(zip(ours, theirs, strict=False))
     return len(ours) == len(theirs) and all(_same(one, other) and has_fields_of(other, one) for one, other in pairs)
@@ -78,7 +78,7 @@ def _found(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) ->
     by_name = {f.name: place for place, f in enumerate(theirs)}
     for field in _children(wanted):
         number = _id(field)
-        place = by_id.get(number) if number is not None and by_id else by_name.get(field.name)
+        place = by_id.get(number) if number is not None and by_id else by_name.get(name_in_file(field))
         if place is None:
             yield pa.nulls(len(array), field.type)
         else:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
-from trinity.storage.naming import columns_in
+from trinity.storage.naming import columns_in, values_of_absent
 from trinity.storage.nested import conformed
 from trinity.storage.page_index import ColumnPages, PagedGroup
 from trinity.storage.store import ObjectStore
@@ -43,7 +43,7 @@ def rows_of_pages(
     store = ObjectStore(path)
     with store.filesystem.open_input_file(store.location.for_arrow) as file:
         arrays = [
-            pa.nulls(len(rows), f.type)
+            values_of_absent(f, len(rows))
             if name is None
             else conformed(_values(file, columns[name], group.rows, rows), in_file.field(name), f)
             for f, name in zip(storage, present, strict=True)

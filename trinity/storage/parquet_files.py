@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
@@ -10,14 +11,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
-from trinity.storage.naming import columns_in
+from trinity.spi import DataFile
+from trinity.storage.cache import Cache
+from trinity.storage.naming import columns_in, values_of_absent
 from trinity.storage.nested import conformed
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
 from trinity.storage.page_reads import rows_of_pages
 from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
-__all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages", "stored_row_groups", "stored_rows"]
+__all__ = [
+    "open_parquet",
+    "parquet_footer",
+    "parquet_schema",
+    "rows_in",
+    "stored_pages",
+    "stored_row_groups",
+    "stored_rows",
+]
 
 _PAGE_ROWS: Final = 65_536
 _MOST_CHUNKS: Final = 2_000
@@ -27,7 +38,7 @@ _R = TypeVar("_R")
 
 def open_parquet(path: str) -> pq.ParquetFile:
     """Open a file, which the caller closes. Raises FileNotFoundError, and pyarrow's errors for a damaged file."""
-    return _opened(path, pq.ParquetFile)
+    return _opened(path, partial(pq.ParquetFile, coerce_int96_timestamp_unit="us"))
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
@@ -43,6 +54,14 @@ def parquet_schema(path: str) -> pa.Schema:
 def _opened(path: str, way: Callable[..., _R]) -> _R:
     store = ObjectStore(path)
     return with_renewed_keys(store.location, lambda: way(store.location.for_arrow, filesystem=store.filesystem))
+
+
+def rows_in(file: DataFile) -> int:
+    """Return the number of a file's rows, deleted ones too. Raises as :func:`open_parquet`, if its footer tells it."""
+    return file.rows if file.rows_known else _counts.get(file.path, lambda: parquet_footer(file.path).num_rows)
+
+
+_counts: Final[Cache[str, int]] = Cache(100_000)
 
 
 def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> Iterator[pa.RecordBatch]:
@@ -118,7 +137,7 @@ def _pages(file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most
     names = [name for name in present if name is not None]
     for page in file.iter_batches(most_rows, row_groups=groups, columns=names):
         columns = [
-            pa.nulls(page.num_rows, f.type) if name is None else conformed(page.column(name), in_file.field(name), f)
+            values_of_absent(f, page.num_rows) if name is None else conformed(page.column(name), in_file.field(name), f)
             for f, name in zip(storage, present, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=storage)

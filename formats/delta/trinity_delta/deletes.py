@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-import struct
 import uuid
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
-from trinity.storage import DeletesFragment, Location, ObjectStore, as_arrow, unreadable_deletes, with_earlier
+from trinity.storage import (
+    DeletesFragment,
+    Location,
+    ObjectStore,
+    as_arrow,
+    in_frame,
+    places_in,
+    places_in_file,
+    unreadable_deletes,
+    vector_of,
+    with_earlier,
+)
 from trinity_delta.z85 import from_z85, to_z85
 
 __all__ = [
@@ -26,8 +34,6 @@ __all__ = [
     "vectors_of_fragments",
 ]
 
-_MAGIC: Final = struct.pack("<I", 1681511377)
-"""The first bytes of a bitmap in Roaring's portable 64-bit form."""
 _VERSION: Final = b"\x01"
 """The first byte of a file of deletion vectors."""
 _PREFIX: Final = "deletion_vector_"
@@ -62,24 +68,12 @@ class DeletionVector(Deletes):
         return () if self.file is None else (self.file,)
 
     def positions(self) -> pa.Int64Array:
-        from pyroaring import BitMap64
-
+        if self.file is not None:
+            return as_arrow(places_in_file(self.file, self.offset or 0, self.size))
         try:
-            payload = from_z85(self.place)[: self.size] if self.file is None else self._read(self.file)
-            if payload[: len(_MAGIC)] != _MAGIC:
-                raise ValueError("it is no bitmap that is known")
-            found = np.asarray(BitMap64.deserialize(payload[len(_MAGIC) :]).to_array())
-        except (OSError, MemoryError, ValueError, KeyError) as error:
-            raise unreadable_deletes(self.file or "_delta_log", error) from error
-        return as_arrow(found.astype(np.int64))
-
-    def _read(self, path: str) -> bytes:
-        with ObjectStore(path).filesystem.open_input_file(Location.of(path).for_arrow) as file:
-            found = bytes(file.read_at(self.size + 8, self.offset or 0))
-        size, payload, check = found[:4], found[4:-4], found[-4:]
-        if size != self.size.to_bytes(4, "big") or check != zlib.crc32(payload).to_bytes(4, "big"):
-            raise ValueError("its checksum is another one")
-        return payload
+            return as_arrow(places_in(from_z85(self.place)[: self.size]))
+        except (ValueError, KeyError) as error:
+            raise unreadable_deletes("_delta_log", error) from error
 
     def to_action(self) -> dict[str, Any]:
         """Return the ``deletionVector`` of an action of Delta's log."""
@@ -131,14 +125,12 @@ class DeletionVectorSink(DeleteSink):
 
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
         """Add the file's vector: the positions, and those deleted before."""
-        from pyroaring import BitMap64
-
-        bits = BitMap64(with_earlier(file, positions).astype(np.uint64))
-        bits.run_optimize()
-        payload, offset = _MAGIC + bits.serialize(), len(self._data)
-        self._data += len(payload).to_bytes(4, "big") + payload + zlib.crc32(payload).to_bytes(4, "big")
-        vector = DeletionVector(len(bits), _RELATIVE, to_z85(self._id.bytes), len(payload), offset)
-        self._made.append((file.path, vector.to_action(), len(payload) + 8))
+        places, offset = with_earlier(file, positions), len(self._data)
+        bits = vector_of(places)
+        framed = in_frame(bits)
+        self._data += framed
+        vector = DeletionVector(len(places), _RELATIVE, to_z85(self._id.bytes), len(bits), offset)
+        self._made.append((file.path, vector.to_action(), len(framed)))
 
     def finish(self) -> list[bytes]:
         """Write the file, synced if the target asks for it, and return the vectors."""

@@ -12,6 +12,7 @@ from trinity.errors import TrinityError
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
+    STORED_NAME,
     Check,
     Column,
     DataFile,
@@ -22,13 +23,21 @@ from trinity.spi import (
     parse_type,
     stored_field,
 )
-from trinity.storage import FIELD_ID, Location, check_calendar, file_uri, foreign_definition, quoted
+from trinity.storage import (
+    FIELD_ID,
+    Location,
+    check_calendar,
+    file_uri,
+    foreign_definition,
+    quoted,
+    with_partition_values,
+)
 from trinity_delta.actions import file_key
 from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.fields import every_field, fields_of, mapping_mode, required_within
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import is_restore
-from trinity_delta.schema import COLLATIONS, CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT, is_true
+from trinity_delta.schema import COLLATIONS, CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT, is_true, storage_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +54,7 @@ __all__ = [
     "with_commits_of_files",
     "external_definition",
     "external_storage",
+    "reading_storage",
     "refused",
 ]
 
@@ -134,9 +144,7 @@ def apply_external(
     for action in added:
         path = file_key(action)
         file, before = file_of(action, action.get(_COMMITTED, version)), files.get(path)
-        deleted = (action.get("deletionVector") or {}).get("cardinality", 0)
-        rows, commit = max(0, file.rows - deleted), before.commit if before else file.commit
-        files[path], adds[path] = replace(file, rows=rows, commit=commit), action
+        files[path], adds[path] = replace(file, commit=before.commit) if before else file, action
 
 
 def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
@@ -177,6 +185,7 @@ class DeltaScan(NativeScan):
         metadata: the version's ``metaData`` action.
         protocol: the version's ``protocol`` action.
         added: absolute path of a live file -> its add action.
+        files: the live files.
     """
 
     def __init__(
@@ -186,9 +195,10 @@ class DeltaScan(NativeScan):
         metadata: Mapping[str, Any],
         protocol: Mapping[str, Any],
         added: Mapping[str, Mapping[str, Any]],
+        files: Sequence[DataFile],
     ) -> None:
         self._jvm, self._table, self._metadata, self._protocol = jvm, table, metadata, protocol
-        self._added = added
+        self._added, self._files = added, files
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
         check_calendar(spark, self._table.full_name)
@@ -202,6 +212,13 @@ class DeltaScan(NativeScan):
 
     def name(self, file: DataFile) -> str:
         return file_uri(file.path)
+
+    @property
+    def not_local(self) -> str | None:
+        columns = self._metadata["partitionColumns"]
+        if all(len(file.partition) == len(columns) for file in self._files):
+            return None
+        return f"only Delta's own reader tells what some files have in a partition column ({', '.join(columns)})"
 
     @property
     def as_written(self) -> bool:
@@ -238,10 +255,46 @@ def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
     """Return the storage schema of new files; column mapping adds physical names and field ids on every level."""
     found = []
-    for column, field in zip(definition.columns, fields_of(metadata), strict=True):
+    for column, field in _with_fields(definition, metadata):
         stored = stored_field(column, _arrow_type(field["type"], metadata))
         found.append(stored.with_metadata({**(stored.metadata or {}), **_field_id(field, metadata)}))
     return pa.schema(found)
+
+
+def reading_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
+    """Return the storage schema to read files by: under the names and ids that column mapping goes by, on every level.
+
+    Partition columns have their values in the log, whether files have them or not.
+    """
+    mode, storage = mapping_mode(metadata), storage_schema(definition)
+    if mode != "none":
+        storage = pa.schema(
+            [_as_read(field, column.name, mode) for column, field in _with_fields(definition, metadata)]
+        )
+    return with_partition_values(storage, definition.partition_columns)
+
+
+def _with_fields(
+    definition: TableDefinition, metadata: Mapping[str, Any]
+) -> Iterable[tuple[Column, Mapping[str, Any]]]:
+    return zip(definition.columns, fields_of(metadata), strict=True)
+
+
+def _as_read(field: Mapping[str, Any], name: str, mode: str) -> pa.Field:
+    about = {STORED_NAME: field["metadata"][PHYSICAL].encode()}
+    if mode == "id" and ID in field["metadata"]:
+        about[FIELD_ID] = str(field["metadata"][ID]).encode()
+    return pa.field(name, _type_as_read(field["type"], mode), metadata=about)
+
+
+def _type_as_read(kind: Any, mode: str) -> pa.DataType:
+    if isinstance(kind, str):
+        return parse_type(kind).to_arrow()
+    if kind["type"] == "array":
+        return pa.list_(pa.field("element", _type_as_read(kind["elementType"], mode)))
+    if kind["type"] == "map":
+        return pa.map_(_type_as_read(kind["keyType"], mode), pa.field("value", _type_as_read(kind["valueType"], mode)))
+    return pa.struct([_as_read(field, field["name"], mode) for field in kind["fields"]])
 
 
 def _field_id(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[bytes, bytes]:

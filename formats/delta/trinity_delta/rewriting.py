@@ -51,7 +51,7 @@ def folded_external(
 
 def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
     """Return whether all row versions are still there, as far as their numbers are known."""
-    return all(f.rows_known for f in before) and sum(f.rows for f in before) == sum(f.rows for f in after)
+    return all(f.rows_known for f in before) and sum(f.live_rows for f in before) == sum(f.rows for f in after)
 
 
 def has_vectors(state: State) -> bool:

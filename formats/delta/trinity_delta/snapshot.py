@@ -20,7 +20,7 @@ from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
 from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
-from trinity_delta.external import DeltaScan, with_commits_of_files
+from trinity_delta.external import DeltaScan, reading_storage, with_commits_of_files
 from trinity_delta.history import history_entry
 from trinity_delta.known import Known
 from trinity_delta.log import (
@@ -108,16 +108,17 @@ class Snapshots:
         if table.version is not None and ObjectStore(table.location).on_disk:  # in a bucket each file is a request
             self._check_present(table, state)
         names = state.definition.stored_names
-        files, native = tuple(f.renamed(names) for f in state.files.values()), None
+        files, native, storage = tuple(f.renamed(names) for f in state.files.values()), None, None
         if state.definition.external:
             added = {state.files[path].path: a for path, a in state.added.items()}
-            native = DeltaScan(self._logs.jvm, table, state.metadata, state.protocol, added)
             files = tuple(sorted(files, key=lambda f: f.commit or 0))
+            native = DeltaScan(self._logs.jvm, table, state.metadata, state.protocol, added, files)
+            storage = reading_storage(state.definition, state.metadata)
         return SplitSource(
             state.version,
             state.timestamp_ms,
             state.definition,
-            storage_schema(state.definition),
+            storage or storage_schema(state.definition),
             files,
             tuple(f.renamed(names) for f in state.sidecar),
             native,

@@ -160,7 +160,11 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     # a RESTORE, like a version that is rebuilt from a checkpoint, adds files of many commits at once (`restored.py`)
     gathered = state is None or is_restore([{"commitInfo": info} for info in found.get("commitInfo", ())])
     if what.definition.external:
-        apply_external(files, adds, found, lambda a, at: _file(store, a, what.definition, at), version)
+
+        def file_of(added: Mapping[str, Any], at: int) -> DataFile:
+            return _marked(store, _file(store, added, what.definition, at), added, None)
+
+        apply_external(files, adds, found, file_of, version)
     else:
         for gone in found.get("remove", []):
             files.pop(gone["path"], None)

@@ -31,7 +31,9 @@ from trinity.storage import (
 from trinity_iceberg.manifests import read_entries
 
 __all__ = [
+    "PATH_ID",
     "DeletesWriter",
+    "delete_entries",
     "delete_file",
     "delete_sink",
     "deletes_of",
@@ -42,7 +44,7 @@ __all__ = [
 ]
 
 _log: Final = logger("trinity.iceberg")
-_PATH_ID: Final = 2147483546
+PATH_ID: Final = 2147483546
 """Field id of ``file_path``, by Iceberg's specification."""
 
 
@@ -109,8 +111,8 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
         partition=of.partition,
         record_count=made.deletes.rows,
         file_size_in_bytes=made.size,
-        lower_bounds={_PATH_ID: name},
-        upper_bounds={_PATH_ID: name},
+        lower_bounds={PATH_ID: name},
+        upper_bounds={PATH_ID: name},
         key_metadata=None,
         split_offsets=None,
         equality_ids=None,
@@ -122,13 +124,13 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
 
 def target_path(entry: ManifestEntry) -> str | None:
     """Return the absolute path of the one data file that a delete file is about; None if its bounds do not tell."""
-    low, high = ((b or {}).get(_PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
+    low, high = ((b or {}).get(PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
     return local_path(low.decode()) if low and low == high else None
 
 
 def position_deletes(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry] | None:
     """Return the delete files of a manifest; None unless all of them are Parquet files of positions."""
-    entries = _entries(table, manifest)
+    entries = delete_entries(table, manifest)
     kind = DataFileContent.POSITION_DELETES, FileFormat.PARQUET
     return entries if all((e.data_file.content, e.data_file.file_format) == kind for e in entries) else None
 
@@ -142,13 +144,13 @@ def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, Pos
     found: dict[str, list[PositionDeletes]] = {}
     for manifest in manifests:
         if manifest.content != ManifestContent.DATA:
-            for entry in _entries(table, manifest):
+            for entry in delete_entries(table, manifest):
                 for path, deletes in _targets(entry):
                     found.setdefault(path, []).append(deletes)
     return {path: _together(deletes) for path, deletes in found.items()}
 
 
-def _entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
+def delete_entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
     """Return the delete files that a manifest lists, from the cache: they are asked for twice."""
     return _listed.get(manifest.manifest_path, lambda: read_entries(table.io, manifest))
 

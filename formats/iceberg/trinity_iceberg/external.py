@@ -1,25 +1,30 @@
-"""Iceberg tables that other engines made. They are read through Iceberg's own Spark reader."""
+"""Iceberg tables that other engines made: in Spark, Iceberg's own reader reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyiceberg.manifest import ManifestContent, ManifestFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.table.snapshots import Snapshot
 
 from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import HADOOP_S3, Location, key_of, path_sql, quoted
+from trinity.storage import HADOOP_S3, Location, key_of, path_sql, quoted, with_partition_values
+from trinity_iceberg.deletes_of_others import why_not_applied
 from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import Numbered
+from trinity_iceberg.storage_schema import read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["WRITABLE", "IcebergScan", "check_committable", "check_readable", "check_writable"]
+__all__ = ["WRITABLE", "IcebergScan", "check_committable", "check_readable", "check_writable", "external_storage"]
 
 WRITABLE: Final = 2
 """The newest format version that Trinity writes."""
@@ -64,7 +69,8 @@ class IcebergScan(NativeScan):
         table: the table.
         loaded: the table as PyIceberg loaded it.
         snapshot: the version's snapshot.
-        columns: names of the storage columns.
+        schema: the version's schema.
+        storage: the version's columns as they are stored.
         manifests: returns the version's manifests that still have files.
     """
 
@@ -73,26 +79,37 @@ class IcebergScan(NativeScan):
         table: TableHandle,
         loaded: Table,
         snapshot: Snapshot | None,
-        columns: Sequence[str],
+        schema: Schema,
+        storage: pa.Schema,
         manifests: Callable[[], Iterable[ManifestFile]],
     ) -> None:
-        self._table, self._columns = table, columns
+        self._table, self._schema, self._storage = table, schema, storage
         self._loaded, self._manifests = loaded, manifests
         self._location = loaded.metadata_location
         newest = snapshot is None or snapshot.snapshot_id == loaded.metadata.current_snapshot_id
         self._snapshot = None if newest or snapshot is None else snapshot.snapshot_id
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
-        names = map(quoted, self._columns)
+        names = map(quoted, self._storage.names)
         return self._frame(spark).selectExpr(*names, f"{path_sql('_file')} AS {NATIVE_FILE}", f"_pos AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
         return file.path
 
     @property
+    def not_local(self) -> str | None:
+        for field in self._schema.fields:
+            if field.initial_default is not None:
+                return f"only Iceberg's own reader knows the default that older rows have in column '{field.name}'"
+        mapping = self._loaded.name_mapping() if _maps_names(self._loaded) else None
+        if mapping is not None and (self._storage.metadata or mapping != create_mapping_from_schema(self._schema)):
+            return "only Iceberg's own reader finds renamed columns in files without field ids"
+        return why_not_applied(self._loaded, self._schema, self._manifests())
+
+    @property
     def as_written(self) -> bool:
         # version 3 has default values, a name mapping other names
-        if self._loaded.format_version > WRITABLE or TableProperties.DEFAULT_NAME_MAPPING in self._loaded.properties:
+        if self._loaded.format_version > WRITABLE or _maps_names(self._loaded):
             return False
         return all(m.content == ManifestContent.DATA for m in self._manifests())
 
@@ -114,6 +131,16 @@ class IcebergScan(NativeScan):
         relations = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
         relation = relations.create(found, nothing, nothing, options, nothing)
         return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, relation), spark)
+
+
+def external_storage(table: Table, schema: Schema) -> pa.Schema:
+    """Return the storage schema to read files by. Files that were added as they were may lack partition columns."""
+    storage = read_schema(table.metadata, schema)
+    return with_partition_values(storage, schema.column_names) if _maps_names(table) else storage
+
+
+def _maps_names(table: Table) -> bool:
+    return TableProperties.DEFAULT_NAME_MAPPING in table.properties
 
 
 def _file_io(java: Any, session: Any, place: Location) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -17,8 +18,9 @@ from trinity_iceberg.added_files import check_partition_values
 from trinity_iceberg.adopt import check_own_readable
 from trinity_iceberg.carried import index_of, indexes, lineage, version_of
 from trinity_iceberg.deletes import deletes_of, with_deletes
+from trinity_iceberg.deletes_of_others import with_deletes_of_others
 from trinity_iceberg.entries import Columns, data_file
-from trinity_iceberg.external import IcebergScan
+from trinity_iceberg.external import IcebergScan, external_storage
 from trinity_iceberg.history import commit_of, history_entry, is_compaction
 from trinity_iceberg.index import open_index
 from trinity_iceberg.manifests import delete_files, live_manifests, read_entries, read_manifests
@@ -57,7 +59,9 @@ class Snapshots:
         state.check_readable(handle)
         native = None
         if state.definition.external:
-            native = IcebergScan(handle, table, snapshot, storage.names, lambda: self.manifest_list(table, snapshot))
+            storage = external_storage(table, state.schema)
+            manifests = partial(self.manifest_list, table, snapshot)
+            native = IcebergScan(handle, table, snapshot, state.schema, storage, manifests)
         files, sidecar = self.files(handle, state)
         return SplitSource(
             version=state.version,
@@ -114,12 +118,14 @@ class Snapshots:
         manifests = self.manifest_list(table, snapshot)
         check_own_readable(table, schema, manifests, snapshot)
         for manifest in manifests:
-            if manifest.content != ManifestContent.DATA:  # the native scan of an external table applies them
+            if manifest.content != ManifestContent.DATA:
                 continue
             found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest, schema)]
         if DEFINITION in table.properties:
             check_partition_values(table, schema, found)
             found = with_deletes(found, deletes_of(table, manifests))
+        else:
+            found = with_deletes_of_others(table, schema, manifests, found, external_storage(table, schema))
         return tuple(sorted(found, key=arrival_order)), index.sidecar
 
     def manifest_files(self, table: Table, manifest: ManifestFile, schema: Schema) -> tuple[DataFile, ...]:

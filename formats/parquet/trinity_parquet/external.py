@@ -39,6 +39,7 @@ from trinity.storage import (
     quoted,
     read_files,
     spark_schema,
+    with_partition_values,
     write_target,
 )
 from trinity_parquet.arrival import Mark
@@ -64,7 +65,7 @@ class FolderTable(SingleTable):
     def get_splits(self, table: TableHandle) -> SplitSource:
         listing = self._listing(table)
         definition = listing.definition
-        storage = storage_schema(definition)
+        storage = with_partition_values(storage_schema(definition), definition.partition_columns)
         scan = _FolderScan(table.location, storage)
         return SplitSource(
             listing.version, listing.version, definition, storage, listing.files, native=scan, commit=listing.id
@@ -201,6 +202,14 @@ class _FolderScan(NativeScan):
 
     def name(self, file: DataFile) -> str:
         return file_uri(file.path)
+
+    @property
+    def not_local(self) -> str | None:
+        return None
+
+    @property
+    def files_stay(self) -> bool:
+        return False
 
     @property
     def as_written(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from trinity.arrays import as_numpy
 from trinity.spi import DataFile, Deletes
-from trinity.storage import Cache
+from trinity.storage import Cache, rows_in
 
 __all__ = ["NOTHING_HIDDEN", "bitmap_left_out", "bitmap_of", "has_left_out", "places_left", "rows_left"]
 
@@ -27,16 +27,17 @@ def bitmap_of(places: np.ndarray, rows: int) -> np.ndarray:
 
 def has_left_out(file: DataFile, hidden: Mapping[str, np.ndarray]) -> bool:
     """Return True when a read leaves a row of the file out: a deleted one, or a hidden one."""
-    return file.path in hidden or bool(file.deletes and file.deletes.rows)
+    return file.path in hidden or file.deletes is not None
 
 
 def bitmap_left_out(file: DataFile, hidden: np.ndarray | None) -> np.ndarray:
     """Return the bits of the rows that a read leaves out of a file that has some: deleted and hidden ones."""
-    if file.deletes is None or not file.deletes.rows:
+    if file.deletes is None:
         assert hidden is not None
         return hidden
     deletes = file.deletes
-    words = _deleted.get((deletes, file.rows), lambda: bitmap_of(as_numpy(deletes.positions()), file.rows))
+    rows = rows_in(file)
+    words = _deleted.get((deletes, rows), lambda: bitmap_of(as_numpy(deletes.positions()), rows))
     return words if hidden is None else words | hidden
 
 
@@ -45,11 +46,11 @@ def rows_left(file: DataFile, hidden: Mapping[str, np.ndarray]) -> np.ndarray | 
     if not has_left_out(file, hidden):
         return None
     words = bitmap_left_out(file, hidden.get(file.path))
-    left: np.ndarray = np.unpackbits(words.view(np.uint8), count=file.rows, bitorder="little") == 0
+    left: np.ndarray = np.unpackbits(words.view(np.uint8), count=rows_in(file), bitorder="little") == 0
     return left
 
 
 def places_left(file: DataFile) -> np.ndarray:
     """Return the places of a file's rows that are not deleted by position."""
     left = rows_left(file, NOTHING_HIDDEN)
-    return np.arange(file.rows) if left is None else np.flatnonzero(left)
+    return np.arange(rows_in(file)) if left is None else np.flatnonzero(left)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.spi import DataFile
-from trinity.storage import reporting_unreadable_file, stored_pages, stored_row_groups
+from trinity.storage import in_file, reporting_unreadable_file, stored_pages, stored_row_groups
 
 __all__ = ["located_pages", "read_columns"]
 
@@ -41,7 +41,7 @@ def located_pages(
         return range(footer.num_row_groups) if group is None else [group]
 
     with reporting_unreadable_file(file.path):
-        for where, page in stored_row_groups(file.path, storage, wanted):
+        for where, page in stored_row_groups(file.path, in_file(storage, file.partition), wanted):
             places = np.arange(where.start, where.stop) if isinstance(where, slice) else where
             if left is not None:
                 shown = left[places]

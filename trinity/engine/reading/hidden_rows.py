@@ -45,10 +45,9 @@ def _found(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.nd
     files = [*touched, *state.earlier, *state.later]
     buckets = well_bucketed(split_buckets_and_runs(state.base, splits.definition)[0], splits.definition)
     searched = [
-        SearchedFile(number, f.path, f.rows, f.deletes, f.bucket.index if f.bucket and buckets else None)
-        for number, f in enumerate(files, LOG + 1)
+        SearchedFile.of(number, file, bucketed=buckets is not None) for number, file in enumerate(files, LOG + 1)
     ]
-    sidecar = [SearchedFile(SIDECAR, f.path, f.rows, f.deletes) for f in splits.sidecar]
+    sidecar = [SearchedFile.of(SIDECAR, file) for file in splits.sidecar]
     middle, last = len(touched), len(touched) + len(state.earlier)
     search = Search(
         version.spec,
@@ -58,6 +57,7 @@ def _found(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.nd
         {f.number: f for f in searched[:middle]},
         buckets,
         _stored_keys(state),
+        splits.native is None or splits.native.files_stay,
     )
     fragments = executor.search(search, splits.definition.full_name)
     if fragments is None:

@@ -13,12 +13,11 @@ from typing import Final
 
 from trinity.engine.reading.layout import split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.local.limits import (
-    FOREIGN,
     NotLocal,
     compared_in_arrow,
-    splits_are_own,
     why_not_by_column,
     why_not_by_position,
+    why_not_files,
 )
 from trinity.engine.reading.position_reads import PositionReadState
 from trinity.engine.reading.predicate import Predicate, Where
@@ -196,4 +195,4 @@ def _not_local(splits: SplitSource, predicate: Predicate | None) -> NotLocal | N
     """Return why this process cannot read the files of a version, or choose its rows, alone; None when it can."""
     if predicate is not None and isinstance(predicate.compiled, NotLocal):
         return predicate.compiled
-    return None if splits_are_own(splits) else FOREIGN
+    return why_not_files(splits)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.local.limits import NotLocal, why_not_by_position
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, Deletes, SplitSource, arrival_order
+from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage import Cache, Location
 
 __all__ = ["PositionReadState", "forget_positions"]
@@ -109,9 +109,10 @@ class PositionReadState:
         base, log = tiers(splits.files)
         if (why := why_not_by_position(splits, spec, base, log)) is not None:
             return why
-        log = sorted(log, key=arrival_order)
+        log = splits.in_arrival_order(log)
         version = _Version.of(splits, spec, base, log)
-        known = _memory.peek(_table(splits)) if remembered else None
+        stays = splits.native is None or splits.native.files_stay
+        known = _memory.peek(_table(splits)) if remembered and stays else None
         if known is None or not known.version.continues_in(version):
             return cls(splits, version, base, (), log, {})
         middle = len(known.version.log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trinity.engine.executes import execute, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local import row_versions as local
-from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
+from trinity.engine.reading.local.limits import why_not_files
 from trinity.engine.target import Host
 from trinity.result import Result
 from trinity.spi import SplitSource
@@ -17,7 +17,7 @@ def row_versions(session: Host, splits: SplitSource) -> Result:
     """Return stored row versions with where each is, for ``log()``."""
 
     def here() -> Result | NotLocal:
-        return Result(session, lambda: local.row_versions(splits)) if splits_are_own(splits) else FOREIGN
+        return why_not_files(splits) or Result(session, lambda: local.row_versions(splits))
 
     def by_spark() -> Result:
         from trinity.engine.reading.spark.row_versions import row_versions

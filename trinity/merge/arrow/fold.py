@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.arrow.keys import Keys, without_null_keys
 from trinity.merge.engine import MergeEngine
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
@@ -32,7 +32,8 @@ _HIDING: Final = np.array([StoredKind.HIDDEN, StoredKind.DELETED])
 
 
 def taking_part(spec: MergeSpec, versions: pa.Table) -> pa.Table:
-    """Return the row versions that may win: under ``ignore-delete`` not the retracts (D1)."""
+    """Return the row versions that may win: with a key (K1), and under ``ignore-delete`` no retracts (D1)."""
+    versions = without_null_keys(versions, spec.key)
     if spec.ignore_delete and spec.row_kind:
         return versions.filter(pc.invert(retracts(versions.column(spec.row_kind))))
     return versions

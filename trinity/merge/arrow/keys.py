@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trinity.arrays import as_numpy, as_scalar
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["Keys", "compared_alike", "one_zero", "places_among", "rows_with_keys", "sorted_places"]
+__all__ = ["Keys", "compared_alike", "one_zero", "places_among", "rows_with_keys", "sorted_places", "without_null_keys"]
 
 _COMPARED_ALIKE: Final = frozenset(
     {
@@ -37,6 +37,14 @@ def compared_alike(definition: TableDefinition, names: Iterable[str]) -> bool:
 def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.ndarray:
     """Return the places of the rows that have one of some keys, ascending. A key may come up several times."""
     return Keys.of(keys, key)[0].lookup(rows)[0]
+
+
+def without_null_keys(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return the rows that have no NULL in their key: others take no part (K1), and only tables of others have them."""
+    for name in key:
+        if rows.column(name).null_count:
+            rows = rows.filter(pc.is_valid(rows.column(name)))
+    return rows
 
 
 def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:

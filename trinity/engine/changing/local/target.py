@@ -15,7 +15,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.local.limits import FOREIGN, splits_are_own
+from trinity.engine.reading.local.limits import why_not_files
 from trinity.engine.reading.local.selection import Selection
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.reading.predicate import Predicate
@@ -29,7 +29,7 @@ def why_not_read(splits: SplitSource) -> NotLocal | None:
     """Return why this process cannot read the rows of a version; None when it can."""
     if splits.definition.keyed:
         return plan_read(splits).not_local
-    return None if splits_are_own(splits) else FOREIGN
+    return why_not_files(splits)
 
 
 def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:

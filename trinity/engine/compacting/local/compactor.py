@@ -25,11 +25,10 @@ from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Stayin
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.reading.local.limits import (
-    FOREIGN,
     NotLocal,
-    splits_are_own,
     why_not_by_column,
     why_not_by_position,
+    why_not_files,
 )
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
@@ -90,8 +89,8 @@ class LocalCompactor:
     def concatenate(
         self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask
     ) -> list[bytes] | NotLocal:
-        if not splits_are_own(splits):
-            return NotLocal("other engines have written some of its files")
+        if (why := why_not_files(splits)) is not None:
+            return why
 
         def pages(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
             for file in files:
@@ -143,8 +142,8 @@ def _why_not_folded(fold: FoldPlan) -> NotLocal | None:
 
 def _why_not_by_column(fold: FoldPlan) -> NotLocal | None:
     """Return why rows of an engine that folds by column are not laid out by this process; None when they are."""
-    if not splits_are_own(fold.splits):
-        return FOREIGN
+    if (why := why_not_files(fold.splits)) is not None:
+        return why
     if not compared_alike(fold.splits.definition, fold.spec.key):
         return NotLocal("Arrow hashes or sorts the types of its key otherwise than Spark")
     return None

@@ -22,7 +22,7 @@ from trinity.engine.reading.plan import FoldPlan, ReadPlan
 from trinity.engine.reading.pruning import prune
 from trinity.hidden import DELETED, SINCE
 from trinity.spi import Column, DataFile, Tier, arrival_order
-from trinity.storage import Location, reporting_unreadable_file, stored_row_groups
+from trinity.storage import Location, in_file, reporting_unreadable_file, rows_in, stored_row_groups
 
 __all__ = ["LocalExecutor"]
 
@@ -68,7 +68,7 @@ class LocalExecutor:
         hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         left = [(file, rows_left(file, hidden)) for file in plan.files]
-        return sum(file.rows if shown is None else int(shown.sum()) for file, shown in left)
+        return sum(rows_in(file) if shown is None else int(shown.sum()) for file, shown in left)
 
     def log_winners(self, fold: FoldPlan) -> pa.Table | NotLocal:
         """Return the winner of each key of log, sidecar and runs, in storage form with ``DELETED`` and ``SINCE``.
@@ -79,9 +79,9 @@ class LocalExecutor:
         if fold.not_local is not None:
             return fold.not_local
         splits = fold.splits
-        files = [*splits.sidecar, *fold.runs, *sorted(fold.log, key=arrival_order)]
+        files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
         storage = splits.storage.append(pa.field(SINCE, pa.int64()))
-        searched = tuple(SearchedFile(number, f.path, f.rows, f.deletes) for number, f in enumerate(files, 1))
+        searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files, 1))
         try:
             winners = Search(fold.spec, storage, (), searched, {}).folded(0).winners
         except pa.ArrowException:
@@ -106,8 +106,9 @@ def _rows(
     # a bucket is asked for few large parts sooner than for many small ones
     by_page = selection.predicate is not None and file.tier is Tier.BASE and Location.of(file.path).on_disk
     rows_wanted = partial(selection.rows_by_page, file, left) if by_page else None
+    storage = in_file(selection.storage, file.partition)
     with reporting_unreadable_file(file.path):
-        for places, page in stored_row_groups(file.path, selection.storage, wanted, rows_wanted):
+        for places, page in stored_row_groups(file.path, storage, wanted, rows_wanted):
             shown = page if left is None else page.filter(as_arrow(left[places]))
             found.append(selection.shown(shown))
     return found

@@ -23,10 +23,10 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.by_column import ColumnFold
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.arrow.keys import Keys, without_null_keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
-from trinity.spi import ROW_KIND, DataFile, arrival_order
+from trinity.spi import ROW_KIND, DataFile
 from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
 
 __all__ = ["FoldedKeys", "folded_first", "folded_rows", "live_pages", "rows_of_keys"]
@@ -78,10 +78,12 @@ class FoldedKeys:
     @classmethod
     def of(cls, fold: FoldPlan, storage: pa.Schema) -> FoldedKeys:
         """Read the log, several files at a time. Raises BAD_DATA naming a file that cannot be read."""
-        files = sorted(fold.log, key=arrival_order)
+        files = fold.splits.in_arrival_order(fold.log)
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             rows = list(pool.map(lambda file: pa.Table.from_batches(live_pages(file, storage), storage), files))
-        log = folded_first(pa.concat_tables([storage.empty_table(), *rows]), fold.spec)
+        log = folded_first(
+            without_null_keys(pa.concat_tables([storage.empty_table(), *rows]), fold.spec.key), fold.spec
+        )
         return cls(fold, storage, log, Keys.of(log, fold.spec.key)[0])
 
     def split(self, pages: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:

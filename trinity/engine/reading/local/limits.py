@@ -11,7 +11,7 @@ from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Origin, SplitSource
 
-__all__ = ["FOREIGN", "NotLocal", "compared_in_arrow", "splits_are_own", "why_not_by_column", "why_not_by_position"]
+__all__ = ["NotLocal", "compared_in_arrow", "why_not_by_column", "why_not_by_position", "why_not_files"]
 
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
@@ -19,7 +19,7 @@ _MOST_ROWS: Final = 1_000_000_000
 """Base rows with a bit each: 125 MB."""
 
 
-FOREIGN: Final = NotLocal("other engines have written some of its files")
+_FOREIGN: Final = NotLocal("other engines have written some of its files")
 
 
 def why_not_by_position(
@@ -28,8 +28,8 @@ def why_not_by_position(
     """Return why the hidden rows of a version cannot be left out by their positions; None when they can."""
     if spec.by_column:
         return NotLocal(f"merge engine {spec.engine.value} folds column by column")
-    if splits.definition.external or not splits_are_own(splits):
-        return FOREIGN
+    if (why := why_not_files(splits)) is not None:
+        return why
     if not _compares_as_spark(splits, spec):
         return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
     if sum(f.rows for f in base) > _MOST_ROWS:
@@ -59,9 +59,11 @@ def compared_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[Data
     return _are_own(files) and _compares_as_spark(splits, spec)
 
 
-def splits_are_own(splits: SplitSource) -> bool:
-    """Return True where Trinity has written all files of a version, and reads them one by one."""
-    return splits.native is None and _are_own(splits.files)
+def why_not_files(splits: SplitSource) -> NotLocal | None:
+    """Return why this process cannot read the files of a version one by one; None when it can."""
+    if splits.native is None:
+        return None if _are_own(splits.files) else _FOREIGN
+    return None if splits.native.not_local is None else NotLocal(splits.native.not_local)
 
 
 def _are_own(files: Iterable[DataFile]) -> bool:

@@ -11,7 +11,7 @@ from trinity.arrays import as_arrow
 from trinity.engine.reading.bitmaps import places_left
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.spi import DataFile, SplitSource
-from trinity.storage import reporting_unreadable_file, stored_pages
+from trinity.storage import in_file, reporting_unreadable_file, stored_pages
 
 __all__ = ["row_versions"]
 
@@ -33,7 +33,7 @@ def _of_file(splits: SplitSource, file: DataFile, schema: pa.Schema) -> Iterator
     stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
     columns, places, first = splits.definition.visible, places_left(file), 0
     with reporting_unreadable_file(file.path):
-        for page in stored_pages(file.path, pa.schema([stored[c] for c in columns])):
+        for page in stored_pages(file.path, in_file(pa.schema([stored[c] for c in columns]), file.partition)):
             begin, end = np.searchsorted(places, (first, first + page.num_rows))
             here = places[begin:end]
             rows = to_user_columns(page.take(as_arrow(here - first)), columns)

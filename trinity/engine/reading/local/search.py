@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,8 @@ from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Deletes
-from trinity.storage import Cache
+from trinity.spi import DataFile, Deletes
+from trinity.storage import Cache, in_file, rows_in
 
 __all__ = [
     "LOG",
@@ -72,6 +72,7 @@ class SearchedFile:
         rows: number of its rows, deleted ones too.
         deletes: those of them that are deleted by position.
         bucket: of a base file, the one whose keys it has.
+        partition: its values of the columns that are in file lists alone.
     """
 
     number: int
@@ -79,6 +80,13 @@ class SearchedFile:
     rows: int
     deletes: Deletes | None = None
     bucket: int | None = None
+    partition: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, number: int, file: DataFile, *, bucketed: bool = False) -> SearchedFile:
+        """Return a file under a number; its bucket only where all base files have one."""
+        bucket = file.bucket.index if file.bucket and bucketed else None
+        return cls(number, file.path, rows_in(file), file.deletes, bucket, file.partition)
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,7 @@ class Search:
         base: base files by their numbers.
         buckets: number of the buckets that base files have.
         only: keys among which alone superseded rows are looked for; None for all.
+        files_stay: False where another file may come under the name of one that is gone.
     """
 
     spec: MergeSpec
@@ -119,6 +128,7 @@ class Search:
     base: dict[int, SearchedFile]
     buckets: int | None = None
     only: SomeKeys | None = None
+    files_stay: bool = True
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         """Search some files; fragments are read by :func:`decode_bitmaps`.
@@ -177,7 +187,7 @@ class Search:
 
     def _rows_of(self, file: SearchedFile, read: Read) -> pa.Table:
         """Read the rows of a file that are not deleted and have keys that are looked for, with file and place."""
-        rows = read(file.path, self.storage, self.storage.names)
+        rows = read(file.path, in_file(self.storage, file.partition), self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
             places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
@@ -252,9 +262,10 @@ def _fragments(found: Sequence[_Found], files: Sequence[SearchedFile]) -> list[b
 
 def search_in_process(search: Search, threads: int) -> list[bytes]:
     """Return all fragments of a search, which folds the log once in this process. Raises as the search does."""
-    folded = search.folded(len(search.base), kept_columns)
+    read = kept_columns if search.files_stay else read_columns
+    folded = search.folded(len(search.base), read)
     with ThreadPoolExecutor(max(1, min(threads, len(search.base) + 1))) as pool:
-        found = pool.map(lambda number: search.found(folded, [number], kept_columns), [LOG, *search.base])
+        found = pool.map(lambda number: search.found(folded, [number], read), [LOG, *search.base])
         return [fragment for fragments in found for fragment in fragments]
 
 

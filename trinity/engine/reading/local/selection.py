@@ -25,6 +25,7 @@ from trinity.storage import (
     footer_statistics,
     parquet_footer,
     reporting_unreadable_file,
+    rows_in,
     rows_of_pages,
     stored_name,
 )
@@ -73,7 +74,7 @@ class Selection:
         Raises:
             TrinityError: BAD_DATA naming a corrupt or missing file.
         """
-        if file.rows <= ROWS_AT_ONCE:
+        if rows_in(file) <= ROWS_AT_ONCE:
             return [None]
         with reporting_unreadable_file(file.path):
             return self.row_groups(file, parquet_footer(file.path))
