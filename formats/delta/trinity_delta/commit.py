@@ -195,10 +195,10 @@ class DeltaAttempt(Attempt[State]):
         Args:
             settings: those that the commit is to give to the table, where it changes them.
         """
-        supported = _keeps_to(self.newest) and are_kept(settings)
-        if not supported and Location.of(self.table.location).on_disk:
+        on_disk, external = Location.of(self.table.location).on_disk, self.newest.definition.external
+        if on_disk and not external and not (_keeps_to(self.newest) and are_kept(settings)):
             return self._of_delta()
-        if self.newest.definition.external:
+        if external and not on_disk:
             _warn_of_others(self.table.location)
         return OwnTransaction(self.table, self.newest, self.snapshots, in_force(self.table, self.newest))
 
@@ -252,8 +252,6 @@ def _warn_of_others(location: str) -> None:
 
 
 def _keeps_to(state: State) -> bool:
-    """Return whether a table is Trinity's own, and Trinity supports all its features and settings."""
-    if state.definition.external:
-        return False
+    """Return whether Trinity supports all features and settings of a table."""
     features = set(state.protocol.get("writerFeatures") or ())
     return bool(features) and features <= KEPT and are_kept(state.metadata["configuration"])

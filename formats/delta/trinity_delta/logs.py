@@ -1,7 +1,7 @@
 """The logs of a catalog's tables: Trinity's own commits, and on a disk those of Delta's own classes.
 
 On a disk Trinity makes all commits to its own tables, of rows, columns and settings, as long as it supports all their
-settings and features. Delta's classes make the rest: commits to tables with other ones, or that others made.
+settings and features, and those of rows to tables that others made. Delta's classes make the rest.
 """
 
 from __future__ import annotations

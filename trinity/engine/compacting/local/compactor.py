@@ -34,7 +34,7 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.merge.arrow.keys import compared_alike
-from trinity.spi import DataFile, SplitSource, arrival_order
+from trinity.spi import DataFile, SplitSource
 
 __all__ = ["LocalCompactor"]
 
@@ -70,13 +70,19 @@ class LocalCompactor:
             return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        spec, storage = fold.spec, fold.splits.storage
+        spec = fold.spec
         if (why := _why_not_by_column(fold) if spec.by_column else _why_not(fold)) is not None:
             return why
         if spec.by_column:  # all stay, and those of one key in their order
-            stays = [Staying.all_of(file) for file in sorted(fold.log, key=arrival_order)]
+            stays = [Staying.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
         else:
             stays = [*_found(fold, [], deleted_too=True).staying]
+        return self._rewritten_log(fold, stays, write, count)
+
+    def _rewritten_log(
+        self, fold: FoldPlan, stays: Sequence[Staying], write: RewriteTask, count: int | None
+    ) -> list[bytes]:
+        spec, storage = fold.spec, fold.splits.storage
         layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
 
         def write_part(part: int) -> list[bytes]:
@@ -98,8 +104,13 @@ class LocalCompactor:
 
         return _all(lambda group: write(group, pages(groups[group])), range(len(groups)))
 
-    def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> NotLocal:
-        return NotLocal("other engines have written its files")
+    def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
+        if (why := _why_not(fold)) is not None:
+            return why
+        if [(f.name, f.type) for f in fold.splits.storage] != [(f.name, f.type) for f in write.target.storage]:
+            return NotLocal("fields within its columns have other names in files")
+        found = _found(fold, [], deleted_too=True, keyless_too=True)
+        return self._rewritten_log(fold, [*found.staying], write, count)
 
     def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
         fold, spec = resolve.fold, resolve.fold.spec
@@ -165,13 +176,14 @@ class _Found(NamedTuple):
     lost: Sequence[np.ndarray]
 
 
-def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool) -> _Found:
+def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool, keyless_too: bool = False) -> _Found:
     """Find what wins: of a large log a share of the keys at a time, so that memory holds them.
 
     Args:
         fold: the files.
         base: base files that winners are compared with here.
         deleted_too: False to leave out winners that delete their keys.
+        keyless_too: True to keep the rows that have a NULL in their key.
     """
     files, key = LogFiles(fold), fold.spec.key
     count = max(1, math.ceil(sum(f.rows for f in fold.log) / _MOST_AT_ONCE))
@@ -181,6 +193,8 @@ def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool) -> _F
         def read(number: int) -> None:
             for page in files.rows_of(number):
                 parts.add(page, shares.of_rows(page))
+                if keyless_too:
+                    files.keep_keyless(page)
 
         _each(read, range(len(files.files)), _FILES_AT_ONCE)
         for share in range(count):

@@ -21,8 +21,8 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.arrow.keys import Keys
-from trinity.spi import DataFile, arrival_order
-from trinity.storage import reporting_unreadable_file, stored_pages
+from trinity.spi import DataFile
+from trinity.storage import in_file, reporting_unreadable_file, rows_in, stored_pages
 
 __all__ = ["LogFiles", "LogWinners", "Staying", "stored_schema"]
 
@@ -52,7 +52,7 @@ class Staying:
     def all_of(cls, file: DataFile, lost: np.ndarray | None = None) -> Staying:
         """Return all rows that are not deleted by position, nor lost."""
         left = rows_left(file, NOTHING_HIDDEN)
-        marks = np.ones(file.rows, np.uint8) if left is None else left.astype(np.uint8)
+        marks = np.ones(rows_in(file), np.uint8) if left is None else left.astype(np.uint8)
         if lost is not None:
             marks[lost] = 0
         return cls(file, marks)
@@ -66,7 +66,7 @@ class Staying:
         first, schema = 0, stored_schema(storage)
         read = storage.append(schema.field(SINCE))
         with reporting_unreadable_file(self.file.path):
-            for page in stored_pages(self.file.path, read) if self.marks.any() else ():
+            for page in stored_pages(self.file.path, in_file(read, self.file.partition)) if self.marks.any() else ():
                 marks = self.marks[first : first + page.num_rows]
                 places = np.flatnonzero(marks)
                 if len(places):
@@ -87,9 +87,10 @@ class LogFiles:
         self.files: Sequence[DataFile] = [
             *fold.splits.sidecar,
             *fold.runs,
-            *sorted(fold.log, key=arrival_order),
+            *fold.splits.in_arrival_order(fold.log),
         ]
-        self._first = np.cumsum([0, *(file.rows for file in self.files)])
+        self._first = np.cumsum([0, *(rows_in(file) for file in self.files)])
+        self._key = fold.spec.key
         self._marks = np.zeros(self._first[-1], np.uint8)
         narrow = [f for f in fold.splits.storage if f.name in fold.spec.sidecar_columns]
         self._storage = pa.schema(narrow)
@@ -108,6 +109,13 @@ class LogFiles:
     def keep(self, places: np.ndarray, deleted: np.ndarray) -> None:
         """Mark rows that stay, by their places, and whether each deletes its key."""
         self._marks[places] = np.where(deleted, _DELETES, _STAYS)
+
+    def keep_keyless(self, rows: pa.RecordBatch) -> None:
+        """Mark those of some rows that have a NULL in their key, and so are no versions of anything (K1)."""
+        for name in self._key:
+            column = rows.column(name)
+            if column.null_count:
+                self._marks[as_numpy(rows.column(ARRIVAL).filter(column.is_null()))] = _STAYS
 
     def staying(self) -> list[Staying]:
         """Return the marked rows of each file."""

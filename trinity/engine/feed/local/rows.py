@@ -14,7 +14,7 @@ from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.threads import ROWS_AT_ONCE
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
-from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
+from trinity.storage import in_file, parquet_footer, reporting_unreadable_file, stored_rows
 
 __all__ = ["InColumns", "why_not_shown"]
 
@@ -66,7 +66,7 @@ class InColumns:
         known = {c.identity: c for c in definition.visible}
         there = [known[c.identity] for c in self.columns if c.identity in known]
         with reporting_unreadable_file(file.path):
-            for page in stored_rows(file.path, pa.schema([stored[c] for c in there]), places):
+            for page in stored_rows(file.path, in_file(pa.schema([stored[c] for c in there]), file.partition), places):
                 yield self.shown(to_user_columns(page, there), there)
 
     def shown(self, rows: pa.RecordBatch, old: Sequence[Column]) -> pa.RecordBatch:
