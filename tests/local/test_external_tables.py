@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from pyarrow import dataset
@@ -150,3 +152,17 @@ def test_shapes_of_delta_tables(local: Session, tmp_path: Path, shape: str) -> N
 
 def as_rows(found: pa.Table) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
+
+
+def test_old_days_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    days = pa.table({"id": [1, 2], "day": [dt.date(1500, 1, 1), dt.date(2024, 1, 1)]})
+    marked = days.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
+    pq.write_table(marked.slice(1), tmp_path / "theirs" / "new.parquet")
+    table = local.register("theirs", "parquet", tmp_path / "theirs")
+    assert table.to_arrow()["id"].to_pylist() == [2]
+    pq.write_table(days, tmp_path / "theirs" / "unmarked.parquet")
+    assert table.to_arrow().num_rows == 3
+    pq.write_table(marked, tmp_path / "theirs" / "old.parquet")
+    with refused("NOT_SUPPORTED", "old.parquet", "'day'", "1582-10-15"):
+        table.to_arrow()

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from trinity.arrays import as_arrow
 from trinity.spi import DataFile
 from trinity.storage.cache import Cache
+from trinity.storage.julian import check_days, is_julian
 from trinity.storage.naming import columns_in, values_of_absent
 from trinity.storage.nested import conformed
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
@@ -71,7 +72,7 @@ def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> 
         FileNotFoundError: and pyarrow's errors, as :func:`open_parquet`, with the first page.
     """
     with open_parquet(path) as file:
-        yield from _pages(file, storage, range(file.num_row_groups), most_rows)
+        yield from _pages(path, file, storage, range(file.num_row_groups), most_rows)
 
 
 def stored_row_groups(
@@ -100,7 +101,7 @@ def stored_row_groups(
                 if found is not None:
                     yield rows + first, found
                     continue
-            for page in _pages(file, storage, [group], _PAGE_ROWS):
+            for page in _pages(path, file, storage, [group], _PAGE_ROWS):
                 yield slice(first, first + page.num_rows), page
                 first += page.num_rows
 
@@ -131,8 +132,10 @@ def _between(places: np.ndarray, first: int, end: int) -> np.ndarray:
     return places[slice(*np.searchsorted(places, (first, end)))]
 
 
-def _pages(file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most_rows: int) -> Iterator[pa.RecordBatch]:
-    in_file = file.schema_arrow
+def _pages(
+    path: str, file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most_rows: int
+) -> Iterator[pa.RecordBatch]:
+    in_file, julian = file.schema_arrow, is_julian(file.metadata)
     present = columns_in(in_file, storage)
     names = [name for name in present if name is not None]
     for page in file.iter_batches(most_rows, row_groups=groups, columns=names):
@@ -140,4 +143,6 @@ def _pages(file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most
             values_of_absent(f, page.num_rows) if name is None else conformed(page.column(name), in_file.field(name), f)
             for f, name in zip(storage, present, strict=True)
         ]
+        for column, name in zip(columns, present, strict=True) if julian else ():
+            check_days(path, name or "", column)
         yield pa.RecordBatch.from_arrays(columns, schema=storage)
