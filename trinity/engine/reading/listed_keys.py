@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.merge.arrow.keys import compared_alike
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.comparisons import Comparison, conjuncts
 from trinity.syntax.literals import literal_value
 
 __all__ = ["listed_keys", "listing"]
 
+_ROUNDED: Final = frozenset({"float", "double"})
+"""Types of which a literal may be no value: Spark compares 0.1 with a FLOAT as DOUBLE."""
 _MOST: Final = 10_000
 """Keys that are worth a look: more are all over a table."""
 
@@ -34,7 +35,7 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
         Spark compares.
     """
     key = definition.primary_key
-    if not compared_alike(definition, key):
+    if {parse_type(definition.column(name).type).name for name in key} & _ROUNDED:
         return None
     listed = dict[str, list[Any]]()
     for part in conjuncts(tree):

@@ -14,7 +14,7 @@ from typing import Final
 from trinity.engine.reading.layout import split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.local.limits import (
     NotLocal,
-    compared_in_arrow,
+    are_own,
     why_not_by_column,
     why_not_by_position,
     why_not_files,
@@ -95,9 +95,9 @@ class FoldPlan:
         return Way.BUCKETS if self.buckets else Way.JOIN
 
     def in_buckets_by_arrow(self, count: int) -> bool:
-        """Return whether the base has this number of buckets, and Arrow compares its rows as Spark does."""
+        """Return whether the base is Trinity's own, with this number of buckets."""
         whole = not self.spec.by_column and self.splits.native is None
-        return whole and self.buckets == count and compared_in_arrow(self.splits, self.spec, self.base)
+        return whole and self.buckets == count and are_own(self.base)
 
     @property
     def not_local(self) -> NotLocal | None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_numpy
+from trinity.merge.arrow.keys import one_zero
 
 __all__ = ["buckets_of", "in_bucket_order"]
 
@@ -50,6 +51,12 @@ def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
         return _of_ints(_filled(column.cast(pa.int32())), seed)
     if pa.types.is_decimal(kind):
         return _of_decimals(column, seed)
+    if pa.types.is_float32(kind):
+        return _of_ints(_filled(one_zero(column)).view(np.int32), seed)
+    if pa.types.is_float64(kind):
+        return _of_longs(_filled(one_zero(column)).view(np.int64), seed)
+    if pa.types.is_time64(kind):  # Spark has nanoseconds
+        return _of_longs(_filled(column.cast(pa.time64("ns")).view(pa.int64())), seed)
     if pa.types.is_timestamp(kind):
         return _of_longs(_filled(column.view(pa.int64())), seed)
     if pa.types.is_date32(kind):

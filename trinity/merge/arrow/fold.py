@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
-from trinity.merge.arrow.keys import Keys, without_null_keys
+from trinity.merge.arrow.keys import Keys, comparable, without_null_keys
 from trinity.merge.engine import MergeEngine
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
@@ -78,7 +78,8 @@ def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
     way = "ascending" if spec.descending else "descending"
     arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
     order = [*((c, way, "at_end") for c in spec.ordering), (ARRIVAL, arrival, "at_end")]
-    ranked: np.ndarray = as_numpy(pc.sort_indices(versions, sort_keys=order))
+    compared = comparable(versions.select(list(dict.fromkeys(name for name, *_ in order))))
+    ranked: np.ndarray = as_numpy(pc.sort_indices(compared, sort_keys=order))
     return ranked
 
 
@@ -93,6 +94,7 @@ def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
     first = spec.engine is MergeEngine.FIRST_ROW
     wins = pa.chunked_array([as_arrow(np.full(len(earlier), first))])
     fresher = pc.less if spec.descending else pc.greater
+    earlier, later = (comparable(rows.select(_compared(spec))) for rows in (earlier, later))
     for name in () if first else reversed(_compared(spec)):
         mine, other = earlier.column(name), later.column(name)
         there = pc.and_(pc.is_valid(mine), pc.is_null(other))

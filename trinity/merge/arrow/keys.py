@@ -1,8 +1,8 @@
-"""Keys in Arrow: columns whose values it compares as Spark does, and the rows that have some keys."""
+"""Keys in Arrow: columns whose values are compared as Spark does it, and the rows that have some keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,18 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_numpy, as_scalar
-from trinity.spi import TableDefinition, parse_type
+from trinity.arrays import as_arrow, as_numpy, as_scalar
 
-__all__ = ["Keys", "compared_alike", "one_zero", "places_among", "rows_with_keys", "sorted_places", "without_null_keys"]
+__all__ = [
+    "Keys",
+    "as_integers",
+    "comparable",
+    "one_zero",
+    "places_among",
+    "rows_with_keys",
+    "sorted_places",
+    "without_null_keys",
+]
 
-_COMPARED_ALIKE: Final = frozenset(
-    {
-        "tinyint", "smallint", "int", "bigint", "decimal", "string", "char", "varchar", "binary", "boolean", "date",
-        "timestamp", "timestamp_ntz",
-    }
-)  # fmt: skip
-"""Not FLOAT and DOUBLE, whose NaN and -0.0 Spark finds equal where Arrow does not, nor TIME, which has another unit."""
+_MOST: Final = np.int64(np.iinfo(np.int64).max)
 
 _SPREAD: Final = 8
 """Highest range of integers, in multiples of their number, for which a table of five bytes each over it is made."""
@@ -29,9 +31,40 @@ _NONE: Final = -1
 """Number of a value that is none of the distinct ones."""
 
 
-def compared_alike(definition: TableDefinition, names: Iterable[str]) -> bool:
-    """Return True when Arrow finds the values of some columns equal, smaller and larger where Spark does."""
-    return {parse_type(definition.column(name).type).name for name in names} <= _COMPARED_ALIKE
+def as_integers(values: pa.Array) -> np.ndarray | None:
+    """Return values as integers of the same order, 0 for NULL; None for texts, bytes and decimals.
+
+    NaN is above every number, all NaNs are one, and -0.0 is 0.0 (K2, K3).
+    """
+    kind = values.type
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_floating(kind):
+        exact = one_zero(values.cast(pa.float64()))
+        bits = as_numpy(exact.fill_null(as_scalar(0.0)) if exact.null_count else exact).view(np.int64)
+        ascending: np.ndarray = bits ^ ((bits >> 63) & _MOST)
+        return ascending
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        values = values.view(pa.int32())
+    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        values = values.view(pa.int64())
+    elif not pa.types.is_signed_integer(kind):
+        return None
+    whole = values.cast(pa.int64())
+    found: np.ndarray = as_numpy(whole.fill_null(as_scalar(0)) if whole.null_count else whole)
+    return found
+
+
+def comparable(rows: pa.Table) -> pa.Table:
+    """Return rows with integers for floating-point numbers, which Arrow compares otherwise than Spark."""
+    for place, kind in enumerate(rows.schema.types):
+        if pa.types.is_floating(kind):
+            values = rows.column(place).combine_chunks()
+            whole = as_integers(values)
+            assert whole is not None
+            mask = as_numpy(values.is_null()) if values.null_count else None
+            rows = rows.set_column(place, rows.schema.names[place], as_arrow(whole, mask=mask))
+    return rows
 
 
 def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.ndarray:
@@ -51,7 +84,8 @@ def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     """Return the places of rows in order of the key; of equal ones in their own order."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.argsort(_integers(rows.column(key[0])), kind="stable")
-    found: np.ndarray = as_numpy(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]))
+    compared = comparable(rows.select(list(dict.fromkeys(key))))
+    found: np.ndarray = as_numpy(pc.sort_indices(compared, sort_keys=[(name, "ascending") for name in key]))
     return found.astype(np.int64)
 
 
@@ -65,7 +99,7 @@ def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.nda
     """
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
-    both = pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks()
+    both = comparable(pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks())
     order = as_numpy(pc.sort_indices(both, sort_keys=[(name, "ascending") for name in key])).astype(np.int64)
     from_rows = order >= len(others)
     places = np.empty(len(others), np.int64)
@@ -177,7 +211,7 @@ class _Others:
         return len(self.found)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        places = pc.index_in(_whole(column), value_set=self.found, skip_nulls=True)
+        places = pc.index_in(column.combine_chunks(), value_set=self.found, skip_nulls=True)
         numbers: np.ndarray = as_numpy(pc.fill_null(places, as_scalar(_NONE, places.type)))
         return numbers.astype(np.int64)
 
@@ -192,7 +226,7 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
     """Return the distinct values of a column, and the number of each row's."""
     if _is_integer(column.type):
         return _distinct(_integers(column), _valid(column))
-    found = _whole(column).dictionary_encode()
+    found = column.combine_chunks().dictionary_encode()
     numbers = as_numpy(pc.fill_null(found.indices, as_scalar(_NONE, found.indices.type))).astype(np.int64)
     return _Others(found.dictionary), numbers
 
@@ -216,29 +250,22 @@ def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarr
     return _Numbers(ranked[first]), numbers
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return the values in one piece, floating-point ones as :func:`one_zero`."""
-    whole = column.combine_chunks()
-    return one_zero(whole) if pa.types.is_floating(whole.type) else whole
-
-
 def one_zero(values: pa.Array) -> pa.Array:
     """Return floating-point numbers with 0.0 for -0.0, and with one NaN (K2)."""
     return pc.if_else(pc.is_nan(values), as_scalar(np.nan, values.type), pc.add(values, as_scalar(0.0, values.type)))
 
 
 def _is_integer(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+    return bool(
+        pa.types.is_signed_integer(kind) or pa.types.is_floating(kind) or pa.types.is_time(kind)
+        or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+    )  # fmt: skip
 
 
 def _integers(column: pa.ChunkedArray) -> np.ndarray:
-    """Return the values as BIGINT; 0 for NULL."""
-    whole = column.combine_chunks()
-    if pa.types.is_date32(whole.type):
-        whole = whole.view(pa.int32())
-    whole = whole.view(pa.int64()) if pa.types.is_timestamp(whole.type) else whole.cast(pa.int64())
-    values: np.ndarray = as_numpy(whole.fill_null(as_scalar(0)) if whole.null_count else whole)
-    return values
+    found = as_integers(column.combine_chunks())
+    assert found is not None
+    return found
 
 
 def _valid(column: pa.ChunkedArray) -> np.ndarray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_numpy
-from trinity.merge.arrow.keys import one_zero
+from trinity.merge.arrow.keys import as_integers
 
 __all__ = ["FoldOrder", "equal_codes", "first_of_each", "order_codes", "tuple_codes"]
 
@@ -25,7 +25,7 @@ def order_codes(values: pa.Array) -> np.ndarray:
 
     NULL is smallest, NaN is above every number, and -0.0 equals 0.0; text and binary compare by bytes.
     """
-    whole = _as_integers(values)
+    whole = as_integers(values)
     if whole is None:
         return _ranked(values)
     if not values.null_count:
@@ -34,24 +34,6 @@ def order_codes(values: pa.Array) -> np.ndarray:
     if not valid.any() or whole[valid].min() > _LEAST:
         return np.where(valid, whole, _LEAST)
     return _ranked(values)
-
-
-def _as_integers(values: pa.Array) -> np.ndarray | None:
-    kind = values.type
-    if pa.types.is_boolean(kind):
-        values = values.cast(pa.int8())
-    elif pa.types.is_floating(kind):
-        bits = as_numpy(one_zero(values.cast(pa.float64())).fill_null(0.0)).view(np.int64)
-        ascending: np.ndarray = bits ^ ((bits >> 63) & _MOST)
-        return ascending
-    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        values = values.view(pa.int32())
-    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
-        values = values.view(pa.int64())
-    elif not pa.types.is_signed_integer(kind):
-        return None
-    whole: np.ndarray = as_numpy(values.cast(pa.int64()).fill_null(0))
-    return whole
 
 
 def _ranked(values: pa.Array) -> np.ndarray:

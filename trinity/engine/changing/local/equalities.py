@@ -12,7 +12,6 @@ from trinity.engine.changing.plan import Equality
 from trinity.engine.expressions import Compiled, Scope, compile_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.values.arrow_assignment import fitted_texts
-from trinity.merge.arrow.keys import compared_alike
 from trinity.spi import Column, TableDefinition, parse_type
 
 __all__ = ["LocalEquality", "compared"]
@@ -59,7 +58,7 @@ def compared(
     for name, text in equalities.items():
         column = definition.column(name)
         value = compile_expression(text, scope, timezone)
-        if isinstance(value, NotLocal) or not compared_alike(definition, [name]):
+        if isinstance(value, NotLocal):
             continue
         own, given = parse_type(column.type), value.type
         both = {own.name, given.name}

@@ -15,8 +15,6 @@ from trinity.engine.changing.plan import concerned
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program, expressions_of
 from trinity.engine.values.defaults import is_plain
-from trinity.merge.arrow.keys import compared_alike
-from trinity.merge.parse import merge_spec
 from trinity.spi import Operation, SplitSource, TableDefinition, parse_type
 from trinity.syntax.parse import expression_or_none
 
@@ -25,16 +23,7 @@ __all__ = ["why_not_local"]
 
 def why_not_local(splits: SplitSource, program: Program) -> NotLocal | None:
     """Return why this process cannot execute a statement, whatever its expressions are; None when it may."""
-    return _why_not_table(splits) or _why_not_source(program, splits.definition) or _why_not_rows(program, splits)
-
-
-def _why_not_table(splits: SplitSource) -> NotLocal | None:
-    definition = splits.definition
-    if definition.keyed:
-        spec = merge_spec(definition)
-        if not compared_alike(definition, (*spec.key, *spec.ordering, *(c for g in spec.groups for c in g.sequence))):
-            return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
-    return why_not_read(splits)
+    return why_not_read(splits) or _why_not_source(program, splits.definition) or _why_not_rows(program, splits)
 
 
 def _why_not_source(program: Program, definition: TableDefinition) -> NotLocal | None:

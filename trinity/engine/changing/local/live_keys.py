@@ -14,7 +14,7 @@ from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.not_local import NotLocal
 from trinity.hidden import DELETED
 from trinity.merge.arrow.fold import beats
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.arrow.keys import Keys, comparable
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Operation, SplitSource
 
@@ -82,6 +82,7 @@ class _Changes:
 def _same(old: pa.Table, new: pa.Table) -> pa.Array:
     """Return True for each row whose key stays as it is."""
     same = as_arrow(np.ones(len(old), bool))
+    old, new = comparable(old), comparable(new)
     for name in old.column_names:
         mine, its = (rows.column(name).combine_chunks() for rows in (old, new))
         same = pc.and_(same, pc.fill_null(pc.equal(mine, its), False))

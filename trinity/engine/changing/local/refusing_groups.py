@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from trinity.engine.changing.engine_rules import touched_groups, without_effect
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case
+from trinity.merge.arrow.keys import comparable
 from trinity.merge.engine import SequenceGroup
 
 __all__ = ["without_effect_on"]
@@ -34,6 +35,7 @@ def without_effect_on(plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa.
 
 def _in_vain(group: SequenceGroup, old: pa.Table, new: pa.Table) -> pa.Array:
     """Return True where a new sequence is NULL, or smaller than the stored one; NULL is smallest (G2, G3)."""
+    old, new = (comparable(rows.select(group.sequence)) for rows in (old, new))
     nothing = pa.array([True] * len(new))
     smaller = pa.array([False] * len(new))
     for name in reversed(group.sequence):

@@ -33,7 +33,6 @@ from trinity.engine.reading.local.limits import (
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.writing.run_sinks import RewriteTask
-from trinity.merge.arrow.keys import compared_alike
 from trinity.spi import DataFile, SplitSource
 
 __all__ = ["LocalCompactor"]
@@ -71,7 +70,7 @@ class LocalCompactor:
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
         spec = fold.spec
-        if (why := _why_not_by_column(fold) if spec.by_column else _why_not(fold)) is not None:
+        if (why := why_not_files(fold.splits) if spec.by_column else _why_not(fold)) is not None:
             return why
         if spec.by_column:  # all stay, and those of one key in their order
             stays = [Staying.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
@@ -148,16 +147,7 @@ def _rewritten(rewrite: ColumnRewrite, write: RewriteTask) -> list[bytes]:
 
 
 def _why_not_folded(fold: FoldPlan) -> NotLocal | None:
-    return _why_not_by_column(fold) or why_not_by_column(fold.splits, fold.spec, fold.log)
-
-
-def _why_not_by_column(fold: FoldPlan) -> NotLocal | None:
-    """Return why rows of an engine that folds by column are not laid out by this process; None when they are."""
-    if (why := why_not_files(fold.splits)) is not None:
-        return why
-    if not compared_alike(fold.splits.definition, fold.spec.key):
-        return NotLocal("Arrow hashes or sorts the types of its key otherwise than Spark")
-    return None
+    return why_not_files(fold.splits) or why_not_by_column(fold.splits, fold.spec, fold.log)
 
 
 def _why_not(fold: FoldPlan) -> NotLocal | None:

@@ -20,7 +20,7 @@ from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
 from trinity.engine.reading.layout import well_bucketed
-from trinity.engine.reading.local.limits import NotLocal, compared_in_arrow
+from trinity.engine.reading.local.limits import NotLocal, are_own
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.spark import fold_by_column as by_column
@@ -162,9 +162,7 @@ class _WholeRows(_Resolve):
     def buckets(self) -> int | None:
         """The number of buckets of the kept base; None where tasks cannot merge by bucket."""
         files = [f for f in self.fold.base if f.bucket]
-        return (
-            well_bucketed(files, self.splits.definition) if compared_in_arrow(self.splits, self.spec, files) else None
-        )
+        return well_bucketed(files, self.splits.definition) if are_own(files) else None
 
     @cached_property
     def touched(self) -> list[DataFile]:

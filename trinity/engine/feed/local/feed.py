@@ -28,7 +28,6 @@ from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target
-from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage import parquet_footer
@@ -101,8 +100,6 @@ class LocalFeed:
         comparable = is_comparable if self.definition.keyed else is_counted
         if not all(map(comparable, kinds)):
             known.append(NotLocal("Arrow does not compare values of all of its columns"))
-        if self.definition.keyed and not compared_alike(self.definition, self.definition.primary_key):
-            known.append(NotLocal("Arrow compares the types of its key columns otherwise than Spark"))
         return next((why for why in known if why is not None), None)
 
     def _why_not_by_step(self, step: Step) -> NotLocal | None:

@@ -74,7 +74,7 @@ class Appends:
         needed = self._may_hold_touched(base)
         if not needed:
             return None
-        if self.few and pickable(self.splits, self.spec.key, self.files):
+        if self.few and pickable(self.splits, self.files):
             return picked_rows(self.spark, self.splits, self.spec.key, needed, self.files)
         buckets = None if self.few else well_bucketed(base, self.splits.definition)
         if not buckets:

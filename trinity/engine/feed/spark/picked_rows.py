@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.writing.run_sinks import map_in_arrow
-from trinity.merge.arrow.keys import compared_alike, rows_with_keys
+from trinity.merge.arrow.keys import rows_with_keys
 from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage import check_not_missing, spark_schema, stored_pages
 from trinity.syntax.quoting import quoted
@@ -28,14 +28,14 @@ _MANY: Final = 32
 """The most files with keys that every task opens again."""
 
 
-def pickable(splits: SplitSource, key: Sequence[str], keyed: Sequence[DataFile]) -> bool:
+def pickable(splits: SplitSource, keyed: Sequence[DataFile]) -> bool:
     """Return True when rows of the version can be picked by the keys of some files.
 
     Nested columns are left to Spark, which maps a file's fields to those of a later version; TIME, too, which Spark
     has in another unit.
     """
     plain = not any(pa.types.is_nested(field.type) or pa.types.is_time(field.type) for field in splits.storage)
-    return plain and compared_alike(splits.definition, key) and len(keyed) <= _MANY
+    return plain and len(keyed) <= _MANY
 
 
 def picked_rows(

@@ -7,11 +7,10 @@ from typing import Final
 
 from trinity.engine.not_local import NotLocal
 from trinity.merge.arrow.by_column import ColumnFold
-from trinity.merge.arrow.keys import compared_alike
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Origin, SplitSource
 
-__all__ = ["NotLocal", "compared_in_arrow", "why_not_by_column", "why_not_by_position", "why_not_files"]
+__all__ = ["NotLocal", "are_own", "why_not_by_column", "why_not_by_position", "why_not_files"]
 
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
@@ -30,8 +29,6 @@ def why_not_by_position(
         return NotLocal(f"merge engine {spec.engine.value} folds column by column")
     if (why := why_not_files(splits)) is not None:
         return why
-    if not _compares_as_spark(splits, spec):
-        return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
     if sum(f.rows for f in base) > _MOST_ROWS:
         return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
     return _why_not_so_long(log)
@@ -51,24 +48,13 @@ def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
     return NotLocal(f"its log has more than {_MOST_LOG:,} rows (compact('full') folds them)")
 
 
-def compared_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[DataFile]) -> bool:
-    """Return True where Arrow finds the same winner of each key, and the same order of keys in files, as Spark.
-
-    Those are Trinity's own files, by columns of types that both compare alike; what others wrote is left to Spark.
-    """
-    return _are_own(files) and _compares_as_spark(splits, spec)
-
-
 def why_not_files(splits: SplitSource) -> NotLocal | None:
     """Return why this process cannot read the files of a version one by one; None when it can."""
     if splits.native is None:
-        return None if _are_own(splits.files) else _FOREIGN
+        return None if are_own(splits.files) else _FOREIGN
     return None if splits.native.not_local is None else NotLocal(splits.native.not_local)
 
 
-def _are_own(files: Iterable[DataFile]) -> bool:
+def are_own(files: Iterable[DataFile]) -> bool:
+    """Return True for files that Trinity wrote."""
     return all(f.origin is Origin.OWN for f in files)
-
-
-def _compares_as_spark(splits: SplitSource, spec: MergeSpec) -> bool:
-    return compared_alike(splits.definition, (*spec.key, *spec.ordering))
