@@ -13,9 +13,11 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import dataset
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.typedef import Record
 
 import trinity
 from tests.support.delta_shapes import SHAPES
+from tests.support.iceberg_deletes import delete_by_equality, delete_by_position
 from tests.support.refusals import refused
 from trinity import Session
 from trinity.table import Table
@@ -166,3 +168,47 @@ def test_old_days_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_p
     pq.write_table(marked, tmp_path / "theirs" / "old.parquet")
     with refused("NOT_SUPPORTED", "old.parquet", "'day'", "1582-10-15"):
         table.to_arrow()
+
+
+def test_delete_files_of_iceberg(local: Session, tmp_path: Path) -> None:
+    folder, rows = tmp_path / "theirs", pa.table({"id": [1, 2, 3, 4], "w": [1, 1, None, 2], "v": ["a", "b", "c", None]})
+    iceberg(folder, rows)
+    theirs = lake(folder).load_table("ns.t")
+    [first] = [task.file.file_path for task in theirs.scan().plan_files()]
+    with theirs.update_schema() as update:
+        update.rename_column("v", "text")
+    table = local.register("theirs", "iceberg", folder)
+
+    def shown() -> list[tuple[int, str | None]]:
+        return [(row["id"], row["text"]) for row in table.to_arrow().sort_by("id").to_pylist()]
+
+    delete_by_position(theirs, {first: [0]})
+    assert shown() == [(2, "b"), (3, "c"), (4, None)]
+    before = table.splits().version
+    theirs.append(pa.table({"id": [2, 5], "w": [9, 1], "text": ["b2", "e"]}))
+    delete_by_equality(theirs, pa.table({"id": [2, 3], "w": pa.array([1, None], pa.int64())}))
+    assert shown() == [(2, "b2"), (4, None), (5, "e")]
+    theirs.append(pa.table({"id": [3], "w": pa.array([None], pa.int64()), "text": ["later"]}))  # is not deleted
+    assert shown() == [(2, "b2"), (3, "later"), (4, None), (5, "e")]
+    delete_by_equality(theirs, pa.table({"text": pa.array([None], pa.string())}))
+    assert shown() == [(2, "b2"), (3, "later"), (5, "e")]
+    assert table.count() == 3
+    assert table.to_arrow(version=before).num_rows == 3
+    keyed = local.register("keyed", "iceberg", folder, {"primary-key": "id", "watermark-key": "w"})
+    assert keyed.to_arrow(["text"], where="id IN (2, 4)")["text"].to_pylist() == ["b2"]
+    kinds = {(row.id, row._change_type) for row in keyed.changes(before)}
+    assert {(2, "update_postimage"), (4, "delete"), (5, "insert")} <= kinds
+
+
+def test_equality_deletes_of_a_partition(local: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    theirs = lake(folder).create_table("ns.t", schema, location=f"file://{folder}")
+    with theirs.update_spec() as update:
+        update.add_identity("p")
+    theirs.append(pa.table({"id": [1, 1, 2], "p": ["x", "y", "x"]}))
+    delete_by_equality(theirs, pa.table({"id": [1]}), Record("x"))
+    table = local.register("theirs", "iceberg", folder)
+    assert sorted((row["id"], row["p"]) for row in table.to_arrow().to_pylist()) == [(1, "y"), (2, "x")]
+    delete_by_equality(theirs, pa.table({"id": [1]}))  # without a partition: everywhere
+    assert table.to_arrow().to_pylist() == [{"id": 2, "p": "x"}]

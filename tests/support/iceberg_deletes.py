@@ -1,0 +1,91 @@
+"""Delete files as streaming engines write them, put into a table of PyIceberg's, which writes none itself."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    write_manifest_list,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID, SetSnapshotRefUpdate
+from pyiceberg.typedef import Record
+
+from trinity_iceberg.deletes import DeletesWriter
+
+__all__ = ["delete_by_equality", "delete_by_position"]
+
+_numbers = itertools.count(1)
+_PATH, _POS = "2147483546", "2147483545"
+
+
+def delete_by_equality(table: Table, rows: pa.Table, partition: Record | None = None) -> None:
+    """Deletes the rows that are equal to one of some rows in all of their columns."""
+    fields = [table.schema().find_field(name) for name in rows.column_names]
+    numbered = [
+        f.with_metadata({"PARQUET:field_id": str(n.field_id)}) for f, n in zip(rows.schema, fields, strict=True)
+    ]
+    entry = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [f.field_id for f in fields]}
+    _commit(table, rows.cast(pa.schema(numbered)), entry, partition)
+
+
+def delete_by_position(table: Table, places: dict[str, list[int]]) -> None:
+    """Deletes rows by their places: data file as the table names it -> places."""
+    names = np.repeat(list(places), [len(found) for found in places.values()]).tolist()
+    rows = pa.table({"file_path": names, "pos": pa.array([n for found in places.values() for n in found], pa.int64())})
+    numbered = [f.with_metadata({"PARQUET:field_id": n}) for f, n in zip(rows.schema, (_PATH, _POS), strict=True)]
+    entry = {"content": DataFileContent.POSITION_DELETES, "equality_ids": None}
+    _commit(table, rows.cast(pa.schema(numbered)), entry, None)
+
+
+def _commit(table: Table, rows: pa.Table, entry: dict[str, object], partition: Record | None) -> None:
+    path = f"{table.location()}/data/deletes-{next(_numbers)}.parquet"
+    with table.io.new_output(path).create() as out:
+        pq.write_table(rows, out)
+    file = DataFile.from_args(
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=partition or Record(),
+        record_count=len(rows),
+        file_size_in_bytes=len(table.io.new_input(path)),
+        key_metadata=None,
+        split_offsets=None,
+        sort_order_id=None,
+        **entry,
+    )
+    spec = table.spec() if partition else next(s for s in table.specs().values() if s.is_unpartitioned())
+    file.spec_id = spec.spec_id
+    parent = table.current_snapshot()
+    assert parent is not None
+    number, sequence = uuid.uuid4().int >> 66, table.metadata.next_sequence_number()
+    output = table.io.new_output(f"{table.location()}/metadata/{uuid.uuid4()}-m0.avro")
+    with DeletesWriter(spec, table.schema(), output, number, "deflate") as writer:
+        writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=number, data_file=file))
+    manifests: list[ManifestFile] = [*parent.manifests(table.io), writer.to_manifest_file()]
+    listed = f"{table.location()}/metadata/snap-{number}.avro"
+    with write_manifest_list(2, table.io.new_output(listed), number, parent.snapshot_id, sequence, "deflate") as lists:
+        lists.add_manifests(manifests)
+    made = Snapshot(
+        snapshot_id=number,
+        parent_snapshot_id=parent.snapshot_id,
+        sequence_number=sequence,
+        manifest_list=listed,
+        summary=Summary(Operation.DELETE),
+        schema_id=table.schema().schema_id,
+    )
+    reference = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=number)
+    table.catalog.commit_table(
+        table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (AddSnapshotUpdate(snapshot=made), reference)
+    )
+    table.refresh()
