@@ -246,3 +246,19 @@ def test_structs_are_inserted_by_place(local: Session, local_fmt: str) -> None:
         with refused("NOT_SUPPORTED", "pair", "struct<col1:int,"):
             local.sql(f"INSERT INTO n {rows}")
     assert local.table("n").count() == 3
+
+
+def test_a_statement_has_one_present_time(local: Session) -> None:
+    local.sql("CREATE TABLE t (id INT, at TIMESTAMP, day DATE)")
+    before = dt.datetime.now(dt.UTC)
+    local.sql("INSERT INTO t VALUES (1, current_timestamp(), current_date), (2, now() + INTERVAL 1 DAY, NULL)")
+    [first, second] = local.sql("SELECT at, day FROM t ORDER BY id").to_pylist()
+    assert before <= first["at"] <= dt.datetime.now(dt.UTC)
+    assert second["at"] - first["at"] == dt.timedelta(days=1)
+    assert first["day"] in (before.date(), dt.datetime.now(dt.UTC).date())
+    found = local.sql("SELECT id, now() AS n, current_timestamp AS c FROM t WHERE at <= current_timestamp()").collect()
+    assert [(row.id, row.n) for row in found] == [(1, found[0].c)]
+    local.sql("UPDATE t SET day = current_date() WHERE at > now()")
+    assert local.sql("SELECT count(*) FROM t WHERE day >= date_sub(current_date(), 1)").first() == (2,)
+    with refused("NOT_SUPPORTED", "CURRENT_TIMESTAMP"):
+        local.sql("ALTER TABLE t ADD CONSTRAINT c CHECK (at <= current_timestamp())")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,29 +29,30 @@ from trinity_iceberg.deletes import DeletesWriter
 __all__ = ["delete_by_equality", "delete_by_position"]
 
 _numbers = itertools.count(1)
-_PATH, _POS = "2147483546", "2147483545"
+_IDS = (2147483546, 2147483545)
 
 
 def delete_by_equality(table: Table, rows: pa.Table, partition: Record | None = None) -> None:
     """Deletes the rows that are equal to one of some rows in all of their columns."""
-    fields = [table.schema().find_field(name) for name in rows.column_names]
-    numbered = [
-        f.with_metadata({"PARQUET:field_id": str(n.field_id)}) for f, n in zip(rows.schema, fields, strict=True)
-    ]
-    entry = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [f.field_id for f in fields]}
-    _commit(table, rows.cast(pa.schema(numbered)), entry, partition)
+    ids = [table.schema().find_field(name).field_id for name in rows.column_names]
+    entry: dict[str, Any] = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": ids}
+    _commit(table, _numbered(rows, ids), entry, partition)
 
 
 def delete_by_position(table: Table, places: dict[str, list[int]]) -> None:
     """Deletes rows by their places: data file as the table names it -> places."""
     names = np.repeat(list(places), [len(found) for found in places.values()]).tolist()
     rows = pa.table({"file_path": names, "pos": pa.array([n for found in places.values() for n in found], pa.int64())})
-    numbered = [f.with_metadata({"PARQUET:field_id": n}) for f, n in zip(rows.schema, (_PATH, _POS), strict=True)]
-    entry = {"content": DataFileContent.POSITION_DELETES, "equality_ids": None}
-    _commit(table, rows.cast(pa.schema(numbered)), entry, None)
+    entry: dict[str, Any] = {"content": DataFileContent.POSITION_DELETES, "equality_ids": None}
+    _commit(table, _numbered(rows, _IDS), entry, None)
 
 
-def _commit(table: Table, rows: pa.Table, entry: dict[str, object], partition: Record | None) -> None:
+def _numbered(rows: pa.Table, ids: Sequence[int]) -> pa.Table:
+    fields = [f.with_metadata({"PARQUET:field_id": str(n)}) for f, n in zip(rows.schema, ids, strict=True)]
+    return rows.cast(pa.schema(fields))
+
+
+def _commit(table: Table, rows: pa.Table, entry: dict[str, Any], partition: Record | None) -> None:
     path = f"{table.location()}/data/deletes-{next(_numbers)}.parquet"
     with table.io.new_output(path).create() as out:
         pq.write_table(rows, out)
@@ -76,15 +79,18 @@ def _commit(table: Table, rows: pa.Table, entry: dict[str, object], partition: R
     listed = f"{table.location()}/metadata/snap-{number}.avro"
     with write_manifest_list(2, table.io.new_output(listed), number, parent.snapshot_id, sequence, "deflate") as lists:
         lists.add_manifests(manifests)
-    made = Snapshot(
-        snapshot_id=number,
-        parent_snapshot_id=parent.snapshot_id,
-        sequence_number=sequence,
-        manifest_list=listed,
-        summary=Summary(Operation.DELETE),
-        schema_id=table.schema().schema_id,
+    made = Snapshot.model_validate(
+        {
+            "snapshot-id": number,
+            "parent-snapshot-id": parent.snapshot_id,
+            "sequence-number": sequence,
+            "manifest-list": listed,
+            "summary": Summary(Operation.DELETE),
+            "schema-id": table.schema().schema_id,
+        }
     )
-    reference = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=number)
+    main = {"ref-name": "main", "type": "branch", "snapshot-id": number}
+    reference = SetSnapshotRefUpdate.model_validate(main)
     table.catalog.commit_table(
         table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (AddSnapshotUpdate(snapshot=made), reference)
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 
 __all__ = ["Work", "current_work", "work"]
 
@@ -17,11 +19,13 @@ class Work:
 
     Attributes:
         began: when it began, by :func:`time.perf_counter`.
+        moment: when it began, by the calendar: what CURRENT_TIMESTAMP is in all of it.
         executor: ``spark`` once Spark has taken a part in it; else ``local``.
         attempts: attempts at a commit, since the last one that took effect.
     """
 
     began: float = field(default_factory=time.perf_counter)
+    moment: dt.datetime = field(default_factory=partial(dt.datetime.now, dt.UTC))
     executor: str = "local"
     attempts: int = 0
 

@@ -201,7 +201,15 @@ class _Compiler:
         names, build = FUNCTIONS[type(tree)]
         return build(self.timezone, *arguments(tree, names, self.operand))
 
+    def present(self, tree: exp.Expr) -> Compiled:
+        if self.scope.lasting or tree.args.get("this") or self.scope.has("", tree.key.replace("current", "current_")):
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        now = moments.now()
+        return now if isinstance(tree, exp.CurrentTimestamp) else dates.as_date(now, self.timezone)
+
     def named(self, tree: exp.Expr) -> Compiled:
+        if tree.name.lower() == "now" and not tree.expressions:
+            return self.present(exp.CurrentTimestamp())
         build = NAMED.get(tree.name.lower())
         if build is None:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
@@ -368,6 +376,8 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.Trim: _Compiler.trim,
     exp.TsOrDsAdd: _Compiler.days_after,
     exp.Anonymous: _Compiler.named,
+    exp.CurrentDate: _Compiler.present,
+    exp.CurrentTimestamp: _Compiler.present,
     exp.TimestampTrunc: _Compiler.time_cut,
     exp.Extract: _Compiler.part,
     exp.Pad: _Compiler.padded,

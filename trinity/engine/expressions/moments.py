@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from trinity.calls import current_work
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.dates import as_date, days_after
 from trinity.engine.expressions.days import Numbers, days_since_1970, first_days, months_later, months_of
@@ -24,7 +25,7 @@ from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["Interval", "cut_date", "cut_time", "interval_of", "later", "months_after"]
+__all__ = ["Interval", "cut_date", "cut_time", "interval_of", "later", "months_after", "now"]
 
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
@@ -81,6 +82,12 @@ def interval_of(tree: exp.Expr) -> Interval | None:
     if unit in _MICROS:
         return Interval(None, int(number) * _MICROS[unit], unit in ("WEEK", "DAY"))
     raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+
+
+def now() -> Compiled:
+    """Return the time at which the statement began."""
+    moment = pa.scalar(current_work().moment, _TIMESTAMP.to_arrow())
+    return Compiled(_TIMESTAMP, lambda _: moment)
 
 
 def later(value: Compiled, interval: Interval, timezone: _Timezone) -> Compiled:

@@ -158,15 +158,17 @@ class Scope:
     Attributes:
         columns: the columns.
         queries: the rows of the queries that a subquery may select from, by name.
+        lasting: True for an expression that is stored, which the present time is no part of.
     """
 
     columns: Sequence[ScopeColumn]
     queries: Mapping[str, Held] = field(default_factory=dict)
+    lasting: bool = False
 
     @classmethod
-    def of(cls, columns: Iterable[Column], qualifier: str = "") -> Scope:
+    def of(cls, columns: Iterable[Column], qualifier: str = "", *, lasting: bool = False) -> Scope:
         """Return the scope of a table's columns, whose values have their names in the batch."""
-        return cls([ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns])
+        return cls([ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns], lasting=lasting)
 
     def has(self, qualifier: str, name: str) -> bool:
         """Return True where a column has the name."""

@@ -51,7 +51,7 @@ class LocalChecks:
                 column.
         """
         refuse_folded(definition)
-        scope = Scope.of(definition.visible)
+        scope = Scope.of(definition.visible, lasting=True)
         found = []
         for check in definition.checks:
             condition = compile_predicate(check.expression, scope, timezone)
@@ -109,7 +109,7 @@ def _shown(value: Any) -> str:
 def constant_of(column: Column) -> Compiled | NotLocal:
     """Return the constant of a column's DEFAULT in the column's type, where it is the same in every zone."""
     try:
-        found = compile_expression(column.default or "NULL", Scope(()), no_zone)
+        found = compile_expression(column.default or "NULL", Scope((), lasting=True), no_zone)
         if isinstance(found, NotLocal) or found.type == parse_type(column.type):
             return found
         return _assigned(found, column)
