@@ -199,15 +199,6 @@ def test_a_plain_tables_files_become_few(local: Session, local_fmt: str, partiti
     assert table.compact().skipped
 
 
-def test_what_needs_spark_is_said_by_name(local: Session, local_fmt: str) -> None:
-    table = local.create_table(f"{local_fmt}.default.t", [Column("k", "double")], primary_key=["k"])
-    for _ in range(2):
-        table.upsert(pa.table({"k": [1.0, -0.0]}))
-    with pytest.raises(TrinityError, match=r"Compaction of '.*\.default\.t' needs Spark: Arrow compares") as error:
-        table.compact("full")
-    assert error.value.code == "NOT_SUPPORTED"
-
-
 def test_a_scheduler_keeps_tables_up(local: Session, local_fmt: str) -> None:
     table = local.create_table(f"{local_fmt}.default.t", [Column("k", "bigint")], primary_key=["k"])
     for commit in range(3):
