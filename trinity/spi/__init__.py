@@ -22,6 +22,8 @@ from trinity.spi.files import (
     from_merge_fragments,
     removal,
 )
+from trinity.spi.files import decode_value as decode_value
+from trinity.spi.files import encode_value as encode_value
 from trinity.spi.handles import (
     CommitResult,
     HistoryEntry,

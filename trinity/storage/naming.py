@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trinity.spi import STORED_NAME
-from trinity.spi.files import decode_value, encode_value
+from trinity.spi import STORED_NAME, decode_value, encode_value
 
 __all__ = [
     "FIELD_ID",
