@@ -11,7 +11,7 @@ import pytest
 
 import trinity
 from tests.support.refusals import refused
-from trinity import Session, Table
+from trinity import Column, Session, Table
 from trinity.cli.tail import followed
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
@@ -88,6 +88,21 @@ def test_a_stream_says_so(table: Table, other: str) -> None:
     last = table.upsert([{"k": 9}]).version
     [found] = asked(table, "batch", start=anew, end=offset(table, anew))
     assert (found["version"], len(found["files"])) == (last, 1)
+
+
+def test_a_table_without_rows_takes_the_place_of_one(opened: Session, fmt: str) -> None:
+    """Rows of before have none of its columns, though these have their names."""
+    columns = [Column("k", "int"), Column("v", "string")]
+    table = opened.create_table(f"{fmt}.default.t", columns)
+    start = table.version
+    table.append([{"k": 1, "v": "a"}])
+    table.delete()
+    opened.create_table(table.name, columns[::-1], replace=True)
+    at = table.version
+    table.append([{"k": 8, "v": "b"}])
+    with refused("NOT_SUPPORTED", f"Version {at} made another table"):
+        table.changes(start).to_arrow()
+    assert table.changes(at).to_arrow().select(["v", "k"]).to_pylist() == [{"v": "b", "k": 8}]
 
 
 def test_a_query_that_runs_gets_all_before_it(table: Table) -> None:

@@ -97,9 +97,10 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
         if later is None or keeps_rows(later):
             continue
         after = splits(later.version)
-        step = Step(splits(earlier.version) if earlier else replace(after, files=(), sidecar=(), native=None), after)
+        known = splits(earlier.version) if earlier else replace(after, files=(), sidecar=(), native=None)
+        step = _checked(Step(known, after), target)
         if step.added or step.removed or step.native:
-            found.append(_checked(step, target))
+            found.append(step)
     return found
 
 
