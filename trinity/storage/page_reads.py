@@ -63,29 +63,49 @@ def _values(file: Any, column: ColumnPages, all_rows: int, rows: np.ndarray) -> 
     return decoded.take(as_arrow(rows + np.repeat(starts, wanted[pages])))
 
 
-def _decoded(data: bytes) -> pa.Array:
+def _decoded(data: pa.Buffer) -> pa.Array:
     with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
         found = file.read(use_threads=False).column(0)
     return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
 
 
-def _small_file(file: Any, column: ColumnPages, pages: np.ndarray, rows: int) -> bytes:
-    """Return a Parquet file with some pages of a column."""
-    out = bytearray(_MAGIC)
+def _small_file(file: Any, column: ColumnPages, pages: np.ndarray, rows: int) -> pa.Buffer:
+    """Return a Parquet file with some pages of a column, which are read into their places."""
+    first, dictionary = len(_MAGIC), of(column.meta, 11)
+    parts = [(int(dictionary), int(column.offsets[0]))] if dictionary else []
+    parts += [(int(column.offsets[m]), int(column.offsets[n] + column.sizes[n])) for m, n in _runs(column, pages)]
+    size = sum(end - start for start, end in parts)
+    footer = _footer(column, first, parts[0][1] - parts[0][0] if dictionary else 0, size, rows)
+    ending = footer + len(footer).to_bytes(4, "little") + _MAGIC
+    out = memoryview(bytearray(first + size + len(ending)))
+    out[:first], out[first + size :] = _MAGIC, ending
+    at = first
+    for start, end in parts:
+        file.seek(start)
+        file.readinto(out[at : at + end - start])
+        at += end - start
+    return pa.py_buffer(out)
+
+
+def _footer(column: ColumnPages, first: int, dictionary: int, size: int, rows: int) -> bytes:
+    """Return the footer of a file with some pages.
+
+    Args:
+        column: the column.
+        first: where the bytes of its dictionary and pages begin.
+        dictionary: how many bytes the dictionary has; 0 without one.
+        size: how many they are together.
+        rows: how many rows the pages have.
+    """
     meta: Struct = {number: column.meta[number] for number in (1, 2, 3, 4, 6)}
-    dictionary = of(column.meta, 11)
     if dictionary:
-        meta[11] = (I64, len(out))
-        out += file.read_at(int(column.offsets[0]) - dictionary, dictionary)
-    meta[9] = (I64, len(out))
-    for first, last in _runs(column, pages):
-        start = int(column.offsets[first])
-        out += file.read_at(int(column.offsets[last] + column.sizes[last]) - start, start)
-    meta[5], meta[7] = (I64, rows), (I64, len(out) - len(_MAGIC))
+        meta[11] = (I64, first)
+    meta[9] = (I64, first + dictionary)
+    meta[5], meta[7] = (I64, rows), (I64, size)
     chunk: Struct = {2: (I64, 0), 3: (STRUCT, meta)}
-    group: Struct = {1: (LIST, (STRUCT, [chunk])), 2: (I64, len(out)), 3: (I64, rows)}
+    group: Struct = {1: (LIST, (STRUCT, [chunk])), 2: (I64, size), 3: (I64, rows)}
     root: Struct = {4: (BINARY, b"schema"), 5: (I32, 1)}
-    footer = written(
+    return written(
         {
             1: (I32, 2),
             2: (LIST, (STRUCT, [root, column.element])),
@@ -93,7 +113,6 @@ def _small_file(file: Any, column: ColumnPages, pages: np.ndarray, rows: int) ->
             4: (LIST, (STRUCT, [group])),
         }
     )
-    return bytes(out + footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
 
 def _runs(column: ColumnPages, pages: np.ndarray) -> Sequence[tuple[int, int]]:
