@@ -114,6 +114,7 @@ def test_refused_rows_leave_no_table(local: Session, local_fmt: str) -> None:
         (pd.DataFrame([[1, 2]], columns=["id", "id"]), "DUPLICATE_COLUMN_NAME", ("'id'",)),
         (pd.DataFrame({"id": [1], "n": [1 << 70]}), "TYPE_MISMATCH", ("'n'", "too large")),
         (pd.DataFrame({"id": [1, 2], "n": [1, "x"]}), "TYPE_MISMATCH", ("'n'", "astype")),
+        ([{"id": 1, "n": [{"void": 1, "b": None}]}], "TYPE_MISMATCH", ("'n'", "b:void")),
         (pl.Series("id", [1]), "INVALID_ARGUMENTS", ("Series", "to_frame()")),
         (pd.Series([1], name="id"), "INVALID_ARGUMENTS", ("Series", "to_frame()")),
         (pl.DataFrame({"id": [1 << 70]}, schema={"id": pl.Int128}), "TYPE_MISMATCH", ("cast it",)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_frame
@@ -11,6 +12,8 @@ from trinity.errors import TrinityError
 from trinity.spi import Column
 
 __all__ = ["columns_of_rows", "first_rows"]
+
+_VOID: Final = re.compile("[<:,]void[>,]")
 
 
 def first_rows(given: Any) -> Any:
@@ -48,5 +51,16 @@ def _is_spark_field(given: Any) -> bool:
 
 
 def columns_of_rows(rows: Any) -> list[Column]:
-    """Return the columns of a new table with rows, all nullable but its key. Raises as :func:`columns_of`."""
-    return [Column(c.name, c.type) for c in columns_of(rows.schema)]
+    """Return the columns of a new table with rows, all nullable but its key.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH for a NULL without a type; as :func:`columns_of`.
+    """
+    found = [Column(c.name, c.type) for c in columns_of(rows.schema)]
+    for column in found:
+        if _VOID.search(column.type):
+            raise TrinityError(
+                "TYPE_MISMATCH",
+                f"Column '{column.name}' has a NULL without a type within its {column.type}; cast it to one that has.",
+            )
+    return found
