@@ -283,6 +283,16 @@ def test_a_run_without_spark_goes_on_while_a_check_has_seen_too_little() -> None
     assert played == {1: 1, 2: 2}
 
 
+def test_a_busy_machine_has_more_time_while_a_check_has_seen_too_little() -> None:
+    played = {}
+    for patience in (1, 10**12):
+        tally, budget = Tally(), replace(BUDGETS["smoke"], patience=patience)
+        [part] = generated_of([check_of("idempotence")], budget, 0, EVERYTHING, tally, alone=True)
+        run_histories(ModelSubject(), budget, replace(part, seconds=1e-9), tally)
+        played[patience] = tally.histories, {*tally.late}
+    assert played == {1: (1, {"idempotence"}), 10**12: (3, set())}
+
+
 def test_a_check_that_is_out_of_time_says_so() -> None:
     report = run_check("memory", None, "faults", replace(BUDGETS["smoke"], fault_seconds=-1))
     [check] = Results.of(report, spark=False).checks

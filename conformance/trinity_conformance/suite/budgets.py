@@ -31,7 +31,8 @@ class Budget:
         fault_histories: no more of them than this.
         race_seconds: as ``seconds``, for writers in several processes.
         races: no more races of them than this.
-        longer: as long as a check has seen too little, so many times the histories and the seconds.
+        longer: as long as a check has seen too little, so many times the histories.
+        patience: as long as a check has seen too little, so many times the seconds: for a machine that is busy elsewhere.
         concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
     """
 
@@ -52,6 +53,7 @@ class Budget:
     race_seconds: float = 30
     races: int = 200
     longer: int = 3
+    patience: int = 10
 
     @property
     def seconds_in_all(self) -> float:
@@ -63,7 +65,20 @@ BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
         Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 10, 200, 12),
-        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60, fault_seconds=60),
+        Budget(
+            "standard",
+            300,
+            300,
+            3,
+            ShrinkBudget(90, 150),
+            150,
+            200,
+            150,
+            200,
+            60,
+            fault_seconds=60,
+            fault_histories=200,
+        ),
         Budget(
             name="deep",
             seconds=1400,
@@ -84,5 +99,5 @@ BUDGETS: Final[Mapping[str, Budget]] = {
 """smoke takes about two minutes, standard ten, deep an hour, without the start of Spark and the shrinking of failures.
 
 smoke is a fixed number of histories, enough to see what every check is about; its seconds only limit a machine that is
-many times slower. The others play as many as there is time for.
+many times slower. The others play as many as there is time for, and on a busy machine as many as every check needs.
 """

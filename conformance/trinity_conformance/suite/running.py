@@ -128,11 +128,11 @@ def run_check(
                 found += run_races(subject, chosen, seed, tally, expected)
         if "bad-input" in wanted:
             progress(tally, "bad-input")
-            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.longer * chosen.refusal_seconds)
+            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.patience * chosen.refusal_seconds)
             found += refuse_all(subject, tally, seconds, REFUSALS[: chosen.refusals])
         if "engine-options" in wanted:
             progress(tally, "engine-options")
-            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.longer * chosen.refusal_seconds)
+            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.patience * chosen.refusal_seconds)
             found += refuse_engines(subject, tally, seconds, ENGINE_REFUSALS[: chosen.refusals])
         if "merge-sinks" in wanted:
             progress(tally, "merge-sinks")
@@ -190,7 +190,7 @@ def _over(seconds: float, budget: Budget, part: Part, tally: Tally) -> bool:
     if seconds <= part.seconds:
         return False
     short = part.short()
-    if short and seconds <= budget.longer * part.seconds:
+    if short and seconds <= budget.patience * part.seconds:
         return False
     tally.late.update(short)
     return True
