@@ -179,6 +179,22 @@ class BoundsOfBytesCut(_Listed):
         return replace(found, max=found.max[:16]) if isinstance(found.max, bytes) else found
 
 
+class NullsUncounted(_Listed):
+    """Files are said to have no NULLs (against L9)."""
+
+    def stats(self, found: ColumnStats) -> ColumnStats:
+        return replace(found, nulls=0)
+
+
+class BucketsOfToday(_Listed):
+    """Buckets are said to be of the types that the key has now (against K5)."""
+
+    def shown(self, splits: SplitSource) -> SplitSource:
+        types = ";".join(splits.definition.column(name).type for name in splits.definition.primary_key)
+        files = (replace(f, bucket=replace(f.bucket, types=types)) if f.bucket else f for f in splits.files)
+        return replace(splits, files=tuple(files))
+
+
 class NullPartitionAsText(_Listed):
     """A partition of NULL is listed as Hive's text (against L9)."""
 
@@ -238,6 +254,13 @@ class StaleSnapshot(MemoryMetadata):
         cached = self._seen.get(table.location, newest)
         self._seen[table.location] = newest
         return super().get_splits(table if table.version is not None else replace(table, version=cached))
+
+
+class NewestAsText(MemoryMetadata):
+    """The newest version is the last one by the text of its number: 9 after 10 (against L10)."""
+
+    def newest_version(self, table: TableHandle) -> int:
+        return int(max(map(str, range(super().newest_version(table) + 1))))
 
 
 class VacuumedVersionsAreTried(MemoryMetadata):
@@ -309,6 +332,13 @@ class VacuumForgetsTransactions(_Written):
         return replace(version, txns={}) if version.operation == "vacuum" else version
 
 
+class TenthForgetsTransactions(_Written):
+    """Each tenth version sums up those before it, and forgets the recorded transactions (against L4)."""
+
+    def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
+        return version if version.number % 10 else replace(version, txns={})
+
+
 class TransactionsOfAllTogether(_Written):
     """The highest transaction of any application is that of all (against L4)."""
 
@@ -340,6 +370,24 @@ class RestoreKeepsLaterFiles(_Written):
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
         return replace(version, files=before.files) if version.operation == "restore" else version
+
+
+class RemovedStaysRemoved(_Written):
+    """A file that was removed once is in no later version, a restored one too (against L11)."""
+
+    def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
+        live = {f.path for f in before.files}
+        kept = tuple(f for f in version.files if f.path in live)
+        return replace(version, files=kept) if version.operation == "restore" else version
+
+
+class RestoredFilesAreNew(_Written):
+    """Files that a restore brings back count as written by it (against L11)."""
+
+    def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
+        live, new = {f.path for f in before.files}, version.number
+        files = tuple(f if f.path in live else replace(f, commit=new) for f in version.files)
+        return replace(version, files=files) if version.operation == "restore" else version
 
 
 class RestoreForgetsTransactions(_Written):
@@ -672,11 +720,14 @@ class TimesShifted(_Values):
 _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     CommitsInReverse, CommitNumbersByHalves, TombstonesForgotten, LastFileOfTenMissing, TextBoundsCut,
     TextBoundsRoundedByOneByte, TimeBoundsInMilliseconds, BoundsOfLongsAsFloats, BoundsOfDecimalsAsFloats,
-    BoundsOfBytesCut,
+    BoundsOfBytesCut, NullsUncounted, BucketsOfToday,
     NullPartitionAsText, PartitionsStripped, NullTextIsNull, PastIsNewest, PastByOne, PastHasPresentColumns,
-    StaleSnapshot, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone, HistoryWithoutTheNewest,
-    CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TransactionsOfAllTogether,
-    AppendUndoesDeletes, TruncateKeepsTombstones, RestoreKeepsLaterFiles, RestoreForgetsTransactions,
+    StaleSnapshot, NewestAsText, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone,
+    HistoryWithoutTheNewest,
+    CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TenthForgetsTransactions,
+    TransactionsOfAllTogether,
+    AppendUndoesDeletes, TruncateKeepsTombstones, RestoreKeepsLaterFiles, RemovedStaysRemoved, RestoredFilesAreNew,
+    RestoreForgetsTransactions,
     CompactionInTwoSteps, MergeInTwoSteps, LastWriterWins, ConflictsOverlooked, ConstraintsOverlooked, ChecksForgotten,
     SortOrderForgotten, TransactionsIgnored, LowerTransactionsPass, TransactionInASecondCommit, OrphansCounted,
     RowsAreFiles, BytesUntold, VersionBefore, SkippedUntold, ResolveDeletesNothing,

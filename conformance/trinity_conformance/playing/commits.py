@@ -32,6 +32,10 @@ __all__ = ["COMMITS", "try_commits"]
 _CHECK: Final = "commits"
 _NUMBERS: Final = count()
 _MANY: Final = 1000
+_ONE_WRITER: Final = {"commit.retry.timeout": "0 seconds"}
+"""A commit that says that it lost a race fails at once: there is none."""
+_COMMITS: Final = 12
+"""Commits after which numbers have two digits, and a log may have been summed up."""
 _SHARED: Final = "shared-prefix-of-sixty-four-characters-and-more-so-that-it-is-cut"
 _BOUNDS: Final[Mapping[str, tuple[Json, ...]]] = {
     "string": (
@@ -64,6 +68,7 @@ class _Bench:
         """Make a table of k INT, w INT and v of a type."""
         columns = [Column("k", "int"), Column("w", "int"), Column("v", kind)]
         name = f"c.default.commits{next(_NUMBERS)}"
+        options["properties"] = {**_ONE_WRITER, **options.get("properties", {})}
         given = ", ".join(f"{option}={value!r}" for option, value in {"primary_key": tuple(key), **options}.items())
         self.record.made(name, f"create_table t (k int, w int, v {kind}), {given}")
         return Recorded(self.session.create_table(name, columns, primary_key=key, **options), self.record)
@@ -214,6 +219,23 @@ def _versions_grow_one_by_one(bench: _Bench) -> None:
             raise NonConformance(_CHECK, f"a commit of now is said to be of {time}, and it is {now}")
 
 
+def _many_versions_have_their_order(bench: _Bench) -> None:
+    """Check that the twelfth version is the newest, and keeps all before it and the first transaction (L4, L10)."""
+    table = bench.make(key=())
+    metadata = table.connector.metadata
+    commits = f"append {_COMMITS} rows (n, 1, 'a') in commits of their own, the first as transaction 1 of 'app'"
+    bench.record.did(str(table.name), commits)
+    append = bench.session.table(str(table.name)).append
+    txns = [("app", 1), *[None] * (_COMMITS - 1)]
+    versions = [append(_rows((n, 1, "a")), txn=txn).version for n, txn in enumerate(txns)]
+    rows = [(n, "a") for n in range(_COMMITS)]
+    _expect(_read(table), rows, f"a table of {_COMMITS} commits")
+    _expect(table.splits().version, versions[-1], f"the newest version after {_COMMITS} commits")
+    listed = [entry.version for entry in metadata.history(table.handle)]
+    _expect(listed[-_COMMITS:], versions, f"history() of {_COMMITS} commits")
+    _expect(table.append(_rows((9, 9, "z")), txn=("app", 1)).skipped, True, "skipped, a retry of the first commit")
+
+
 def _old_versions_keep_what_they_need(bench: _Bench) -> None:
     """Check that a vacuum with a retention leaves the versions within it readable, and refuses older ones (L10)."""
     table = bench.keyed()
@@ -253,6 +275,17 @@ def _tombstones_outlive_care(bench: _Bench) -> None:
         _expect(_read(table, "k IN (1, 2)"), [(2, "a")], "late rows after compactions of a deleted key")
 
 
+def _a_widened_key_keeps_its_place(bench: _Bench) -> None:
+    """Check that keys are found in buckets that were written when they had a narrower type (K5, L3)."""
+    table = bench.make(properties={"watermark-key": "w", "bucket": "8"})
+    table.upsert(_rows(*((k, 1, "a") for k in range(20))))
+    table.compact(full=True)
+    bench.run(f"ALTER TABLE {table.name} ALTER COLUMN k TYPE BIGINT")
+    table = Recorded(bench.session.table(str(table.name)), bench.record)
+    for number in range(20):
+        _expect(_read(table, f"k = {number}"), [(number, "a")], f"rows where k = {number}, whose type was widened")
+
+
 def _deletes_by_position_stay(bench: _Bench) -> None:
     """Check that rows deleted by position stay so after later appends and another resolve (R1)."""
     table = bench.keyed()
@@ -286,9 +319,12 @@ def _a_restore_brings_back(bench: _Bench) -> None:
     table.compact(full=True)
     then = table.splits().version
     table.upsert(_rows((1, 9, "back"), (2, 9, "b"), (3, 9, "c")), txn=("app", 2))
+    table.compact(full=True)  # the files of the earlier version are live no more
     done = table.restore(then)
     _expect(_read(table), [(2, "a")], "a table after a restore")
     _expect((done.rows, done.version), (1, table.splits().version), "(rows, version) of the result of a restore")
+    numbers = [[f.commit for f in table.splits(version).files] for version in (then, None)]
+    _expect(numbers[1], numbers[0], "commit numbers of the files that a restore brings back")
     _expect(table.upsert(_rows((7, 7, "z")), txn=("app", 2)).skipped, True, "skipped, a retry after a restore")
     table.upsert(_rows((1, 4, "late"), (2, 6, "newer")))
     _expect(_read(table), [(2, "newer")], "rows that come after a restore")
@@ -307,14 +343,22 @@ def _bounds_of_other_types_lose_no_row(bench: _Bench) -> None:
 def _find_all(bench: _Bench, bounds: Mapping[str, tuple[Json, ...]]) -> None:
     for kind, values in bounds.items():
         table = bench.make(key=("k",), kind=kind, properties={"watermark-key": "v"})
+        values = (*values, None)
         bench.commit(table, [_rows((n, 1, decode(kind, value)), kind=kind) for n, value in enumerate(values)])
         for compacted in (False, True):
             if compacted:
                 table.compact(full=True)
             for number, value in enumerate(values):
-                literal = _literal(kind, value)
-                for where in (f"v = {literal}", f"v >= {literal} AND v <= {literal}", f"k = {number}"):
+                for where in (*_tests(kind, value), f"k = {number}"):
                     _finds(table, where, number)
+
+
+def _tests(kind: str, value: Json) -> tuple[str, ...]:
+    """Return predicates that a value meets."""
+    if value is None:
+        return ("v IS NULL",)
+    literal = _literal(kind, value)
+    return f"v = {literal}", f"v >= {literal} AND v <= {literal}"
 
 
 def _literal(kind: str, value: Json) -> str:
@@ -347,8 +391,10 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _a_failed_task_leaves_nothing,
         _results_say_what_was_written,
         _versions_grow_one_by_one,
+        _many_versions_have_their_order,
         _old_versions_keep_what_they_need,
         _tombstones_outlive_care,
+        _a_widened_key_keeps_its_place,
         _deletes_by_position_stay,
         _truncate_takes_all,
         _a_restore_brings_back,
@@ -361,6 +407,7 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
 _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
     _versions_grow_one_by_one: frozenset((Capability.ROW_CHANGES, Capability.TIME_TRAVEL)),
     _old_versions_keep_what_they_need: frozenset((Capability.TIME_TRAVEL,)),
+    _a_widened_key_keeps_its_place: frozenset((Capability.WIDEN_COLUMN,)),
     _deletes_by_position_stay: frozenset((Capability.RESOLVE,)),
     _truncate_takes_all: frozenset((Capability.TRUNCATE,)),
     _a_restore_brings_back: frozenset((Capability.RESTORE,)),

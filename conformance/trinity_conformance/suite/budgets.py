@@ -32,7 +32,7 @@ class Budget:
         race_seconds: as ``seconds``, for writers in several processes.
         races: no more races of them than this.
         longer: as long as a check has seen too little, so many times the histories.
-        patience: as long as a check has seen too little, so many times the seconds: for a machine that is busy elsewhere.
+        patience: as long as a check has seen too little, so many times the seconds, for a busy machine.
         concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
     """
 
