@@ -121,10 +121,9 @@ def test_changes_need_no_spark(local: Session, local_fmt: str, key: str) -> None
     play(local, local_fmt, key)
 
 
-@pytest.mark.parametrize("fmt", ["parquet", pytest.param("iceberg", marks=pytest.mark.full)])
-@pytest.mark.parametrize(
-    "key", [pytest.param("", marks=pytest.mark.full), ", PRIMARY KEY (id)"], ids=["plain", "keyed"]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("fmt", ["parquet", "iceberg"])
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"], ids=["plain", "keyed"])
 def test_spark_makes_the_same_of_them(session: Session, fmt: str, key: str) -> None:
     play(session, fmt, key)
 
