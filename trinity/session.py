@@ -727,7 +727,8 @@ class Session:
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest readable version of a table whose newest metadata is damaged.
 
-        Later commits are lost, so let nobody write meanwhile. What others removed from a Delta log is put back.
+        Later commits are lost, so let nobody write meanwhile. What others removed from a Delta log, and the
+        definition that they unset on Iceberg, is put back.
 
         Args:
             name: the table.

@@ -168,3 +168,19 @@ def test_as_spark_restores(seats: Table, to_a_time: bool) -> None:
     ]
     seats.compact(full=True)
     assert shown(seats) == [("a", 5, "a"), ("b", 6, "b2")]
+
+
+def test_a_version_with_numbered_columns_comes_back(seats: Table) -> None:
+    """After others went back to before columns had numbers, which took the numbers' settings along."""
+    seats.rename_column("v", "w")
+    renamed = seats.version
+    assert renamed is not None
+    seats.upsert(pa.table({"id": ["d"], "ts": [9], "w": ["d"]}))
+    restore_by_others(seats.handle, 1)
+    assert shown(seats) == [("a", 5, "a"), ("b", 5, "b")]
+    seats.restore(renamed)
+    seats.add_column(Column("x", "string"))
+    for table in (seats, elsewhere(seats)):
+        table.upsert(pa.table({"id": ["c"], "ts": [1], "w": ["c"], "x": ["new"]}))
+        found = sorted((r["id"], r["w"], r["x"]) for r in table.to_arrow().to_pylist())
+        assert found == [("b", "b", None), ("c", "c", "new")]

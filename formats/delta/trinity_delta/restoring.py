@@ -66,8 +66,8 @@ def restored_metadata(
             "cannot undo. Write the rows of that version instead: table.upsert(table.to_arrow(version=...)).",
         )
     kept = {}
-    if then.mapped:  # numbers of columns are given once
-        kept = {HIGHEST: now.metadata["configuration"][HIGHEST]}
+    if then.mapped:  # numbers of columns are given once; others may have gone back to before there were any
+        kept = {HIGHEST: str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))}
     else:  # no file that is live has the columns that came since, nor may a statement bring one: their names are free
         definition = replace(definition, dropped=then.definition.dropped)
     settings = {**then.metadata["configuration"], **kept, **recorded(definition)}

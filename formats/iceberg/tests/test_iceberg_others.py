@@ -135,7 +135,7 @@ def test_properties_of_others_stay_beside_the_record(lake: IcebergConnector, tab
     set_properties(lake, table, {"bucket": "4"})
     found = with_pyiceberg(lake, table).properties
     assert (found["owner"], found["write.x"]) == ("somebody", "theirs")
-    assert json.loads(found["trinity.state"]) == {"version": "13", "trinity.txn": '{"app": 11}'}
+    assert json.loads(found["trinity.state"]) == {"version": "13", "own": "true", "trinity.txn": '{"app": 11}'}
     set_properties(lake, table, {"write.y": "ours"})
     with with_pyiceberg(lake, table).transaction() as changes:
         changes.set_properties({"write.y": "theirs"})

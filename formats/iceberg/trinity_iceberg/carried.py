@@ -16,14 +16,13 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
 
 from trinity.errors import TrinityError
-from trinity_iceberg.schema import DEFINITION
+from trinity_iceberg.recorded import DEFINITION, OWN, STATE
 
 __all__ = [
     "CREATED",
     "INDEX",
     "ORDER",
     "OPERATION",
-    "STATE",
     "TXN",
     "carried",
     "index_of",
@@ -44,10 +43,8 @@ INDEX: Final = "trinity.index"
 """Snapshot summary: name of the file index below the table's folder; carried forward."""
 ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
-STATE: Final = "trinity.state"
-"""Table property: JSON object with the facts that the newest Trinity commit carries, and its version."""
 _CARRIED: Final = (TXN, INDEX, ORDER)
-CREATED: Final = {STATE: '{"version": "1"}'}
+CREATED: Final = {STATE: json.dumps({"version": "1", **OWN})}
 """Table property of a new table."""
 
 
@@ -118,9 +115,10 @@ def on_record(metadata: TableMetadata, version: int, found: Mapping[str, str]) -
         version: the commit's version.
         found: the facts that it carries.
     """
-    if not found.keys() & {*_CARRIED} and DEFINITION not in metadata.properties:
+    own = OWN if DEFINITION in metadata.properties else {}
+    if not own and not found.keys() & {*_CARRIED}:
         return ()
-    text = json.dumps({"version": str(version), **{k: found[k] for k in _CARRIED if k in found}})
+    text = json.dumps({"version": str(version), **own, **{k: found[k] for k in _CARRIED if k in found}})
     return (SetPropertiesUpdate(updates={STATE: text}),)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["DEFINITION", "kept", "newest", "recorded", "unneeded"]
+__all__ = ["DEFINITION", "OWN", "STATE", "definitions", "kept", "newest", "recorded", "taken_away", "unneeded"]
 
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
@@ -16,6 +16,22 @@ DEFINITION: Final = "trinity.definition"
 With ``.<schema id>`` appended it is that of an older schema, and with ``.<schema id>.<version>`` that of the versions
 of a schema up to a version, after which key or properties changed.
 """
+
+STATE: Final = "trinity.state"
+"""Table property: JSON object with the facts that the newest Trinity commit carries, its version, and a mark."""
+OWN: Final = {"own": "true"}
+"""The mark that Trinity made the table. So a table without a definition is one of others, or has lost it."""
+
+
+def taken_away(metadata: TableMetadata) -> bool:
+    """Return whether another engine has taken the definition away from a table that Trinity made."""
+    state: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
+    return DEFINITION not in metadata.properties and OWN.items() <= state.items()
+
+
+def definitions(metadata: TableMetadata) -> dict[str, str]:
+    """Return the properties with the definitions of all versions."""
+    return {k: v for k, v in metadata.properties.items() if k == DEFINITION or k.startswith(f"{DEFINITION}.")}
 
 
 def kept(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A table with damaged newest metadata: whose it is, where it lies, and the way back to what can be read."""
+"""A table whose newest metadata are damaged, or lack its definition: whose it is, where it lies, and the way back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import SetSnapshotRefUpdate
+from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
@@ -26,7 +26,7 @@ from trinity_iceberg.manifests import read_entries, read_manifests
 from trinity_iceberg.metadata_files import is_metadata_file, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
-from trinity_iceberg.schema import DEFINITION
+from trinity_iceberg.recorded import DEFINITION, definitions, taken_away
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
@@ -58,7 +58,7 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
 def made_by_trinity(table: TableHandle) -> bool:
     """Return whether any readable metadata file shows that Trinity made the table."""
     paths = (str(file) for file in _metadata_files(Location.of(table.location).join("metadata")))
-    return any(DEFINITION in metadata.properties for _, metadata in _readable(paths))
+    return any(DEFINITION in m.properties or taken_away(m) for _, m in _readable(paths))
 
 
 def _metadata_files(folder: Location) -> list[Location]:
@@ -76,6 +76,8 @@ def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
 class Repair:
     """Goes back to the newest readable metadata file, and in it to the newest readable snapshot.
 
+    If nothing is damaged, the definition is put back where another engine took it away.
+
     Args:
         catalog: the catalog.
         table: the table.
@@ -90,8 +92,9 @@ class Repair:
         """Go back; see :meth:`trinity.spi.ConnectorMetadata.repair`.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set, and for intact
-                metadata that is not understood; BAD_DATA, INVALID_ARGUMENTS.
+            TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set, for intact
+                metadata that is not understood, and without a metadata file that has the definition; BAD_DATA,
+                INVALID_ARGUMENTS.
         """
         row, found = None, None
         try:
@@ -103,6 +106,8 @@ class Repair:
             loaded = found
         snapshot = self._readable_snapshot(loaded)
         at = version_of(snapshot)
+        if not self._lost and taken_away(loaded.metadata):
+            return repair_result(_put_back(loaded, dry_run=dry_run), at, ())
         if preview := repair_preview(self._table, at, self._lost, version, dry_run=dry_run):
             return preview
         if row is not None and found is not None:
@@ -202,3 +207,23 @@ def _make_current(table: Table, snapshot: Snapshot) -> None:
     main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
     back = SetSnapshotRefUpdate.model_validate(main)
     commit_updates(table, (back,), (), lambda now: now.current_snapshot_id == snapshot.snapshot_id)
+
+
+def _put_back(table: Table, *, dry_run: bool) -> CommitResult:
+    """Put back the definitions of the newest earlier metadata file that has one; rows and versions stay as they are.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED where no metadata file that the table still knows has one.
+    """
+    now = table.metadata
+    for _, before in _readable(entry.metadata_file for entry in reversed(now.metadata_log)):
+        if before.table_uuid == now.table_uuid and DEFINITION in before.properties:
+            if not dry_run:
+                put = SetPropertiesUpdate(updates=definitions(before))
+                commit_updates(table, (put,), (), lambda metadata: DEFINITION in metadata.properties)
+            return CommitResult(version_of(now.current_snapshot()))
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"No metadata file that Iceberg table '{'.'.join(table.name())}' still knows has the property '{DEFINITION}', "
+        "which another engine has taken away. Set it there to the text in a copy of an older metadata file.",
+    )

@@ -39,7 +39,7 @@ from trinity.spi import (
 )
 from trinity.storage import adopted_definition, adopted_properties, foreign_definition
 from trinity_iceberg.names import schema_of
-from trinity_iceberg.recorded import DEFINITION, kept, newest, recorded
+from trinity_iceberg.recorded import DEFINITION, STATE, kept, newest, recorded, taken_away
 
 __all__ = [
     "DEFINITION",
@@ -272,7 +272,18 @@ def definition_of(
     Columns are those of the Iceberg schema. What Iceberg cannot hold, the key and the properties come from the property
     ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and where it renamed
     one the key and the options follow.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a table of Trinity's from which another engine has taken that property away.
     """
+    if taken_away(metadata):
+        name = ".".join(identifier)
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Another engine has taken away the property '{DEFINITION}' of Iceberg table '{name}', which says what its "
+            f"key and its options are. Put back what Trinity wrote there by session.repair('<catalog>.{name}'). To "
+            f"hand the table over to that engine take '{STATE}' away, too.",
+        )
     name, in_schema = identifier[-1], schema_of(identifier[:-1])
     stored = recorded(metadata, schema.schema_id, version)
     if stored is None:
