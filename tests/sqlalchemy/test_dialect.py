@@ -290,7 +290,7 @@ def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, second
 def test_names_with_quotes(engine: sa.Engine, second_session: Session) -> None:
     table = sa.Table('a "b" `c`', sa.MetaData(), sa.Column("d`e", sa.Integer), sa.Column('"', sa.Integer))
     table.create(engine)
-    assert second_session.tables() == ['parquet.default.a "b" `c`']
+    assert second_session.tables() == ['parquet.default.`a "b" ``c```']
     with engine.connect() as connection:
         connection.execute(table.insert().values({"d`e": 1, '"': 2}))
         result = connection.execute(sa.select(table))
