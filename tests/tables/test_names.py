@@ -144,8 +144,8 @@ def test_every_statement_means_the_name_that_it_names(session: Session, tiered_f
     assert session.table("`copy.of`").to_df().count() == 2
 
 
-def test_a_missing_name_with_quotes_is_named_as_it_is(session: Session) -> None:
-    with refused("TABLE_NOT_FOUND", "default.no`ne"):
+def test_a_missing_name_with_quotes_is_named_as_sql_takes_it(session: Session) -> None:
+    with refused("TABLE_NOT_FOUND", "default.`no``ne`"):
         session.sql("SELECT * FROM `no``ne`")
-    with refused("TABLE_NOT_FOUND", "default.no.`ne"):
+    with refused("TABLE_NOT_FOUND", "default.`no.``ne`"):
         session.table("`no.``ne`")
