@@ -10,66 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
-from pyarrow import dataset
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.typedef import Record
 
 import trinity
 from tests.support.delta_shapes import SHAPES
 from tests.support.iceberg_deletes import delete_by_equality, delete_by_position
+from tests.support.others import FIRST, KEYED, SECOND, delta_rs_by_partition, lake, pyarrow_dataset, pyiceberg
 from tests.support.refusals import refused
 from trinity import Session
 from trinity.table import Table
 
-KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
-FIRST = pa.table(
-    {
-        "id": pa.array([1, 2, 3, None], pa.int64()),
-        "ts": pa.array([10, 10, 10, 10], pa.int64()),
-        "deleted": pa.array([False, False, False, False]),
-        "v": ["a", "b", "c", "nobody"],
-        "p": ["x", "y", "x", "x"],
-    }
-)
-SECOND = pa.table(
-    {
-        "id": pa.array([1, 2, 3, 4, 4], pa.int64()),
-        "ts": pa.array([5, 20, 20, 1, 1], pa.int64()),
-        "deleted": pa.array([False, False, True, None, None]),
-        "v": ["late", "b2", "c2", "d", "d again"],
-        "p": ["x", "y", "x", "x", "x"],
-    }
-)
-
-
-def parquet(folder: Path, rows: pa.Table) -> None:
-    name = f"load-{len(list(folder.iterdir())) if folder.exists() else 0}" + "-{i}.parquet"
-    dataset.write_dataset(
-        rows,
-        folder,
-        format="parquet",
-        partitioning=dataset.partitioning(pa.schema([("p", pa.string())]), flavor="hive"),
-        basename_template=name,
-        existing_data_behavior="overwrite_or_ignore",
-    )
-
-
-def delta(folder: Path, rows: pa.Table) -> None:
-    write_deltalake(str(folder), rows, mode="append", partition_by=["p"])
-
-
-def iceberg(folder: Path, rows: pa.Table) -> None:
-    lake(folder).create_table_if_not_exists("ns.t", rows.schema, location=f"file://{folder}").append(rows)
-
-
-def lake(folder: Path) -> SqlCatalog:
-    catalog = SqlCatalog("others", uri=f"sqlite:///{folder.parent}/others.db", warehouse=f"file://{folder.parent}")
-    catalog.create_namespace_if_not_exists("ns")
-    return catalog
-
-
-WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {"parquet": parquet, "delta": delta, "iceberg": iceberg}
+WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {
+    "parquet": pyarrow_dataset,
+    "delta": delta_rs_by_partition,
+    "iceberg": pyiceberg,
+}
 
 
 def rows_of(table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
@@ -172,7 +127,7 @@ def test_old_days_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_p
 
 def test_delete_files_of_iceberg(local: Session, tmp_path: Path) -> None:
     folder, rows = tmp_path / "theirs", pa.table({"id": [1, 2, 3, 4], "w": [1, 1, None, 2], "v": ["a", "b", "c", None]})
-    iceberg(folder, rows)
+    pyiceberg(folder, rows)
     theirs = lake(folder).load_table("ns.t")
     [first] = [task.file.file_path for task in theirs.scan().plan_files()]
     with theirs.update_schema() as update:

@@ -13,33 +13,19 @@ import pytest
 from _pytest.mark import ParameterSet
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyarrow import dataset
-from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from tests.support.iceberg import iceberg_spark
+from tests.support.others import FIRST as FIRST
+from tests.support.others import KEYED as KEYED
+from tests.support.others import SECOND as SECOND
+from tests.support.others import delta_rs_by_partition as delta_rs_by_partition
+from tests.support.others import pyarrow_dataset as pyarrow_dataset
+from tests.support.others import pyiceberg as pyiceberg
 from trinity import Session, TrinityError
 from trinity.engine.reading.plan import plan_read
 from trinity.table import Table
 
-KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
-FIRST = pa.table(
-    {
-        "id": pa.array([1, 2, 3, None], pa.int64()),
-        "ts": pa.array([10, 10, 10, 10], pa.int64()),
-        "deleted": pa.array([False, False, False, False]),
-        "v": ["a", "b", "c", "nobody"],
-        "p": ["x", "y", "x", "x"],
-    }
-)
-SECOND = pa.table(
-    {
-        "id": pa.array([1, 2, 3, 4, 4], pa.int64()),
-        "ts": pa.array([5, 20, 20, 1, 1], pa.int64()),
-        "deleted": pa.array([False, False, True, None, None]),
-        "v": ["late", "b2", "c2", "d", "d again"],
-        "p": ["x", "y", "x", "x", "x"],
-    }
-)
 AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
 LIVE = {(1, "a"), (2, "b2"), (4, "d again")}
 """What both fold to: a late row loses, a tombstone hides its key, the later of two equal watermarks wins (K4)."""
@@ -65,10 +51,6 @@ def delta_rs(folder: Path, rows: pa.Table) -> None:
     write_deltalake(str(folder), rows, mode="append")
 
 
-def delta_rs_by_partition(folder: Path, rows: pa.Table) -> None:
-    write_deltalake(str(folder), rows, mode="append", partition_by=["p"])
-
-
 def spark_delta(folder: Path, rows: pa.Table) -> None:
     spark = SparkSession.getActiveSession()
     assert spark is not None
@@ -80,28 +62,9 @@ def pyarrow_files(folder: Path, rows: pa.Table) -> None:
     pq.write_table(rows, folder / f"{len(list(folder.iterdir()))}.parquet")
 
 
-def pyarrow_dataset(folder: Path, rows: pa.Table) -> None:
-    name = f"load-{len(list(folder.iterdir())) if folder.exists() else 0}" + "-{i}.parquet"
-    kind = dataset.partitioning(pa.schema([("p", pa.string())]), flavor="hive")
-    dataset.write_dataset(
-        rows,
-        folder,
-        format="parquet",
-        partitioning=kind,
-        basename_template=name,
-        existing_data_behavior="overwrite_or_ignore",
-    )
-
-
 def duckdb_files(folder: Path, rows: pa.Table) -> None:
     folder.mkdir(exist_ok=True)
     duckdb.from_arrow(rows).write_parquet(str(folder / f"{len(list(folder.iterdir()))}.parquet"))
-
-
-def pyiceberg(folder: Path, rows: pa.Table) -> None:
-    catalog = SqlCatalog("others", uri=f"sqlite:///{folder.parent}/others.db", warehouse=f"file://{folder.parent}")
-    catalog.create_namespace_if_not_exists("ns")
-    catalog.create_table_if_not_exists("ns.t", rows.schema, location=f"file://{folder}").append(rows)
 
 
 def spark_iceberg(folder: Path, rows: pa.Table) -> None:

@@ -31,12 +31,12 @@ from trinity.storage import (
 from trinity_iceberg.manifests import read_entries
 
 __all__ = [
-    "PATH_ID",
     "DeletesWriter",
     "delete_entries",
     "delete_file",
     "delete_sink",
     "deletes_of",
+    "path_bounds",
     "position_deletes",
     "target_path",
     "warn_of_views",
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _log: Final = logger("trinity.iceberg")
-PATH_ID: Final = 2147483546
+_PATH_ID: Final = 2147483546
 """Field id of ``file_path``, by Iceberg's specification."""
 
 
@@ -111,8 +111,8 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
         partition=of.partition,
         record_count=made.deletes.rows,
         file_size_in_bytes=made.size,
-        lower_bounds={PATH_ID: name},
-        upper_bounds={PATH_ID: name},
+        lower_bounds={_PATH_ID: name},
+        upper_bounds={_PATH_ID: name},
         key_metadata=None,
         split_offsets=None,
         equality_ids=None,
@@ -124,8 +124,14 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
 
 def target_path(entry: ManifestEntry) -> str | None:
     """Return the absolute path of the one data file that a delete file is about; None if its bounds do not tell."""
-    low, high = ((b or {}).get(PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
+    low, high = path_bounds(entry)
     return local_path(low.decode()) if low and low == high else None
+
+
+def path_bounds(entry: ManifestEntry) -> tuple[bytes | None, bytes | None]:
+    """Return the lowest and the highest name of a data file that a delete file is about, which may be cut off."""
+    low, high = ((b or {}).get(_PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
+    return low, high
 
 
 def position_deletes(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry] | None:

@@ -33,7 +33,7 @@ from trinity.storage import (
     stored_pages,
     unreadable_deletes,
 )
-from trinity_iceberg.deletes import PATH_ID, delete_entries
+from trinity_iceberg.deletes import delete_entries, path_bounds, target_path
 from trinity_iceberg.manifests import read_entries
 from trinity_iceberg.storage_schema import storage_schema
 
@@ -144,7 +144,7 @@ class _Version:
         mine = [e for e in self.entries if _concerns(self.table, e, entry)]
         if not mine:
             return None
-        rows = sum(e.data_file.record_count for e in mine if _is_of_one(e))
+        rows = sum(e.data_file.record_count for e in mine if target_path(e) is not None)
         equal = [found for e in _of_kind(mine, _BY_EQUALITY) if (found := self._by_equality(e, file)) is not None]
         positions, vectors = (
             tuple(local_path(e.data_file.file_path) for e in _of_kind(mine, kind))
@@ -170,17 +170,12 @@ def _concerns(table: Table, delete: ManifestEntry, data: ManifestEntry) -> bool:
     file, of = delete.data_file, data.data_file
     made, at = delete.sequence_number or 0, data.sequence_number or 0
     if file.content == DataFileContent.POSITION_DELETES:
-        low, high = ((b or {}).get(PATH_ID) for b in (file.lower_bounds, file.upper_bounds))
+        low, high = path_bounds(delete)
         name = of.file_path.encode()
         within = (low is None or low <= name[: len(low)]) and (high is None or name[: len(high)] <= high)
         return at <= made and within
     everywhere = table.specs()[file.spec_id].is_unpartitioned()
     return at < made and (everywhere or (file.spec_id == of.spec_id and file.partition == of.partition))
-
-
-def _is_of_one(entry: ManifestEntry) -> bool:
-    low, high = ((b or {}).get(PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
-    return low is not None and low == high
 
 
 def _columns(table: Table, schema: Schema, entry: ManifestEntry) -> pa.Schema | None:

@@ -25,8 +25,10 @@ OWN: Final = {"own": "true"}
 
 def taken_away(metadata: TableMetadata) -> bool:
     """Return whether another engine has taken the definition away from a table that Trinity made."""
+    if DEFINITION in metadata.properties:
+        return False
     state: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
-    return DEFINITION not in metadata.properties and OWN.items() <= state.items()
+    return OWN.items() <= state.items()
 
 
 def definitions(metadata: TableMetadata) -> dict[str, str]:
