@@ -728,7 +728,7 @@ class Session:
         """Go back to the newest readable version of a table whose newest metadata is damaged.
 
         Later commits are lost, so let nobody write meanwhile. What others removed from a Delta log, and the
-        definition that they unset on Iceberg, is put back.
+        definition that they unset or changed on Iceberg, is put back.
 
         Args:
             name: the table.

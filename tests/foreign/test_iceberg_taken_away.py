@@ -1,8 +1,9 @@
-"""The definition that another engine takes away from an Iceberg table of Trinity's: noticed, and put back."""
+"""The definition that another engine takes away from an Iceberg table of Trinity's, or changes: noticed, put back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,37 @@ def take_away(table: Table, *names: str) -> None:
         changes.remove_properties(*names)
 
 
+def unset(table: Table, text: str) -> None:
+    take_away(table, DEFINITION)
+
+
+def of_another_table(table: Table, text: str) -> None:
+    other = table.session.create_table("iceberg.default.other", [{"id": "a", "n": 1}], primary_key=["id"])
+    put(table, pyiceberg(other).properties[DEFINITION])
+
+
+def of_the_first_version(table: Table, text: str) -> None:
+    table.set_properties({"keep-versions": "7"})
+    put(table, text)
+
+
+def edited(table: Table, text: str) -> None:
+    put(table, json.dumps({**json.loads(text), "properties": {"watermark-key": "ts"}}))
+
+
+def garbage(table: Table, text: str) -> None:
+    put(table, "{}")
+
+
+def nothing(table: Table, text: str) -> None:
+    put(table, "null")
+
+
+def put(table: Table, text: str) -> None:
+    with pyiceberg(table).transaction() as changes:
+        changes.set_properties({DEFINITION: text})
+
+
 def elsewhere(table: Table) -> Table:
     """The table as a process sees it that remembers nothing of it."""
     return trinity.connect(Path(table.location).parents[2], engine="local").table(NAME)
@@ -47,11 +79,13 @@ def live(table: Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("altered", [False, True], ids=["first", "altered"])
-def test_nobody_guesses_what_the_key_is(seats: Table, altered: bool) -> None:
+@pytest.mark.parametrize("change", [unset, of_another_table, of_the_first_version, edited, garbage, nothing])
+def test_nobody_guesses_what_the_key_is(seats: Table, altered: bool, change: Callable[[Table, str], None]) -> None:
+    text = pyiceberg(seats).properties[DEFINITION]
     if altered:
         seats.add_column(trinity.Column("v", "string"))
-    version = seats.version
-    take_away(seats, DEFINITION)
+    change(seats, text)
+    version = pyiceberg(seats).current_snapshot().sequence_number
     for table in (seats, elsewhere(seats)):
         for call in (
             lambda table=table: table.definition,

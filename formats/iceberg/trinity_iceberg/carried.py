@@ -7,7 +7,8 @@ the table property of the newest commit still holds them.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from typing import Final
 
@@ -16,15 +17,15 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
 
 from trinity.errors import TrinityError
-from trinity_iceberg.recorded import DEFINITION, OWN, STATE
+from trinity_iceberg.recorded import DEFINITION, STATE, facts, mark_of
 
 __all__ = [
-    "CREATED",
     "INDEX",
     "ORDER",
     "OPERATION",
     "TXN",
     "carried",
+    "created",
     "index_of",
     "indexes",
     "lineage",
@@ -44,8 +45,6 @@ INDEX: Final = "trinity.index"
 ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
 _CARRIED: Final = (TXN, INDEX, ORDER)
-CREATED: Final = {STATE: json.dumps({"version": "1", **OWN})}
-"""Table property of a new table."""
 
 
 def version_of(snapshot: Snapshot | None) -> int:
@@ -103,23 +102,36 @@ def _up_to(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snaps
 def indexes(metadata: TableMetadata, without: Collection[int] = ()) -> set[str]:
     """Return the names of the file indexes that the table's versions need, without the snapshots given."""
     found = {_carried_by(s).get(INDEX) for s in metadata.snapshots if s.snapshot_id not in without}
-    found.add(_recorded(metadata).get(INDEX))
+    found.add(facts(metadata).get(INDEX))
     return {name for name in found if name}
 
 
-def on_record(metadata: TableMetadata, version: int, found: Mapping[str, str]) -> tuple[TableUpdate, ...]:
+def created(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a new table, with those of its definition."""
+    return {**properties, **_record(1, mark_of(properties))}
+
+
+def on_record(
+    metadata: TableMetadata, version: int, found: Mapping[str, str], updates: Sequence[TableUpdate]
+) -> tuple[TableUpdate, ...]:
     """Return the update that puts the facts of a commit into the table's properties.
 
     Args:
         metadata: the table before the commit; an external table without facts is left alone.
         version: the commit's version.
         found: the facts that it carries.
+        updates: the changes that it makes to the metadata, which may be of the definition.
     """
-    own = OWN if DEFINITION in metadata.properties else {}
-    if not own and not found.keys() & {*_CARRIED}:
-        return ()
-    text = json.dumps({"version": str(version), **own, **{k: found[k] for k in _CARRIED if k in found}})
-    return (SetPropertiesUpdate(updates={STATE: text}),)
+    changed = [update.updates for update in updates if isinstance(update, SetPropertiesUpdate)]
+    record = {
+        **mark_of(dict(ChainMap(*changed[::-1], metadata.properties))),
+        **{k: found[k] for k in _CARRIED if k in found},
+    }
+    return (SetPropertiesUpdate(updates=_record(version, record)),) if record else ()
+
+
+def _record(version: int, found: Mapping[str, str]) -> dict[str, str]:
+    return {STATE: json.dumps({"version": str(version), **found})}
 
 
 def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[str, str]:
@@ -129,7 +141,7 @@ def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[
         if OPERATION in summary_of(snapshot):
             return _carried_by(snapshot)
         newest, oldest = newest or snapshot, snapshot
-    recorded = _recorded(metadata)
+    recorded = facts(metadata)
     # a later commit's record holds nothing about an older version
     if recorded and (oldest is None or int(recorded["version"]) < version_of(oldest)):
         return {k: recorded[k] for k in _CARRIED if k in recorded}
@@ -141,11 +153,6 @@ def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[
         f"of the table at '{metadata.location}' were expired by another engine. Read a newer version; if this is the "
         "newest, restore the table's metadata from a backup.",
     )
-
-
-def _recorded(metadata: TableMetadata) -> dict[str, str]:
-    found: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
-    return found
 
 
 def _carried_by(snapshot: Snapshot) -> dict[str, str]:

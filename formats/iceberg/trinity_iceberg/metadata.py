@@ -42,7 +42,7 @@ from trinity.storage import (
     on_newest,
 )
 from trinity_iceberg.added_files import brings_files
-from trinity_iceberg.carried import CREATED, lineage, version_of
+from trinity_iceberg.carried import created, lineage, version_of
 from trinity_iceberg.commit import IcebergAttempt
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.index import SIDECAR_FOLDER
@@ -127,7 +127,7 @@ class IcebergMetadata(RowChanges):
             columns,
             location=location.format_uri if location else None,
             partition_spec=partition_spec(definition, columns),
-            properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
+            properties=created({**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))}),
         )
         if location and location.on_disk:
             make_folder(location.parent)  # a schema gets its folder by its first table; a missing one is not locked

@@ -118,7 +118,7 @@ class _Producer:
             self.written.discard()
             raise
         try:
-            recorded = on_record(self.metadata, self.sequence, self._own_summary(change))
+            recorded = on_record(self.metadata, self.sequence, self._own_summary(change), change.updates)
             plain = change.operation == "append" and not change.updates
             expired = expiry_due(self.metadata) if plain else ()
             updates = (*change.updates, *recorded, *expired, *self._append(snapshot))

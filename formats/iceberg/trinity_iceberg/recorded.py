@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["DEFINITION", "OWN", "STATE", "definitions", "kept", "newest", "recorded", "taken_away", "unneeded"]
+__all__ = [
+    "DEFINITION",
+    "STATE",
+    "definitions",
+    "facts",
+    "kept",
+    "lost",
+    "mark_of",
+    "newest",
+    "recorded",
+    "unneeded",
+]
 
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
@@ -19,16 +31,29 @@ of a schema up to a version, after which key or properties changed.
 
 STATE: Final = "trinity.state"
 """Table property: JSON object with the facts that the newest Trinity commit carries, its version, and a mark."""
-OWN: Final = {"own": "true"}
-"""The mark that Trinity made the table. So a table without a definition is one of others, or has lost it."""
+_MARK: Final = "definition"
+"""The mark: a digest of the definition. It shows that Trinity made the table, and what others did to the definition."""
 
 
-def taken_away(metadata: TableMetadata) -> bool:
-    """Return whether another engine has taken the definition away from a table that Trinity made."""
-    if DEFINITION in metadata.properties:
-        return False
-    state: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
-    return OWN.items() <= state.items()
+def facts(metadata: TableMetadata) -> dict[str, str]:
+    """Return the facts that the newest Trinity commit put on record."""
+    found: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
+    return found
+
+
+def mark_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the mark of the definition among table properties; empty where there is none."""
+    text = properties.get(DEFINITION)
+    return {} if text is None else {_MARK: hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def lost(metadata: TableMetadata) -> dict[str, str]:
+    """Return the mark of the definition that another engine took away from a table of Trinity's, or changed there.
+
+    It is empty for a table that has its definition, and for one of others.
+    """
+    mark = {key: value for key, value in facts(metadata).items() if key == _MARK}
+    return {} if mark == mark_of(metadata.properties) else mark
 
 
 def definitions(metadata: TableMetadata) -> dict[str, str]:

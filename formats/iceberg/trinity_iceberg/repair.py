@@ -26,7 +26,7 @@ from trinity_iceberg.manifests import read_entries, read_manifests
 from trinity_iceberg.metadata_files import is_metadata_file, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
-from trinity_iceberg.recorded import DEFINITION, definitions, taken_away
+from trinity_iceberg.recorded import DEFINITION, definitions, lost, mark_of
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
@@ -58,7 +58,7 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
 def made_by_trinity(table: TableHandle) -> bool:
     """Return whether any readable metadata file shows that Trinity made the table."""
     paths = (str(file) for file in _metadata_files(Location.of(table.location).join("metadata")))
-    return any(DEFINITION in m.properties or taken_away(m) for _, m in _readable(paths))
+    return any(DEFINITION in m.properties or lost(m) for _, m in _readable(paths))
 
 
 def _metadata_files(folder: Location) -> list[Location]:
@@ -76,7 +76,7 @@ def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
 class Repair:
     """Goes back to the newest readable metadata file, and in it to the newest readable snapshot.
 
-    If nothing is damaged, the definition is put back where another engine took it away.
+    If nothing is damaged, the definition is put back where another engine took it away, or changed it.
 
     Args:
         catalog: the catalog.
@@ -106,7 +106,7 @@ class Repair:
             loaded = found
         snapshot = self._readable_snapshot(loaded)
         at = version_of(snapshot)
-        if not self._lost and taken_away(loaded.metadata):
+        if not self._lost and lost(loaded.metadata):
             return repair_result(_put_back(loaded, dry_run=dry_run), at, ())
         if preview := repair_preview(self._table, at, self._lost, version, dry_run=dry_run):
             return preview
@@ -210,20 +210,21 @@ def _make_current(table: Table, snapshot: Snapshot) -> None:
 
 
 def _put_back(table: Table, *, dry_run: bool) -> CommitResult:
-    """Put back the definitions of the newest earlier metadata file that has one; rows and versions stay as they are.
+    """Put back the definitions of an earlier metadata file, as Trinity left them; rows and versions stay as they are.
 
     Raises:
-        TrinityError: NOT_SUPPORTED where no metadata file that the table still knows has one.
+        TrinityError: NOT_SUPPORTED where no metadata file that the table still knows has them.
     """
-    now = table.metadata
+    now, mark = table.metadata, lost(table.metadata)
     for _, before in _readable(entry.metadata_file for entry in reversed(now.metadata_log)):
-        if before.table_uuid == now.table_uuid and DEFINITION in before.properties:
+        if mark_of(before.properties) == mark:
             if not dry_run:
                 put = SetPropertiesUpdate(updates=definitions(before))
-                commit_updates(table, (put,), (), lambda metadata: DEFINITION in metadata.properties)
+                commit_updates(table, (put,), (), lambda metadata: not lost(metadata))
             return CommitResult(version_of(now.current_snapshot()))
     raise TrinityError(
         "NOT_SUPPORTED",
-        f"No metadata file that Iceberg table '{'.'.join(table.name())}' still knows has the property '{DEFINITION}', "
-        "which another engine has taken away. Set it there to the text in a copy of an older metadata file.",
+        f"No metadata file that Iceberg table '{'.'.join(table.name())}' still knows has the property '{DEFINITION}' "
+        "as it was before another engine took it away or changed it. Set it there to the text in a copy of an older "
+        "metadata file.",
     )

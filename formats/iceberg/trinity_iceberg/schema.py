@@ -39,7 +39,7 @@ from trinity.spi import (
 )
 from trinity.storage import adopted_definition, adopted_properties, foreign_definition
 from trinity_iceberg.names import schema_of
-from trinity_iceberg.recorded import DEFINITION, STATE, kept, newest, recorded, taken_away
+from trinity_iceberg.recorded import DEFINITION, STATE, kept, lost, newest, recorded
 
 __all__ = [
     "DEFINITION",
@@ -274,13 +274,13 @@ def definition_of(
     one the key and the options follow.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a table of Trinity's from which another engine has taken that property away.
+        TrinityError: NOT_SUPPORTED for a table of Trinity's whose property another engine has taken away or changed.
     """
-    if taken_away(metadata):
-        name = ".".join(identifier)
+    if lost(metadata):
+        name, what = ".".join(identifier), "changed" if DEFINITION in metadata.properties else "taken away"
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"Another engine has taken away the property '{DEFINITION}' of Iceberg table '{name}', which says what its "
+            f"Another engine has {what} the property '{DEFINITION}' of Iceberg table '{name}', which says what its "
             f"key and its options are. Put back what Trinity wrote there by session.repair('<catalog>.{name}'). To "
             f"hand the table over to that engine take '{STATE}' away, too.",
         )
