@@ -179,3 +179,28 @@ def test_a_warehouse_is_made(run: Run, rows: Rows, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert refused("init", "file").startswith(("FILESYSTEM_ERROR", "CONFIGURATION_INVALID"))
     assert run("--version") == f"{trinity.__version__}\n"
+
+
+def completed(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what bash is told to complete a line with; the cursor is at its end."""
+    with monkeypatch.context() as environment:
+        environment.setenv("_TRINITY_COMPLETE", "complete_bash")
+        environment.setenv("COMP_WORDS", line)
+        environment.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        return CliRunner().invoke(app, prog_name="trinity").stdout.split()
+
+
+def test_names_of_tables_are_completed(run: Run, fmt: str, warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert completed("trinity health ", monkeypatch) == []
+    assert not warehouse.exists()
+    run("init")
+    names = {f"{fmt}.default.orders", f"{fmt}.default.people", "parquet.default.orchids"}
+    for name in names:
+        run("sql", f"CREATE TABLE {name} (id INT PRIMARY KEY)")
+    for command in ("health", "compact", "vacuum", "describe", "history", "changes", "export", "restore", "tail"):
+        assert set(completed(f"trinity {command} ", monkeypatch)) == names
+    assert completed(f"trinity health {fmt}.default.p", monkeypatch) == [f"{fmt}.default.people"]
+    assert completed("trinity health orch", monkeypatch) == ["orchids"]
+    assert completed("trinity health -w elsewhere ", monkeypatch) == []
+    assert completed("trinity health -w s3://nowhere/at-all ", monkeypatch) == []
+    assert completed("trinity sql --engine l", monkeypatch) == ["local"]

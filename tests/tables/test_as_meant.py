@@ -130,6 +130,10 @@ def test_a_table_of_an_arrow_schema(tmp_path: Any) -> None:
             session.create_table("u", pa.schema([("x", pa.null())]))
         with pytest.raises(CallError):
             session.create_table("u", schema, {"bucket": "4"})  # type: ignore[call-arg, arg-type]
+        with pytest.raises(CallError, match=r"'key'.* It takes name, columns, primary_key, .*replace"):
+            session.create_table("u", schema, key="id")  # type: ignore[call-arg]
+        with pytest.raises(CallError, match=r"'name'\. It takes none"):
+            session.close(name="x")  # type: ignore[call-arg]
 
 
 def test_a_table_of_a_schema_of_sparks() -> None:

@@ -69,7 +69,7 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
                 return function(*places, **names)
         except Exception as error:
             failed = error
-        found = translate(_misused(failed) or failed)
+        found = translate(_misused(function, failed) or failed)
         if found is not failed:
             found.__cause__ = failed
         scrub(found)  # outside the except block, which would attach the handled error as context again
@@ -81,11 +81,15 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
     return call
 
 
-def _misused(error: Exception) -> CallError | None:
+def _misused(function: Callable[..., Any], error: Exception) -> CallError | None:
     """Return a CallError for a TypeError of the call itself, which the callee did not raise; else None."""
     if not isinstance(error, TypeError) or error.__traceback__ is None or error.__traceback__.tb_next is not None:
         return None
-    return CallError("INVALID_ARGUMENTS", f"{error}.".replace(".__init__()", "()"))
+    message = f"{error}.".replace(".__init__()", "()")
+    taken = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    if "unexpected keyword argument" in message:
+        message += f" It takes {', '.join(taken)}." if taken else " It takes none."
+    return CallError("INVALID_ARGUMENTS", message)
 
 
 class _Arguments:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from trinity.cli import care, files, jars, tables
-from trinity.cli.options import Executor, Warehouse, engine_of, open_session, reporting_errors
+from trinity.cli.options import Executor, Named, Warehouse, engine_of, open_session, reporting_errors
 
 __all__ = ["app"]
 
@@ -69,7 +69,7 @@ def demo(
 
 @app.command()
 def tail(
-    table: Annotated[str, typer.Argument(help="catalog.schema.table.")],
+    table: Named,
     warehouse: Warehouse = "warehouse",
     after: Annotated[int | None, typer.Option(help="A version: changes after it. The newest by default.")] = None,
     once: Annotated[bool, typer.Option("--once", help="End when all changes are printed.")] = False,

@@ -18,12 +18,39 @@ if TYPE_CHECKING:
 
 __all__ = ["AsJson", "Executor", "Limit", "Named", "Warehouse", "engine_of", "open_session", "reporting_errors"]
 
+
+def _tables(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of tables that start with a text: full ones, or ones within the current schema.
+
+    Buckets are not asked: one that does not answer would stop the shell.
+    """
+    from trinity.storage import in_bucket
+
+    warehouse = context.params.get("warehouse") or "warehouse"
+    try:
+        if in_bucket(warehouse):
+            return []
+        with open_session(warehouse, "local") as session:
+            current = f"{session.current_catalog}.{session.current_schema}."
+            names = session.tables(all_schemas=True)
+    except Exception:  # there is no warehouse, or it cannot be read: the command that follows says so
+        return []
+    full = [name for name in names if name.startswith(incomplete)]
+    return full or [name.removeprefix(current) for name in names if name.startswith(current + incomplete)]
+
+
 Warehouse = Annotated[
     str,
     typer.Option("--warehouse", "-w", help="Folder with the three catalogs, or a bucket's place: s3://bucket/path."),
 ]
-Named = Annotated[str, typer.Argument(metavar="TABLE", help="catalog.schema.table, or a part of it from the end.")]
-Executor = Annotated[str, typer.Option("--engine", help="auto, local (never Spark) or spark.")]
+Named = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="catalog.schema.table, or a part of it from the end.", autocompletion=_tables),
+]
+Executor = Annotated[
+    str,
+    typer.Option("--engine", help="auto, local (never Spark) or spark.", autocompletion=lambda: list(get_args(Engine))),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object for each row, on a line of its own.")]
 Limit = Annotated[int, typer.Option(min=1, help="Most rows to show in a table.")]
 
