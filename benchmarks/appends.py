@@ -18,12 +18,12 @@ class AppendBench(CatalogBench):
     """A tenth of the rows into one catalog's table."""
 
     def cases(self) -> Iterator[Result]:
-        """A DataFrame, and an Arrow table."""
+        """Measure an append of a DataFrame, and of an Arrow table."""
         yield from self.append_spark()
         yield from self.append_arrow()
 
     def append_spark(self) -> Iterator[Result]:
-        """A DataFrame, compared with ``df.write.parquet`` of it; time and bytes."""
+        """Measure an append of a DataFrame, compared with ``df.write.parquet``: time and bytes."""
         changed = changes(self.session.spark, self.rows, self.rows // 10, 200, 2)
         rows, table = self.scene.prepared("changed_10", changed), self.scene.new_table(self.catalog)
         sizes: list[int] = []
@@ -38,7 +38,7 @@ class AppendBench(CatalogBench):
         yield Result("append, bytes", self.catalog, Timings.of(sizes).per(1e6), plain, 1.1, unit="MB")
 
     def append_arrow(self) -> Iterator[Result]:
-        """The same rows as an Arrow table, compared with ``pq.write_table``; the commit is that of one row."""
+        """Measure an append of the same rows as an Arrow table, compared with ``pq.write_table``; then of one row."""
         if self.catalog == "delta":  # its commit needs the JVM: no budget
             return
         rows, table = arrow_rows(self.folder / "changed_10"), self.scene.new_table(self.catalog)

@@ -28,7 +28,7 @@ class ArrowBench(FormatsBench):
     """Half a per cent of the rows a commit; all tables take turns, commit by commit. One pass counts."""
 
     def cases(self) -> Iterator[Result]:
-        """Twenty commits compared with delta-rs; then one of few rows, compared with PyIceberg."""
+        """Measure twenty commits compared with delta-rs; then one of few rows, compared with PyIceberg."""
         tables = {catalog: self.scene.base_table(catalog) for catalog in self.formats}
         self.scene.base()
         base = arrow_rows(self.scene.folder / "base")
@@ -69,7 +69,7 @@ class ArrowBench(FormatsBench):
         return timed(commit) + timed(lambda: DeltaTable(str(place)).to_pyarrow_table())
 
     def _compared_with_pyiceberg(self, base: pa.Table) -> Iterator[Result]:
-        """An upsert of few rows, none of them deleted, and a read: one round."""
+        """Measure an upsert of few rows, none of them deleted, and a read: one round."""
         folder = self.scene.folder / "pyiceberg"
         folder.mkdir()
         catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
@@ -91,5 +91,5 @@ class ArrowBench(FormatsBench):
 
 
 def _read(table: Table) -> pa.Table:
-    """All merged rows as Arrow data."""
+    """Return all merged rows as Arrow data."""
     return table.to_arrow()

@@ -27,9 +27,9 @@ from rich.console import Console
 
 import trinity
 from benchmarks.data import changes
-from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
 from benchmarks.reads import ReadBench
+from benchmarks.result_files import RESULTS, save_results
 from benchmarks.results import Result
 from benchmarks.run import SETTINGS, table_of
 from benchmarks.tables import Scene, arrow_rows
@@ -56,12 +56,12 @@ class BucketBench(ReadBench):
     files: FileSystem = field(default_factory=S3FileSystem)
 
     def cases(self) -> Iterator[Result]:
-        """Every case in turn."""
+        """Measure every case in turn."""
         yield from self.append_in_bucket()
         yield from super().cases()
 
     def append_in_bucket(self) -> Iterator[Result]:
-        """A tenth of the rows as an Arrow table, compared with ``pq.write_table`` of it to the same bucket."""
+        """Measure an append of a tenth of the rows from Arrow, compared with ``pq.write_table`` to the same bucket."""
         self.scene.prepared("changed_10", changes(self.session.spark, self.rows, self.rows // 10, 200, 2))
         rows, table = arrow_rows(self.folder / "changed_10"), self.scene.new_table(self.catalog)
         one, target = rows.slice(0, 1), f"{self.place.removeprefix('s3://')}/reference.parquet"
@@ -79,7 +79,7 @@ class BucketBench(ReadBench):
 
 @contextmanager
 def _seaweed() -> Iterator[dict[str, Any]]:
-    """A store on this machine, and the options by which it is reached."""
+    """Start a store on this machine, and yield the options by which it is reached."""
     program = str(Path(sysconfig.get_path("scripts"), "weed"))
     folder = Path(tempfile.mkdtemp(prefix="trinity-bench-"))
     key = {"accessKey": _KEY["access_key_id"], "secretKey": _KEY["secret_access_key"]}
@@ -115,7 +115,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _files(options: Mapping[str, Any]) -> FileSystem:
-    """The store as pyarrow reaches it: keys are the environment's."""
+    """Return the store as pyarrow reaches it, with the keys of the environment."""
     if not options:
         return S3FileSystem(endpoint_override=os.environ.get("AWS_ENDPOINT_URL"))
     address = str(options["endpoint"]).removeprefix("http://")
@@ -146,7 +146,7 @@ def run(
             _files(options).create_dir("bench")
         for result in _measured(folder, place, options, formats.split(","), rows, runs):
             found.append(result)
-            keep([result], name, known, results)
+            save_results([result], name, known, results)
             print(f"{result.catalog:8} {result.case:58} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
     Console().print(table_of(found))
 
@@ -168,7 +168,7 @@ def _measured(
 
 
 def _catalogs(folder: Path, place: str, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of each format a catalog in the bucket, and one on a disk."""
+    """Return the options of two catalogs for each format: one in the bucket, one on a disk."""
     catalogs: dict[str, dict[str, Any]] = {}
     for fmt in ("parquet", "delta", "iceberg"):
         catalogs[f"{fmt}_disk"] = {"connector": fmt, "warehouse": str(folder / "disk" / fmt)}
@@ -182,7 +182,7 @@ def _catalogs(folder: Path, place: str, options: Mapping[str, Any]) -> dict[str,
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)
 
 

@@ -32,7 +32,7 @@ class CommitBench(CatalogBench):
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def cases(self) -> Iterator[Result]:
-        """``table.upsert(arrow, txn=...)`` compared with an append of the same row."""
+        """Measure ``table.upsert(arrow, txn=...)`` compared with an append of the same row."""
         table, unsynced = self._table("commits"), self._table("unsynced_commits", {"write.sync": "false"})
         row = pa.table({"id": [1], "v": [1]})
         plain = self.session.spark.createDataFrame(row)
@@ -51,8 +51,8 @@ class CommitBench(CatalogBench):
 
         ours, reference = in_turns(self.runs, lambda: upserts(table), appends)
         yield Result("commit of one row", self.catalog, ours.per(commits), reference.per(commits), 1.0)
-        synced, left = in_turns(self.runs, lambda: upserts(table), lambda: upserts(unsynced))
-        yield Result("commit, synced", self.catalog, synced.per(commits), left.per(commits), 1.5, 0.01)
+        synced, unforced = in_turns(self.runs, lambda: upserts(table), lambda: upserts(unsynced))
+        yield Result("commit, synced", self.catalog, synced.per(commits), unforced.per(commits), 1.5, 0.01)
         yield self._many()
 
     def _table(self, name: str, properties: Mapping[str, str] | None = None) -> Table:
@@ -62,7 +62,7 @@ class CommitBench(CatalogBench):
         )
 
     def _many(self) -> Result:
-        """``executemany()`` of an INSERT, compared with ``table.upsert(arrow)`` of the same rows from Python."""
+        """Measure ``executemany()`` of an INSERT, compared with ``table.upsert(arrow)`` of the same rows."""
         columns = [Column("id", "bigint"), Column("name", "string"), Column("price", "decimal(8,2)")]
         table = self.session.create_table(f"{self.catalog}.default.many", columns, primary_key=["id"])
         rows = [(i, f"name {i}", Decimal(i) / 4) for i in range(_ROWS)]

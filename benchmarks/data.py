@@ -27,13 +27,13 @@ _DAY_US: Final = 86_400_000_000
 
 
 def base_rows(spark: SparkSession, rows: int) -> DataFrame:
-    """``rows`` rows with the even ids below ``2 * rows``, none deleted."""
+    """Return ``rows`` rows with the even ids below ``2 * rows``, none deleted."""
     ids = spark.range(0, rows, 1, 8).select((F.col("id") * 2).alias("id"), F.lit(False).alias("del"))
     return _filled(ids, 1, _START_US)
 
 
 def changes(spark: SparkSession, rows: int, count: int, salt: int, parts: int) -> DataFrame:
-    """``count`` changes, spread evenly over the key space: 8 of 10 update, 1 deletes, 1 inserts (an odd id)."""
+    """Return ``count`` changes, spread evenly over the key space: 8 of 10 update, 1 deletes, 1 inserts (an odd id)."""
     number = F.pmod(F.xxhash64("id", F.lit(salt)), F.lit(rows)) * 2
     kind = F.pmod(F.xxhash64("id", F.lit(salt + 1)), F.lit(10))
     ids = spark.range(0, count, 1, parts).select(
@@ -43,7 +43,7 @@ def changes(spark: SparkSession, rows: int, count: int, salt: int, parts: int) -
 
 
 def batch(spark: SparkSession, rows: int, count: int, number: int) -> DataFrame:
-    """About ``count`` changes, in two parts, no key twice: each newer than all of a lower number."""
+    """Return about ``count`` changes, in two parts, no key twice: each newer than all of a lower number."""
     days = F.lit(number).cast("long") * _DAY_US
     rows_of = changes(spark, rows, count, 1000 + 10 * number, 2).dropDuplicates(["id"]).coalesce(2)
     return rows_of.withColumn("ts", F.timestamp_micros(F.unix_micros("ts") + days))

@@ -19,7 +19,7 @@ class FeedBench(CatalogBench):
     """The cases of one catalog."""
 
     def cases(self) -> Iterator[Result]:
-        """A commit of 1 % of the rows after a full compaction: before its changes are on disk, and after."""
+        """Measure the feed of a commit of 1 % of the rows, before its changes are stored and after."""
         name = f"{self.catalog}.default.feed"
         options = {"watermark-key": "ts", "tombstone-key": "del"}
         table = self.session.create_table(name, COLUMNS, primary_key=["id"], properties=options)

@@ -27,7 +27,7 @@ class FoldBench(CatalogBench):
     """Ten log rows per key, of which a read has to make one; a fourth of the rows of other cases."""
 
     def cases(self) -> Iterator[Result]:
-        """Three sequence groups of two columns and a sum; then sums alone."""
+        """Measure three sequence groups of two columns and a sum; then sums alone."""
         columns = ", ".join(f"g{n} BIGINT, a{n} BIGINT, b{n} BIGINT" for n in _GROUPS)
         groups = {f"fields.g{n}.sequence-group": f"a{n},b{n}{',n' if n == 1 else ''}" for n in _GROUPS}
         options = {"merge-engine": "partial-update", **groups, "fields.n.aggregate-function": "sum"}
@@ -59,7 +59,7 @@ class FoldBench(CatalogBench):
         return table
 
     def _fold(self, case: str, table: Table, aggregates: tuple[str, ...], factor: float) -> Result:
-        """The merged read, compared with Spark's aggregation over the same files."""
+        """Measure the merged read, compared with Spark's aggregation over the same files."""
         paths = [f.path for f in table.splits().files]
 
         def plain() -> DataFrame:

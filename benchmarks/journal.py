@@ -38,7 +38,7 @@ def main(
     versions: Annotated[int, typer.Option(min=1, help="Versions of each key.")] = 100,
     runs: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 7,
 ) -> None:
-    """Measures reads of a journal; the budget is 1.5."""
+    """Measure reads of a journal; the budget is 1.5."""
     operand = {
         "dataSource": "org.postgresql.ds.PGSimpleDataSource",
         "journalVersionType": "BIGINT",

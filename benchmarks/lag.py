@@ -79,9 +79,9 @@ def _lag(orders: Table, totals: Table, change: int) -> float:
     orders.upsert(changed)
     _follow(orders, totals)
     after = _amount(totals, customer)
-    taken = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     assert after == before + change, (before, after)  # the old row was taken back
-    return taken
+    return seconds
 
 
 def _amount(totals: Table, customer: int) -> int:
@@ -91,7 +91,7 @@ def _amount(totals: Table, customer: int) -> int:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)
 
 

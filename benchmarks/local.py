@@ -25,9 +25,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
 import trinity
-from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
 from benchmarks.options import Formats, Quick, ResultsFolder, Rows, Runs, Scratch
+from benchmarks.result_files import RESULTS, save_results
 from benchmarks.results import Result
 from benchmarks.timing import Rounds, Timings, in_turns, timed, timings_of
 from trinity import Column, Session, Table
@@ -49,7 +49,7 @@ _ONE_FILE: Final = 2**40
 
 
 def rows_of(ids: np.ndarray, day: int, *, deletes: bool = False) -> pa.Table:
-    """Rows with some ids, newer than those of an earlier day; of changes one in ten deletes."""
+    """Return rows with some ids, newer than those of an earlier day; of changes one in ten deletes."""
     drawn, count = np.random.default_rng(day), len(ids)
     texts = pc.binary_join_element_wise("text ", pa.array(drawn.integers(10**14, 10**15, count)).cast(pa.string()), "")
     micros = pa.array(1_700_000_000_000_000 + day * _DAY + drawn.integers(0, _DAY, count))
@@ -86,17 +86,17 @@ class Bench:
     folder: Path
 
     def base(self) -> pa.Table:
-        """The rows of the base."""
+        """Return the rows of the base."""
         return rows_of(np.arange(self.rows) * 2, 0)
 
     def changes(self, count: int, day: int) -> pa.Table:
-        """So many changes, or a few less: no id twice, one in ten of them new, one in ten deleted."""
+        """Return about so many changes: no id twice, one in ten of them new, one in ten deleted."""
         drawn = np.random.default_rng(100 + day)
         ids = np.unique(drawn.integers(0, self.rows, count)) * 2
         return rows_of(ids + (drawn.integers(0, 10, len(ids)) == 0), day, deletes=True)
 
     def table(self, name: str, *, keyed: bool = True, log: float = 0) -> Table:
-        """A compacted table with the base, and a share of its rows in the log; or a plain one."""
+        """Return a compacted table with the base, and a share of its rows in the log; or a plain one."""
         full, key, options = f"{self.catalog}.default.{name}", ["id"] if keyed else [], _OPTIONS if keyed else {}
         made = self.session.create_table(full, _COLUMNS, primary_key=key, properties=options)
         (made.upsert if keyed else made.append)(self.base())
@@ -107,19 +107,19 @@ class Bench:
         return made
 
     def delta_rs(self, name: str) -> Path:
-        """A table of delta-rs with the base."""
+        """Return a table of delta-rs with the base."""
         place = self.folder / f"delta_rs_{self.catalog}_{name}"
         write_deltalake(str(place), self.base())
         return place
 
     def result(self, case: str, ours: Timings, reference: Timings, factor: float, **more: Any) -> Result:
-        """A result of this format."""
+        """Return a result of this format."""
         return Result(case, self.catalog, ours, reference, factor, **more)
 
     # -- reads ------------------------------------------------------------------------------------------
 
     def reads(self) -> Iterator[Result]:
-        """Reads of all rows, and of 100 keys, compared with DuckDB's scan of the merged rows."""
+        """Measure reads of all rows, and of 100 keys, compared with DuckDB's scan of the merged rows."""
         for log, whole, few in ((0.0, None, 0.05), (0.1, 1.3, 0.1)):
             state = "10 % in the log" if log else "compacted"
             table = self.table(f"read_{int(log * 100)}", log=log)
@@ -138,7 +138,7 @@ class Bench:
             self.session.drop_table(table.name)
 
     def first(self) -> Iterator[Result]:
-        """A process that imports, connects and reads, compared with one that reads the same rows by pyarrow alone."""
+        """Measure a process that imports, connects and reads, compared with one that reads the same rows by pyarrow."""
         small = replace(self, rows=min(self.rows, 1_000_000))
         table = small.table("first", log=0.1)
         plain = self.folder / f"first_{self.catalog}.parquet"
@@ -152,7 +152,7 @@ class Bench:
     # -- changes ----------------------------------------------------------------------------------------
 
     def upserts(self) -> Iterator[Result]:
-        """An upsert and a read of all rows, compared with delta-rs with Polars, and with PyIceberg."""
+        """Measure an upsert and a read of all rows, compared with delta-rs with Polars, and with PyIceberg."""
         table, place = self.table("upsert"), self.delta_rs("upsert")
 
         def ours(number: int) -> None:
@@ -160,7 +160,7 @@ class Bench:
             table.to_arrow()
 
         def theirs(number: int) -> None:
-            _merged(place, self.changes(self.rows // 10, 2 + number))
+            _merge_and_read(place, self.changes(self.rows // 10, 2 + number))
             pl.scan_delta(str(place)).collect()
 
         found = timings_of(self.runs.at_most(3), {"": ours, "delta-rs": theirs})
@@ -184,7 +184,7 @@ class Bench:
         return self.result(case, Timings.of([ours]), Timings.of([theirs]), 0.05)
 
     def predicates(self) -> Iterator[Result]:
-        """DELETE and UPDATE of one per cent by a predicate of a plain table, each with a read after."""
+        """Measure DELETE and UPDATE of one per cent by a predicate of a plain table, each with a read after."""
         for what in ("delete", "update"):
             table, place = self.table(what, keyed=False), self.delta_rs(what)
 
@@ -205,7 +205,7 @@ class Bench:
             self.session.drop_table(table.name)
 
     def points(self) -> Iterator[Result]:
-        """Commits of one row, each with a read of it, compared with delta-rs."""
+        """Measure commits of one row, each with a read of it, compared with delta-rs."""
         table, place = self.table("points"), self.delta_rs("points")
         ids = np.linspace(0, self.rows - 1, 20).astype(np.int64) * 2
 
@@ -216,7 +216,7 @@ class Bench:
 
         def theirs(number: int) -> None:
             for key in ids:
-                _merged(place, rows_of(np.array([key]), 2 + number))
+                _merge_and_read(place, rows_of(np.array([key]), 2 + number))
                 pl.scan_delta(str(place)).filter(pl.col("id") == key).collect()
 
         found = timings_of(self.runs.at_most(1), {"": ours, "delta-rs": theirs})
@@ -237,7 +237,7 @@ class Bench:
     # -- care, folds and changes --------------------------------------------------------------------------
 
     def compactions(self) -> Iterator[Result]:
-        """A full compaction after ten commits of half a per cent, and delta-rs's, which makes one file of the same."""
+        """Measure a full compaction after ten commits of half a per cent, compared with delta-rs's."""
         table, place = self.table("compaction"), self.delta_rs("compaction")
         for number in range(10):
             batch = self.changes(max(10, self.rows // 200), 1 + number)
@@ -250,7 +250,7 @@ class Bench:
         self.session.drop_table(table.name)
 
     def folds(self) -> Iterator[Result]:
-        """The folds of ten log rows a key, compared with DuckDB's aggregation of the same file."""
+        """Measure the folds of ten log rows a key, compared with DuckDB's aggregation of the same file."""
         count = max(100, self.rows // 4)
         drawn = np.random.default_rng(1)
         rows = pa.table(
@@ -281,7 +281,7 @@ class Bench:
             self.session.drop_table(table.name)
 
     def feeds(self) -> Iterator[Result]:
-        """The changes of one per cent, computed and from files, compared with the merged read of this process."""
+        """Measure the changes of one per cent, computed and from files, compared with a merged read."""
         table = self.table("feed")
         before = table.splits().version
         after = table.upsert(self.changes(max(10, self.rows // 100), 1)).version
@@ -313,7 +313,7 @@ class Bench:
         self.session.drop_table(table.name)
 
     def memory(self) -> Iterator[Result]:
-        """Ten times the rows: the peak of a process that reads them as a stream, and of one that compacts them."""
+        """Measure the peak of a process that streams ten times the rows, and of one that compacts them."""
         name = f"{self.catalog}.default.memory"
         made = self.session.create_table(name, _COLUMNS, primary_key=["id"], properties=_OPTIONS)
         for part in range(10):
@@ -341,7 +341,7 @@ def _duckdb(query: str) -> Callable[[], object]:
     return run
 
 
-def _merged(place: Path, batch: pa.Table) -> None:
+def _merge_and_read(place: Path, batch: pa.Table) -> None:
     merge = DeltaTable(str(place)).merge(batch, "t.id = s.id", source_alias="s", target_alias="t")
     merge = merge.when_matched_delete("s.del").when_matched_update_all()
     merge.when_not_matched_insert_all("NOT s.del").execute()
@@ -391,12 +391,12 @@ def run(
         ):
             bench = Bench(session, catalog, rows, Rounds(runs, warm_up=not quick), Path(folder))
             for result in (result for case in cases.split(",") for result in CASES[case](bench)):
-                keep([result], name, known, results)
+                save_results([result], name, known, results)
                 print(f"{result.catalog:8} {result.case:62} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)
 
 

@@ -16,7 +16,7 @@ __all__ = ["facts"]
 
 
 def facts() -> dict[str, Any]:
-    """The date, the machine's shape and load, and the versions."""
+    """Return the date, the machine's shape and load, and the versions."""
     return {
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "version": trinity.__version__,
@@ -30,7 +30,7 @@ def facts() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    """The model of the processor, where the system tells it."""
+    """Return the model of the processor, where the system tells it."""
     found = Path("/proc/cpuinfo")
     lines = found.read_text().splitlines() if found.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 import typer
 
 import trinity
-from benchmarks.kept import keep
 from benchmarks.machine import facts
+from benchmarks.result_files import save_results
 from benchmarks.results import Result
 from benchmarks.tables import CatalogBench, Scene
 from benchmarks.timing import Rounds, Timings, timed
@@ -125,7 +125,7 @@ class ManyBench(CatalogBench):
     commits: int | None = None
 
     def cases(self) -> Iterator[Result]:
-        """Those after a tenth of the commits, and those after all."""
+        """Measure a table after a tenth of the commits, and after all."""
         commits, named = self.commits or max(150, min(_COMMITS, self.rows // 100)), self.commits or _COMMITS
         before = None
         for few, many in figures(self.session, self.folder / "warehouse" / self.catalog, commits):
@@ -134,7 +134,7 @@ class ManyBench(CatalogBench):
 
 
 def figures(session: Session, folder: Path, commits: int, every: int = _EVERY) -> Iterator[tuple[Figures, Figures]]:
-    """Figures of a table of few commits, and of one after a tenth of its commits, and after all.
+    """Yield the figures of a table of few commits and of one of many: after a tenth of its commits, and after all.
 
     What takes time is measured in turns.
 
@@ -182,7 +182,7 @@ class _Written:
         self.count = self._metadata = self._opened = 0
 
     def commit(self) -> float:
-        """Commits a row, and returns the seconds that it took; a compaction that it has begun is waited for."""
+        """Commit a row, and return the seconds that it took; wait for a compaction that it has begun."""
         rows, before = pa.table({"id": [self.count], "v": [f"row {self.count}"]}), self._meter.written
         seconds = timed(lambda: self._table.upsert(rows, txn=("many", self.count)))
         for thread in threading.enumerate():
@@ -193,7 +193,7 @@ class _Written:
         return seconds
 
     def open(self) -> float:
-        """The seconds after which a new session has listed the table's files."""
+        """Return the seconds after which a new session has listed the table's files."""
         before = self._meter.reads
         with trinity.connect(self._folder.parent, spark=self._spark) as other:
             seconds = timed(lambda: other.table(self.name).splits())
@@ -201,7 +201,7 @@ class _Written:
         return seconds
 
     def figures(self, commit: float, opening: float) -> Figures:
-        """The facts, for the seconds that a commit and opening the table take."""
+        """Return the facts about the table; a commit, and opening it, take these seconds."""
         files, place = self._table.splits().files, Path(self._table.location)
         data = [path for path in place.rglob("*.parquet") if not _NOTED & {*path.relative_to(place).parts}]
         return Figures(
@@ -215,7 +215,7 @@ class _Written:
         )
 
     def check(self) -> None:
-        """Sees that all rows are there."""
+        """Check that all rows are there."""
         found = sorted(row.id for row in self._table.to_df(where="id < 10").collect())
         assert found == list(range(10)), found
         assert self._table.to_df().count() == self.count
@@ -227,7 +227,7 @@ class _Written:
 
 
 def _results(catalog: str, named: int, few: Figures, many: Figures, before: Figures | None) -> Iterator[Result]:
-    """The cases after so many commits, whose names say how many there are in a whole run.
+    """Yield the cases after so many commits; their names say how many a whole run makes.
 
     Args:
         catalog: the format.
@@ -279,13 +279,13 @@ def run(
             for result in ManyBench(scene, catalog, commits).cases():
                 print(f"{result.case:60} {result.ratio:8.3f}x  budget {result.budget}", flush=True)
                 if result.case.startswith(_KEPT):
-                    keep([result], FILES["many"], known)
+                    save_results([result], FILES["many"], known)
         if every or "delta" in formats:
             session.spark.stop()
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)
 
 

@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 
 import trinity
 from benchmarks.data import COLUMNS
-from benchmarks.kept import RESULTS
 from benchmarks.machine import facts
+from benchmarks.result_files import RESULTS
 from benchmarks.run import SETTINGS
 from benchmarks.tables import Scene, scan
 from benchmarks.timing import Rounds
@@ -48,34 +48,34 @@ class _Driver:
         self._folder = Path(f"/proc/{lang.ProcessHandle.current().pid()}")
 
     def heap(self) -> int:
-        """Bytes of the heap that are in use when no task has run for a while, after a collection."""
+        """Return bytes of the heap that are in use when no task has run for a while, after a collection."""
         time.sleep(_IDLE_S)
         for _ in range(3):  # what a cleaner frees goes with the next one
             self._system.gc()
         return int(self._heap.getHeapMemoryUsage().getUsed())
 
     def forget_peak(self) -> None:
-        """Has the system count the peak anew."""
+        """Have the system count the peak anew."""
         (self._folder / "clear_refs").write_text("5")
 
     def peak(self) -> int:
-        """The most bytes of the process since then."""
+        """Return the most bytes of the process since then."""
         lines = (self._folder / "status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
     def measured(self, step: str, call: Callable[[], object]) -> dict[str, Any]:
-        """The seconds, the heap after it and the peak of a step, whose result is held meanwhile."""
+        """Measure a step: its seconds, the heap after it, while its result is referenced, and its peak."""
         self.forget_peak()
         start = time.perf_counter()
-        held = call()
+        result = call()
         seconds, peak = time.perf_counter() - start, self.peak()
         heap = self.heap()
-        del held
+        del result
         return {"step": step, "seconds": round(seconds, 2), "heap": heap, "peak": peak}
 
 
 def steps_of(catalog: str, rows: int, scratch: str | None) -> list[dict[str, Any]]:
-    """Every step of a table of so many rows, in a Spark of its own."""
+    """Measure every step of a table of so many rows, in a Spark of its own."""
     with (
         tempfile.TemporaryDirectory(dir=scratch) as folder,
         trinity.connect(Path(folder) / "warehouse", spark_settings=_SETTINGS) as session,
@@ -113,7 +113,7 @@ def _steps(scene: Scene, catalog: str, driver: _Driver) -> Iterator[dict[str, An
 
 
 def files_of(catalog: str, files: int, scratch: str | None, plain: bool) -> dict[str, Any]:
-    """A merged read of a log of so many files, or Spark's scan of all their rows, in a Spark of its own."""
+    """Measure a merged read of a log of so many files, or Spark's scan of all their rows, in a Spark of its own."""
     with (
         tempfile.TemporaryDirectory(dir=scratch) as folder,
         trinity.connect(Path(folder) / "warehouse", spark_settings=_SETTINGS) as session,
@@ -138,8 +138,8 @@ def _one(rows: pa.Table, number: int) -> pa.Table:
     return rows.slice(number % rows.num_rows, 1)
 
 
-def _apart(call: Callable[..., Any], *values: object) -> Any:
-    """The result of a call in a new process, whose JVM is new as well."""
+def _in_new_process(call: Callable[..., Any], *values: object) -> Any:
+    """Return the result of a call in a new process, whose JVM is new as well."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(call, *values).result()
 
@@ -168,7 +168,7 @@ def run(
 def _steps_by_rows(rows: int, catalog: str, place: str | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for count in (rows // 10, rows):
-        steps = _apart(steps_of, catalog, count, place)
+        steps = _in_new_process(steps_of, catalog, count, place)
         for step in steps:
             print(_line(f"{count:,} rows: {step['step']}", step), flush=True)
         found += steps
@@ -178,7 +178,7 @@ def _steps_by_rows(rows: int, catalog: str, place: str | None) -> list[dict[str,
 def _logs_by_files(files: int, catalog: str, place: str | None) -> list[dict[str, Any]]:
     found = list[dict[str, Any]]()
     for plain in (False, True):
-        few, many = (_apart(files_of, catalog, count, place, plain) for count in (files // 10, files))
+        few, many = (_in_new_process(files_of, catalog, count, place, plain) for count in (files // 10, files))
         per_file = round((many["heap"] - few["heap"]) / (many["files"] - few["files"]))
         for log in (few, many):
             print(_line(f"{log['files']:,} files: {log['step']}", log), flush=True)
@@ -193,7 +193,7 @@ def _line(what: str, step: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)
 
 

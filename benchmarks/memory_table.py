@@ -13,7 +13,7 @@ _MIB = 2**20
 
 
 def memory_table(path: Path) -> str:
-    """Heap and peak of each step, for both numbers of rows; then what a file of the log adds to the heap."""
+    """Return a table of each step's heap and peak, and what a file of the log adds to the heap."""
     if not path.exists():
         return "Not measured yet."
     found = json.loads(path.read_text())
@@ -42,7 +42,7 @@ def _by_files(found: Mapping[str, Any]) -> list[str]:
 
 
 def run_line(run: Mapping[str, Any]) -> str:
-    """A run: its date, what it did, on what."""
+    """Describe a run: its date, what it did, and on which machine."""
     rounds = "one round" if run["runs"] == 1 else f"medians of at most {run['runs']} rounds"
     what = f"{run['rows']:,} rows, {rounds}"
     if "date" not in run:

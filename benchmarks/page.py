@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import typer
 
-from benchmarks.kept import RESULTS, kept
 from benchmarks.memory_table import memory_table, run_line
+from benchmarks.result_files import RESULTS, load_results
 
 __all__ = ["main", "page_of", "plots_of"]
 
@@ -32,11 +32,11 @@ _PART: Final = re.compile(
 
 
 def page_of(text: str, results: Path = RESULTS) -> str:
-    """The page with the tables that the result files make, and links to its plots."""
+    """Return the page with the tables that the result files make, and links to its plots."""
 
     def written(found: re.Match[str]) -> str:
         head = found[0].partition("\n")[0]
-        entries, runs = ([], {}) if found["kind"] == "memory" else _chosen(found, results)
+        entries, runs = ([], {}) if found["kind"] == "memory" else _selected(found, results)
         match found["kind"]:
             case "memory":
                 body = memory_table(results / f"{found['file']}.json")
@@ -54,16 +54,16 @@ def page_of(text: str, results: Path = RESULTS) -> str:
 
 
 def plots_of(text: str, results: Path = RESULTS) -> dict[str, str]:
-    """The plots of the page, file name -> SVG."""
-    from benchmarks.plot import plotted
+    """Return the plots of the page, file name -> SVG."""
+    from benchmarks.plot import plot
 
     parts = [found for found in _PART.finditer(text) if found["kind"] == "plot"]
-    return {_name(found["file"]): plotted(_chosen(found, results)[0]) for found in parts}
+    return {_name(found["file"]): plot(_selected(found, results)[0]) for found in parts}
 
 
-def _chosen(found: re.Match[str], results: Path) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
-    """The entries that a part shows, in the order of its list of cases, and the runs of the file."""
-    stored = kept(results / f"{found['file']}.json")
+def _selected(found: re.Match[str], results: Path) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
+    """Return the entries that a part shows, in the order of its list of cases, and the runs of the file."""
+    stored = load_results(results / f"{found['file']}.json")
     starts = [start.strip() for start in found["cases"].split(";")] if found["cases"] else [""]
     chosen = [e for start in starts for e in stored["results"] if e["case"].startswith(start)]
     return list({(e["case"], e["catalog"]): e for e in chosen}.values()), stored["runs"]
@@ -74,7 +74,7 @@ def _name(file: str) -> str:
 
 
 def _ratios(entries: Sequence[Mapping[str, Any]], runs: Mapping[str, Any]) -> str:
-    """A table of ratios, and a line for each run that measured some of them."""
+    """Return a table of ratios, and a line for each run that measured some of them."""
     if not entries:
         return "Not measured yet."
     catalogs = [c for c in _FORMATS if any(e["catalog"] == c for e in entries)]
@@ -94,7 +94,7 @@ def _ratios(entries: Sequence[Mapping[str, Any]], runs: Mapping[str, Any]) -> st
 
 
 def _seconds(entries: Sequence[Mapping[str, Any]]) -> str:
-    """A table of medians: a row for each case and what was measured in it."""
+    """Return a table of medians: a row for each case and what was measured in it."""
     lines = ["| case | of | median, s | from | to |", "|---|---|---|---|---|"]
     for case in dict.fromkeys(e["case"] for e in entries):
         own = [e for e in entries if e["case"] == case]
@@ -108,7 +108,7 @@ def _seconds(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _figures(entries: Sequence[Mapping[str, Any]]) -> str:
-    """A table of ours and the reference: a row for each case."""
+    """Return a table of ours and the reference: a row for each case."""
     catalogs = [c for c in _FORMATS if any(e["catalog"] == c for e in entries)]
     lines = ["| case | " + " | ".join(map(str.capitalize, catalogs)) + " |", "|---|" + "---|" * len(catalogs)]
     for case in dict.fromkeys(e["case"] for e in entries):
@@ -126,7 +126,7 @@ def _short(value: float) -> str:
 
 
 def _cell(entry: Mapping[str, Any]) -> str:
-    """The ratio of the medians, and the least and the most of ours by the reference's median."""
+    """Return the ratio of the medians, and the least and the most of ours by the reference's median."""
     ratio = entry["ours"] / entry["reference"]
     least, most = (value / entry["reference"] for value in entry.get("ours_range", (0.0, 0.0)))
     return f"{ratio:.2f}" + (f" ({least:.2f} to {most:.2f})" if least != most else "")
@@ -150,7 +150,7 @@ def run(page: Path = PAGE, results: Path = RESULTS) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)
 
 

@@ -16,7 +16,7 @@ _WORKER: Final = Path(__file__).parent / "paimon_worker.py"
 
 
 def paimon_python() -> Path | None:
-    """The Python of Paimon's environment, PAIMON_PYTHON or that of ``make test-paimon``; None where there is none."""
+    """Return the Python of PAIMON_PYTHON, or of ``make test-paimon``; None where there is none."""
     python = Path(os.environ.get("PAIMON_PYTHON", _ROOT / ".venv-paimon" / "bin" / "python"))
     return python if python.exists() else None
 
@@ -51,18 +51,18 @@ class Paimon:
         self._process.wait()
 
     def create(self, base: Path) -> None:
-        """Makes the table, of the rows of the base."""
-        self._asked("create", base)
+        """Make the table with the rows of the base."""
+        self._ask("create", base)
 
     def commit(self, batch: str) -> float:
-        """The seconds of a commit of prepared rows and of a full read."""
-        return float(self._asked("commit", self._folder / batch)["seconds"])
+        """Commit prepared rows, read all rows, and return the seconds of both."""
+        return float(self._ask("commit", self._folder / batch)["seconds"])
 
     def count(self) -> int:
-        """The number of merged rows."""
-        return int(self._asked("count", self._folder)["rows"])
+        """Return the number of merged rows."""
+        return int(self._ask("count", self._folder)["rows"])
 
-    def _asked(self, do: str, path: Path) -> dict[str, Any]:
+    def _ask(self, do: str, path: Path) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": do, "path": str(path)}) + "\n")

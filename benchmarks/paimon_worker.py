@@ -18,7 +18,7 @@ DDL = f"""CREATE TABLE {TABLE} (id BIGINT, ts TIMESTAMP, del BOOLEAN, s STRING, 
 
 
 def started(folder: Path) -> SparkSession:
-    """A local Spark with the catalog ``paimon``, of the settings that ours has; Ivy fetches the JAR once."""
+    """Start a local Spark with the catalog ``paimon`` and the settings that ours has; Ivy fetches the JAR once."""
     settings = {
         "spark.jars.packages": PACKAGE,
         "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
@@ -41,13 +41,13 @@ def started(folder: Path) -> SparkSession:
 
 
 def write(spark: SparkSession, path: str) -> None:
-    """One commit; a row that is deleted has that kind."""
+    """Write one commit; a deleted row has the row kind of a delete."""
     rows: DataFrame = spark.read.parquet(path)
     rows.selectExpr("*", "IF(del, '-D', '+I') AS kind").writeTo(TABLE).append()
 
 
 def answer(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a line."""
+    """Return the answer to a request."""
     if request["do"] == "create":
         spark.sql(DDL)
         write(spark, request["path"])
@@ -61,7 +61,7 @@ def answer(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Answers until there is nothing more to read."""
+    """Answer requests until the input ends."""
     spark = started(folder)
     for line in sys.stdin:
         try:

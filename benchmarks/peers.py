@@ -59,12 +59,12 @@ class Native:
         self._spark.sql(f"INSERT INTO {self.name} SELECT {', '.join(c.name for c in COLUMNS)} FROM base")
 
     def merge(self, source: DataFrame, clauses: str = SAME_ROWS) -> None:
-        """The format's own MERGE of the source's rows by ``id``."""
+        """Run the format's own MERGE of the source's rows by ``id``."""
         source.createOrReplaceTempView("changed")
         self._spark.sql(f"MERGE INTO {self.name} t USING changed s ON t.id = s.id {clauses}").collect()
 
     def optimize(self) -> None:
-        """OPTIMIZE, or ``rewrite_data_files`` of every file of which a row is deleted: deletes are in no file after."""
+        """Run OPTIMIZE, or ``rewrite_data_files`` of every file with deleted rows, so that no deletes are left."""
         if self._delta:
             self._spark.sql(f"OPTIMIZE {self.name}").collect()
             return
@@ -73,11 +73,11 @@ class Native:
         self._spark.sql(call).collect()
 
     def to_df(self) -> DataFrame:
-        """The rows, by the format's own reader."""
+        """Return the rows, read by the format's own reader."""
         if self._delta:
             return self._spark.read.format("delta").load(self._place)
         return self._spark.table(self.name)
 
     def drop(self) -> None:
-        """Drops the table."""
+        """Drop the table."""
         self._spark.sql(f"DROP TABLE IF EXISTS {self.name}")

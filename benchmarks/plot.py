@@ -9,13 +9,13 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-__all__ = ["plotted"]
+__all__ = ["plot"]
 
 _MARKS: Final = {"parquet": ("o", "#4c72b0"), "delta": ("s", "#dd8452"), "iceberg": ("^", "#55a868")}
 
 
-def plotted(entries: Sequence[Mapping[str, Any]]) -> str:
-    """An SVG of ratios, the same for the same entries: a row for each case, its budget a stroke.
+def plot(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return an SVG of ratios, the same for the same entries: a row for each case, its budget a stroke.
 
     Args:
         entries: results as they are kept.

@@ -28,7 +28,7 @@ class ReadBench(CatalogBench):
     """Reads of one catalog's table; the version was not read before, unless the case says otherwise."""
 
     def cases(self) -> Iterator[Result]:
-        """Compacted, with 1 % and 10 % in the log, after a resolve of that, with a tenth in 100 commits."""
+        """Measure a compacted table, then 1 % and 10 % in the log, a resolve of that, and a tenth in 100 commits."""
         table = self.scene.base_table(self.catalog)
         yield self._read("read, compacted", table, 1.05)
         yield self._look_up("100 keys, compacted", table)
@@ -42,11 +42,11 @@ class ReadBench(CatalogBench):
         yield self._after_one_more(table)
 
     def large(self) -> Iterator[Result]:
-        """Those of a larger table, of which less is expected to be lost."""
+        """Measure the same reads of a larger table, whose budgets are smaller."""
         yield from self._with_log(self.scene.base_table(self.catalog), large=True)
 
     def _with_log(self, table: Table, *, large: bool = False) -> Iterator[Result]:
-        """With 1 % in the log, with 10 %, and after a resolve of that."""
+        """Measure reads with 1 % in the log, with 10 %, and after a resolve of that."""
         few, many, resolved = (1.3, 1.7, 1.3) if large else (1.4, 1.9, 1.4)
         prefix = "tenfold rows: " if large else ""
         table.upsert(self.scene.batch(self.rows // 100, 1))
@@ -64,18 +64,18 @@ class ReadBench(CatalogBench):
                 yield self._own_reader(table, [self.scene.batch(self.rows // 100, 1), changed])
 
     def _read(self, case: str, table: Table, factor: float, *, first: bool = False) -> Result:
-        """The whole merged table. Under ``first`` nothing is known of the version from a read before."""
+        """Measure a read of the whole table. Under ``first`` no read of the version came before."""
         return self._compared_with_scan(case, table, factor, lambda: scan(table.to_df()), forget if first else None)
 
     def _look_up(self, case: str, table: Table) -> Result:
-        """A hundred keys spread over the base, compared with a scan of all rows."""
+        """Measure a read of a hundred keys spread over the base, compared with a scan of all rows."""
         keys = f"id IN ({', '.join(str(2 * (n * self.rows // _KEYS)) for n in range(_KEYS))})"
         found, wanted = fingerprint(table.to_df(where=keys)), fingerprint(table.to_df().where(keys))
         assert found == wanted, f"{case}: {found}, by a filter {wanted}"
         return self._compared_with_scan(case, table, 0.2, lambda: scan(table.to_df(where=keys)), forget)
 
     def _after_one_more(self, table: Table) -> Result:
-        """A read after a commit of a thousandth of the rows, where the version before it was read."""
+        """Measure a read after a commit of a thousandth of the rows, where the version before it was read."""
         numbers = itertools.count(5)
 
         def commit() -> None:
@@ -85,7 +85,7 @@ class ReadBench(CatalogBench):
         return self._compared_with_scan(case, table, 1.5, lambda: scan(table.to_df()), commit)
 
     def _own_reader(self, table: Table, changed: list[DataFrame]) -> Result:
-        """The format's own reader of our table, compared with its own table after its own MERGE of the same rows."""
+        """Measure the format's own reader of our table, compared with its own table after its own MERGE."""
         peer, own = Native(self.scene, MERGE_ON_READ[self.catalog]), self._own_rows(table)
         peer.merge(changed[0])
         peer.optimize()
@@ -106,7 +106,7 @@ class ReadBench(CatalogBench):
         return Result(case, self.catalog, ours, times["a table of its own"], 1.0, peers=times, found=found[0])
 
     def _own_rows(self, table: Table) -> Callable[[], DataFrame]:
-        """The table by the reader of its format in Spark."""
+        """Return the table by the reader of its format in Spark."""
         spark = self.session.spark
         if self.catalog == "delta":
             return lambda: spark.read.format("delta").load(table.location)
@@ -126,7 +126,7 @@ class ReadBench(CatalogBench):
         ours: Callable[[], object],
         before: Callable[[], object] | None = None,
     ) -> Result:
-        """Something of the table, compared with a plain scan of all its rows; ``before`` runs first, not timed."""
+        """Measure a read, compared with a plain scan of all rows; ``before`` runs first, not timed."""
 
         def prepare(name: str, _: int) -> None:
             if before and name == "ours":
@@ -141,20 +141,20 @@ class ReadBench(CatalogBench):
 
     @contextmanager
     def _plain(self, table: Table) -> Iterator[Callable[[], DataFrame]]:
-        """The merged rows in files of their own."""
+        """Write the merged rows into files of their own, and yield what scans them."""
         target = self._path(f"merged_{self.catalog}")
         table.to_df().write.mode("overwrite").parquet(target)
         yield lambda: self.session.spark.read.parquet(target)
         shutil.rmtree(target, ignore_errors=True)
 
     def _path(self, name: str) -> str:
-        """The place of a reference's files, in the store that the tables are in."""
+        """Return the place of a reference's files, in the store that the tables are in."""
         return str(self.folder / name)
 
     # -- the table's state ------------------------------------------------------------------------------
 
     def _resolves(self, table: Table) -> bool:
-        """Resolves the table's log; False where the format cannot."""
+        """Resolve the table's log; return False where the format cannot."""
         try:
             return not table.compact("resolve").skipped
         except TrinityError as error:

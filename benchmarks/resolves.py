@@ -17,7 +17,7 @@ class ResolveBench(FormatsBench):
     """All formats of ours and both peers in the same rounds, each on a compacted base with changes of its own."""
 
     def cases(self) -> Iterator[Result]:
-        """A tenth of the rows."""
+        """Measure a resolve of a tenth of the rows."""
         runs = self.scene.runs.at_most(3)
         changed = [self.scene.batch(self.scene.rows // 10, 1 + number) for number in range(runs.count + 1)]
         tables = {catalog: self.scene.base_table(catalog) for catalog in self.formats}

@@ -51,7 +51,7 @@ class Result:
         return f"{self.factor:g}x{extra}"
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form."""
+        """Return the result as a value for JSON."""
         return {
             "case": self.case,
             "catalog": self.catalog,
@@ -72,6 +72,6 @@ class Result:
 def against_best(
     case: str, catalog: str, ours: Timings, peers: Mapping[str, Timings], factor: float, found: int | None = None
 ) -> Result:
-    """The result compared with the fastest of the peers."""
+    """Return the result compared with the fastest of the peers."""
     best = min(peers.values(), key=lambda times: times.median)
     return Result(case, catalog, ours, best, factor, peers=peers, found=found)

@@ -18,7 +18,6 @@ from benchmarks.commits import CommitBench
 from benchmarks.compactions import CompactionBench
 from benchmarks.feeds import FeedBench
 from benchmarks.folds import FoldBench
-from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
 from benchmarks.many import ManyBench
 from benchmarks.merges import MergeBench
@@ -26,6 +25,7 @@ from benchmarks.options import Formats, Quick, ResultsFolder, Rows, Runs, Scratc
 from benchmarks.peers import NATIVE_SETTINGS
 from benchmarks.reads import ReadBench
 from benchmarks.resolves import ResolveBench
+from benchmarks.result_files import RESULTS, save_results
 from benchmarks.results import Result
 from benchmarks.streams import StreamBench
 from benchmarks.tables import CatalogBench, FormatsBench, Scene
@@ -89,7 +89,7 @@ def run(
         for group in (group for group in GROUPS if group in groups):
             for result in measured(scene, tuple(formats.split(",")), group):
                 found.append(result)
-                keep([result], name or FILES.get(group, "latest"), known, results)
+                save_results([result], name or FILES.get(group, "latest"), known, results)
                 print(f"{result.catalog:8} {result.case:50} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
         session.spark.stop()
     Console().print(table_of(found))
@@ -100,7 +100,7 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def measured(scene: Scene, formats: tuple[str, ...], group: str) -> Iterator[Result]:
-    """The results of a group."""
+    """Measure a group of cases."""
     bench = GROUPS[group]
     if group == "large":
         larger = Scene(scene.session, scene.rows * 10, scene.runs.at_most(3), scene.folder / "large")
@@ -113,7 +113,7 @@ def measured(scene: Scene, formats: tuple[str, ...], group: str) -> Iterator[Res
 
 
 def table_of(results: list[Result]) -> Table:
-    """Results beside their budgets, for people."""
+    """Return a table of results and their budgets, for people."""
     table = Table(title="Ratios of one run")
     for index, head in enumerate(("case", "table", "ours", "reference", "ratio", "budget", "")):
         table.add_column(head, justify="right" if 1 < index < 5 else "left", no_wrap=True)
@@ -124,5 +124,5 @@ def table_of(results: list[Result]) -> Table:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     typer.run(run)

@@ -33,7 +33,7 @@ class StreamBench(CatalogBench):
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def cases(self) -> Iterator[Result]:
-        """``table.stream_writer`` compared with ``foreachBatch``; each writes into a new table, exactly once."""
+        """Measure ``table.stream_writer`` compared with ``foreachBatch``, each into a new table, exactly once."""
         batches = max(2, min(_BATCHES, self.rows // 20_000))
         warm = min(_WARM, batches)
         self._ours(warm)
@@ -44,7 +44,7 @@ class StreamBench(CatalogBench):
         yield Result("200 micro-batches", self.catalog, ours, reference, 1.2, found=batches * _ROWS)
 
     def _arriving(self, batches: int) -> DataFrame:
-        """A stream of so many files, each a micro-batch."""
+        """Return a stream of so many files, each a micro-batch."""
         files, spark = self.folder / f"batches_{batches}", self.session.spark
         if not files.exists():
             changes(spark, self.rows, batches * _ROWS, 300, batches).write.parquet(str(files))

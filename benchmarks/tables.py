@@ -44,41 +44,41 @@ class Scene:
     folder: Path
 
     def warm_up(self) -> None:
-        """Reads the base some times: Java has then compiled what all reads run, and the first format does not pay."""
+        """Read the base some times: Java has then compiled what all reads run, before a format is measured."""
         for _ in range(_WARM_SCANS if self.runs.warm_up else 0):
             scan(self.base())
 
     def commits(self, count: int) -> int:
-        """So many commits; fewer where the rows are so few that nobody asks how long it takes."""
+        """Return the number of commits to make; fewer where there are few rows."""
         return max(2, min(count, count * self.rows // 400_000))
 
     def new_table(self, catalog: str) -> Table:
-        """An empty table with key, watermark and tombstone."""
+        """Return an empty table with key, watermark and tombstone."""
         name = f"{catalog}.default.bench_{next(_numbers)}"
         return self.session.create_table(name, COLUMNS, primary_key=["id"], properties=_OPTIONS)
 
     def base_table(self, catalog: str) -> Table:
-        """A compacted table with the base."""
+        """Return a compacted table with the base."""
         table = self.new_table(catalog)
         table.upsert(self.base())
         table.compact(full=True)
         return table
 
     def base(self) -> DataFrame:
-        """The rows of the base."""
+        """Return the rows of the base."""
         return self.prepared("base", base_rows(self.session.spark, self.rows))
 
     def batch(self, count: int, number: int) -> DataFrame:
-        """Changes of so many rows, no key twice, newer than those of every lower number."""
+        """Return changes of so many rows, no key twice, newer than those of every lower number."""
         return self.prepared(f"batch_{count}_{number}", batch(self.session.spark, self.rows, count, number))
 
     def batch_arrow(self, count: int, number: int) -> pa.Table:
-        """The same as an Arrow table."""
+        """Return the rows of :meth:`batch` as an Arrow table."""
         self.batch(count, number)
         return arrow_rows(self.folder / f"batch_{count}_{number}")
 
     def prepared(self, name: str, rows: DataFrame) -> DataFrame:
-        """The rows from a file, so that making them is not measured."""
+        """Write the rows into a file, and return them from there, so that making them is not measured."""
         target = self.folder / name
         if not (target / "_SUCCESS").exists():
             rows.write.mode("overwrite").parquet(str(target))
@@ -99,7 +99,7 @@ class CatalogBench(ABC):
 
     @abstractmethod
     def cases(self) -> Iterator[Result]:
-        """Every case in turn."""
+        """Measure every case in turn."""
 
     @property
     def session(self) -> Session:
@@ -136,10 +136,10 @@ class FormatsBench(ABC):
 
     @abstractmethod
     def cases(self) -> Iterator[Result]:
-        """Every case in turn."""
+        """Measure every case in turn."""
 
     def drop(self, *groups: Mapping[str, Table | Dropped]) -> None:
-        """Drops tables of ours, and the peers'."""
+        """Drop tables of ours, and the peers'."""
         for table in itertools.chain.from_iterable(group.values() for group in groups):
             if isinstance(table, Table):
                 self.scene.session.drop_table(table.name)
@@ -151,21 +151,21 @@ class Dropped(Protocol):
     """A table of a peer's."""
 
     def drop(self) -> None:
-        """Drops the table."""
+        """Drop the table."""
 
 
 def scan(rows: DataFrame) -> None:
-    """Reads all rows, and keeps none."""
+    """Read all rows, and keep none."""
     rows.write.format("noop").mode("overwrite").save()
 
 
 def drain(rows: DataFrame) -> None:
-    """The same without a sink: Delta's reader refuses one of Spark's for a table with deletion vectors."""
+    """Read all rows without a sink: Delta's reader refuses one of Spark's for a table with deletion vectors."""
     rows._jdf.queryExecution().toRdd().count()
 
 
 def fingerprint(rows: DataFrame) -> tuple[int, int]:
-    """The number of rows, and a sum of their hashes, equal for the same rows in any order."""
+    """Return the number of rows, and a sum of their hashes, equal for the same rows in any order."""
     names = [c.name for c in COLUMNS]
     found = rows.agg(F.count("*").alias("n"), F.bit_xor(F.xxhash64(*names)).alias("x")).first()
     assert found is not None

@@ -26,7 +26,7 @@ class Rounds:
     warm_up: bool = True
 
     def at_most(self, count: int) -> Rounds:
-        """The same, of a case that takes long."""
+        """Return these rounds, at most so many, for a case that takes long."""
         return Rounds(min(self.count, count), self.warm_up)
 
     @property
@@ -49,16 +49,16 @@ class Timings:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Timings:
-        """The timings of these rounds."""
+        """Return the timings of these rounds."""
         return cls(median(values), min(values), max(values))
 
     def per(self, count: float) -> Timings:
-        """Timings of one of so many things."""
+        """Return the timings of one of so many things."""
         return Timings(self.median / count, self.least / count, self.most / count)
 
 
 def timed(call: Callable[[], object]) -> float:
-    """The seconds that a call takes."""
+    """Return the seconds that a call takes."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -67,7 +67,7 @@ def timed(call: Callable[[], object]) -> float:
 def in_turns(
     rounds: Rounds, ours: Callable[[], object], reference: Callable[[], object], *, warm: bool = False
 ) -> tuple[Timings, Timings]:
-    """Timings of two things in turns, in seconds.
+    """Measure two calls in turns, and return their seconds.
 
     Args:
         rounds: how many.
@@ -88,7 +88,7 @@ def timings_of(
     before: Callable[[str, int], object] = lambda *_: None,
     after: Callable[[str, int], object] = lambda *_: None,
 ) -> dict[str, Timings]:
-    """Timings of each work, in seconds.
+    """Measure each work, and return its seconds.
 
     The order changes from round to round, so that none always runs on what another left in the caches.
 
@@ -113,7 +113,7 @@ def timings_of(
 def totals_of(
     commits: int, prepare: Callable[[int], T], steps: Mapping[str, Callable[[T], float]]
 ) -> dict[str, Timings]:
-    """The seconds of so many commits of each, which take turns; the first commit is one more, which is not counted.
+    """Measure commits of several tables in turns, and return the seconds of all; the first one is not counted.
 
     Args:
         commits: how many count.

@@ -25,7 +25,7 @@ class TotalBench(FormatsBench):
     """Twenty commits of half a per cent; all tables take turns, commit by commit. One pass counts."""
 
     def cases(self) -> Iterator[Result]:
-        """The totals of each format, compared with the best of the peers'."""
+        """Measure the totals of each format, compared with the best of the peers'."""
         tables = {catalog: self.scene.base_table(catalog) for catalog in self.formats}
         natives = {peer: Native(self.scene, peer) for peer in NATIVES}
         steps: dict[str, Callable[[int], float]] = {

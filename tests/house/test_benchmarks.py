@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from benchmarks.kept import keep, kept
 from benchmarks.page import PAGE, page_of, plots_of
+from benchmarks.result_files import load_results, save_results
 from benchmarks.results import Result, against_best
 from benchmarks.run import FILES, GROUPS
 from benchmarks.timing import Rounds, Timings, timings_of
@@ -91,7 +91,7 @@ def test_the_page_is_what_the_result_files_say() -> None:
 
 
 def test_a_table_has_ratio_range_budget_date_and_machine(tmp_path: Path) -> None:
-    keep([result("read, compacted")], "latest", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
+    save_results([result("read, compacted")], "latest", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
     page = page_of("a\n<!-- bench: latest: read -->\nold\n<!-- bench end -->\nb\n", tmp_path).splitlines()
     assert page == [
         "a",
@@ -110,7 +110,7 @@ def test_a_table_has_ratio_range_budget_date_and_machine(tmp_path: Path) -> None
 
 
 def test_the_seconds_of_every_peer(tmp_path: Path) -> None:
-    keep([result("read")], "latest", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
+    save_results([result("read")], "latest", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
     page = page_of("<!-- bench: seconds: latest: read -->\n<!-- bench end -->\n", tmp_path)
     assert "| read | Trinity, Parquet | 2.00 | 1.00 | 4.00 |\n| read | Delta | 4.00 |" in page
     assert "| read | Iceberg | 2.50 |" in page
@@ -118,23 +118,23 @@ def test_the_seconds_of_every_peer(tmp_path: Path) -> None:
 
 def test_figures_have_their_units(tmp_path: Path) -> None:
     made = Result("rows", "iceberg", Timings.of([12.5]), Timings.of([2000]), 4.0, unit="kB")
-    keep([made], "many", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
+    save_results([made], "many", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
     page = page_of("<!-- bench: figures: many -->\n<!-- bench end -->\n", tmp_path)
     assert "| case | Iceberg |\n|---|---|\n| rows | 12.5 by 2,000 kB |\n" in page
 
 
 def test_a_run_replaces_the_cases_that_it_measured(tmp_path: Path) -> None:
     for day, cases in (("01", ("a", "b", "c")), ("02", ("b",)), ("03", ("d",))):
-        keep([result(case) for case in cases], "some", {**FACTS, "date": f"2026-01-{day}"}, tmp_path)
-    found = kept(tmp_path / "some.json")
+        save_results([result(case) for case in cases], "some", {**FACTS, "date": f"2026-01-{day}"}, tmp_path)
+    found = load_results(tmp_path / "some.json")
     assert [(r["case"], r["run"][-2:]) for r in found["results"]] == [
         ("a", "01"),
         ("b", "02"),
         ("c", "01"),
         ("d", "03"),
     ]
-    keep([result(case) for case in ("a", "c")], "some", {**FACTS, "date": "2026-01-04"}, tmp_path)
-    assert list(kept(tmp_path / "some.json")["runs"]) == ["2026-01-02", "2026-01-03", "2026-01-04"]
+    save_results([result(case) for case in ("a", "c")], "some", {**FACTS, "date": "2026-01-04"}, tmp_path)
+    assert list(load_results(tmp_path / "some.json")["runs"]) == ["2026-01-02", "2026-01-03", "2026-01-04"]
     page = page_of("<!-- bench: some -->\n<!-- bench end -->\n", tmp_path)
     assert "| b | 0.80 (0.40 to 1.60) | 0.9 | 2 |" in page
     assert "\n2. 2026-01-02: " in page
@@ -144,7 +144,7 @@ def test_files_of_old_keep_their_results_without_a_date(tmp_path: Path) -> None:
     old = {"case": "a", "catalog": "delta", "ours": 1.0, "reference": 2.0, "factor": 1.5, "allowance": 0.1, "unit": "s"}
     facts = {"version": "0.1.0", "python": "3.11.7", "cores": 2, "rows": 100, "runs": 5}
     (tmp_path / "old.json").write_text(json.dumps({**facts, "results": [old]}))
-    keep([result("b")], "old", {**FACTS, "date": "2026-01-02"}, tmp_path)
+    save_results([result("b")], "old", {**FACTS, "date": "2026-01-02"}, tmp_path)
     page = page_of("<!-- bench: old -->\n<!-- bench end -->\n", tmp_path)
     assert "0.50 | 1.5 + 0.10 s | 1 |" in page
     assert "\n1. 100 rows, medians of at most 5 rounds; 2 cores, Python 3.11.7; the run has no date." in page
@@ -169,7 +169,7 @@ def test_every_case_runs_and_has_the_rows_of_its_peers(tmp_path: Path) -> None:
         command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PAIMON_PYTHON": "none"}, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    results = kept(tmp_path / "quick.json")["results"]
+    results = load_results(tmp_path / "quick.json")["results"]
     assert {(r["case"], r["catalog"]) for r in results} == {(c, f) for c, formats in CASES.items() for f in formats}
     for case in CASES:
         found = {r["found"] for r in results if r["case"] == case}
@@ -182,7 +182,7 @@ def test_every_case_without_spark_runs(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     by_format: dict[str, set[str]] = {fmt: set() for fmt in ALL}
-    for entry in kept(tmp_path / "local.json")["results"]:
+    for entry in load_results(tmp_path / "local.json")["results"]:
         by_format[entry["catalog"]].add(entry["case"])
     assert by_format["parquet"] == by_format["delta"] == by_format["iceberg"]
     assert len(by_format["parquet"]) == 21
@@ -195,7 +195,7 @@ def test_reads_and_appends_in_a_bucket_beside_those_on_a_disk(tmp_path: Path) ->
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     found: dict[str, set[tuple[str, str]]] = {"disk": set(), "bucket": set()}
-    for entry in kept(tmp_path / "buckets.json")["results"]:
+    for entry in load_results(tmp_path / "buckets.json")["results"]:
         place, _, case = entry["case"].partition(": ")
         found[place].add((case, entry["catalog"]))
     assert found["bucket"] - found["disk"] == {("append, Arrow table", fmt) for fmt in ALL}

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from benchmarks.results import Result
 
-__all__ = ["RESULTS", "keep", "kept"]
+__all__ = ["RESULTS", "load_results", "save_results"]
 
 RESULTS: Final = Path(__file__).parent / "results"
 
 
-def kept(path: Path) -> dict[str, Any]:
-    """The runs and results of a file; none where there is no file."""
+def load_results(path: Path) -> dict[str, Any]:
+    """Return the runs and results of a file; none where there is no file."""
     if not path.exists():
         return {"runs": {}, "results": []}
     found: dict[str, Any] = json.loads(path.read_text())
@@ -29,11 +29,11 @@ def kept(path: Path) -> dict[str, Any]:
     return found
 
 
-def keep(results: Sequence[Result], name: str, facts: Mapping[str, Any], folder: Path = RESULTS) -> None:
-    """Writes results of a run into ``<name>.json``, in the place of earlier ones of the same case and table."""
+def save_results(results: Sequence[Result], name: str, facts: Mapping[str, Any], folder: Path = RESULTS) -> None:
+    """Write results of a run into ``<name>.json``, in the place of earlier ones of the same case and table."""
     path, run = folder / f"{name}.json", str(facts["date"])
     folder.mkdir(parents=True, exist_ok=True)
-    before = kept(path)
+    before = load_results(path)
     measured = {(r.case, r.catalog): {**r.to_dict(), "run": run} for r in results}
     entries = {(r["case"], r["catalog"]): r for r in before["results"]} | measured
     used = {entry["run"] for entry in entries.values()}
