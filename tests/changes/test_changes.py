@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.support.changes import applied, defined_changes, feed, rows_at
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
-from trinity.cli.tail import followed, print_changes
+from trinity.cli.tail import follow, print_changes
 from trinity.engine.feed.spark import change_feed
 
 TABLES = {
@@ -282,7 +282,7 @@ def test_tail_prints_changes_as_they_come(session: Session, tiered_fmt: str) -> 
         return table.splits().version < first + 3
 
     shown = io.StringIO()
-    counts = [print_changes(rows, shown, lines=True) for rows in followed(table, first, wait)]
+    counts = [print_changes(rows, shown, lines=True) for rows in follow(table, first, wait)]
     lines = [json.loads(line) for line in shown.getvalue().splitlines()]
     assert counts == [3, 2]
     assert [(line["_commit_version"] - first, line["_change_type"], line["id"], line["v"]) for line in lines] == [

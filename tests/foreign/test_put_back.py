@@ -25,7 +25,7 @@ from tests.support.put_back import Backup
 from tests.support.refusals import refused
 from trinity import Column, Session, Table, cdc
 from trinity.cdc.position import number_of, reached_by
-from trinity.cli.tail import followed
+from trinity.cli.tail import follow
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
 from trinity.engine.feed.reached import Reached
@@ -469,7 +469,7 @@ def test_what_is_printed_as_it_comes_notices(session: Session, tmp_path: Path) -
     put(table, 1)
     backup = Backup.of(table, tmp_path / "copy")
     put(table, 2)
-    seen = followed(table, 0, lambda: True)
+    seen = follow(table, 0, lambda: True)
     assert next(seen).count() == 2
     backup.put_back()
     put(table, 3)

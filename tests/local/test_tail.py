@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from trinity import Session, Table
 from trinity.cli.main import app
-from trinity.cli.tail import followed, print_changes
+from trinity.cli.tail import follow, print_changes
 
 
 def printed(table: Table, after: int, *batches: list[dict[str, object]]) -> list[tuple[object, ...]]:
@@ -25,7 +25,7 @@ def printed(table: Table, after: int, *batches: list[dict[str, object]]) -> list
             table.compact(full=True)
         return table.version < after + len(batches) + 1
 
-    for rows in followed(table, after, wait):
+    for rows in follow(table, after, wait):
         print_changes(rows, shown, lines=True)
     lines = [json.loads(line) for line in shown.getvalue().splitlines()]
     return [(line["_commit_version"] - after, line["_change_type"], line["k"], line["v"]) for line in lines]

@@ -12,7 +12,7 @@ import pytest
 import trinity
 from tests.support.refusals import refused
 from trinity import Column, Session, Table
-from trinity.cli.tail import followed
+from trinity.cli.tail import follow
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
 from trinity.spi import HistoryEntry
@@ -81,7 +81,7 @@ def test_a_stream_says_so(table: Table, other: str) -> None:
         end = offset(table, reached, **again)
         with refused("NOT_SUPPORTED", *says):
             asked(table, "batch", start=reached, end=end)
-    seen = followed(table, reached["version"], lambda: True)
+    seen = follow(table, reached["version"], lambda: True)
     with refused("NOT_SUPPORTED", *says):
         next(seen).to_arrow()
     anew = offset(table, {"begins": "rows", "table": ""})

@@ -16,7 +16,7 @@ from trinity.engine.expressions import Scope, compile_expression
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.texts import with_char
 from trinity.spi import arrow_type
-from trinity.syntax.operands import compared_alone
+from trinity.syntax.operands import with_plain_comparisons
 
 __all__ = [
     "COLUMNS",
@@ -79,7 +79,7 @@ def by_spark(
 ) -> list[Outcome]:
     """The type and the values of each expression, of one job."""
     given = with_char(frame(session, rows), columns)
-    wanted = [f"{compared_alone(text)} AS e{number}" for number, text in enumerate(texts)]
+    wanted = [f"{with_plain_comparisons(text)} AS e{number}" for number, text in enumerate(texts)]
     found = given.selectExpr("k", *wanted).toArrow().sort_by("k")
     return [_outcome(found.column(f"e{number}")) for number in range(len(texts))]
 

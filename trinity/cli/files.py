@@ -23,7 +23,7 @@ __all__ = ["export", "load"]
 
 _KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 """Ending of a file's name -> what is in it; JSON is an object in each line."""
-_BLOCK: Final = 16 * 1024 * 1024
+_BLOCK_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a text file that are read at once. The first of them decide the types of a new table's columns."""
 
 
@@ -144,11 +144,12 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
     forms = {
         "parquet": lambda: dataset.ParquetFileFormat(),
         "csv": lambda: dataset.CsvFileFormat(
-            read_options=csv.ReadOptions(block_size=_BLOCK),
+            read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
         ),
         "json": lambda: dataset.JsonFileFormat(
-            read_options=json.ReadOptions(block_size=_BLOCK), parse_options=json.ParseOptions(explicit_schema=types)
+            read_options=json.ReadOptions(block_size=_BLOCK_BYTES),
+            parse_options=json.ParseOptions(explicit_schema=types),
         ),
     }
     (kind,) = kinds

@@ -21,7 +21,7 @@ KEYWORDS: Final = (
 )  # fmt: skip
 """The words of SQL that are completed."""
 
-_KEPT: Final = 1000
+_HISTORY_LENGTH: Final = 1000
 """Statements that the history keeps."""
 
 
@@ -62,7 +62,7 @@ def edited_lines(
     finally:
         with contextlib.suppress(OSError):  # a home that cannot be written to
             file.parent.mkdir(parents=True, exist_ok=True)
-            readline.set_history_length(_KEPT)
+            readline.set_history_length(_HISTORY_LENGTH)
             readline.write_history_file(file)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from trinity.cli import care, files, jars, tables
+from trinity.cli import files, jars, maintenance, tables
 from trinity.cli.options import Executor, Named, Warehouse, engine_of, open_session, reporting_errors
 
 __all__ = ["app"]
@@ -87,12 +87,12 @@ def tail(
         return not once
 
     with reporting_errors(), suppress(KeyboardInterrupt):
-        from trinity.cli.tail import followed, print_changes
+        from trinity.cli.tail import follow, print_changes
 
         with open_session(warehouse, engine) as session:
             found = session.table(table)
             start = found.splits().version if after is None else after
-            for changes in followed(found, start, wait):
+            for changes in follow(found, start, wait):
                 print_changes(changes, sys.stdout, lines=output == "json")
 
 
@@ -145,12 +145,12 @@ for _command in (
     tables.sql,
     files.load,
     files.export,
-    care.health,
-    care.compact,
-    care.vacuum,
-    care.maintain,
-    care.restore,
-    care.repair,
+    maintenance.health,
+    maintenance.compact,
+    maintenance.vacuum,
+    maintenance.maintain,
+    maintenance.restore,
+    maintenance.repair,
     jars.jars,
 ):
     app.command()(_command)

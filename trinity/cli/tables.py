@@ -80,11 +80,13 @@ def changes(
     """Print what changed in the merged rows between two versions; trinity tail prints it as it comes."""
     mode = "netChanges" if net else "dropCarryovers"
     with reporting_errors(), open_session(warehouse, engine) as session:
-        found = session.table(table).changes(_place(after), until and _place(until), deduplication_mode=mode)
+        found = session.table(table).changes(
+            _version_or_time(after), until and _version_or_time(until), deduplication_mode=mode
+        )
         print_result(found, limit, as_json=as_json)
 
 
-def _place(text: str) -> int | str:
+def _version_or_time(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from trinity.spi import HistoryEntry, SplitSource
     from trinity.table import Table
 
-__all__ = ["followed", "print_changes"]
+__all__ = ["follow", "print_changes"]
 
 _READER: Final = "tail"
 _REMEDY: Final = "Begin behind a version of history(), by --after."
-_AT_ONCE: Final = 1000
+_ROWS_AT_ONCE: Final = 1000
 """Most rows of one printed table."""
 
 
-def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Result]:
+def follow(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Result]:
     """Yield the changes since a version, a result each time that there are newer commits."""
     reached = Reached(after)
     while True:
@@ -77,7 +77,7 @@ def print_changes(changes: Result, to: TextIO, *, lines: bool) -> int:
     """
     count = 0
     rows = iter(changes.collect()) if changes.frame is None else changes.frame.toLocalIterator()
-    while found := list(islice(rows, _AT_ONCE)):
+    while found := list(islice(rows, _ROWS_AT_ONCE)):
         count += len(found)
         if lines:
             to.writelines(json_line(row.asDict(recursive=True)) for row in found)

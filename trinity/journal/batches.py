@@ -11,7 +11,7 @@ from sqlglot import Token, TokenType, exp
 from trinity.errors import TrinityError
 from trinity.syntax.parameters import number
 
-__all__ = ["Batch", "Item", "RowError", "batch_of", "check_counts", "failure", "first_failing", "returns_rows"]
+__all__ = ["Batch", "Item", "RowError", "batch_of", "check_counts", "error_of", "first_failing", "refused_rows"]
 
 
 class RowError(Exception):
@@ -119,7 +119,7 @@ def check_counts(rows: Sequence[Sequence[Any]], count: int) -> None:
             raise RowError(row, len(rows), TrinityError("INVALID_ARGUMENTS", message))
 
 
-def returns_rows() -> TrinityError:
+def refused_rows() -> TrinityError:
     """Return the error of executemany() with a statement that returns rows."""
     return TrinityError("INVALID_ARGUMENTS", "executemany() of a statement that returns rows; use execute().")
 
@@ -134,13 +134,13 @@ def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None
     Returns:
         the error; None when no row fails.
     """
-    error = failure(attempt, count)
+    error = error_of(attempt, count)
     if error is None:
         return None
     passes, fails = 0, count
     while fails - passes > 1:
         middle = (passes + fails) // 2
-        found = failure(attempt, middle)
+        found = error_of(attempt, middle)
         if found is None:
             passes = middle
         else:
@@ -148,7 +148,7 @@ def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None
     return RowError(fails, count, error)
 
 
-def failure(attempt: Callable[[int], None], count: int) -> Exception | None:
+def error_of(attempt: Callable[[int], None], count: int) -> Exception | None:
     """Return the error of an attempt with the first rows; None when it succeeds."""
     try:
         attempt(count)

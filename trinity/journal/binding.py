@@ -20,7 +20,7 @@ __all__ = [
     "LOCKED_KEYS",
     "Bound",
     "bind",
-    "generated",
+    "generate_sql",
     "locked_keys",
     "statements_in",
 ]
@@ -75,10 +75,10 @@ def bind(tree: exp.Expr, dialect: str) -> Bound:
     for node in list(tree.find_all(exp.Parameter)):
         order.append(int(node.this.name) - 1)
         node.set("this", exp.Literal.number(len(order)))
-    return Bound(generated(tree, dialect), tuple(order))
+    return Bound(generate_sql(tree, dialect), tuple(order))
 
 
-def generated(tree: exp.Expr, dialect: str) -> str:
+def generate_sql(tree: exp.Expr, dialect: str) -> str:
     """Return the text of a tree, which must not be used afterwards.
 
     Raises:

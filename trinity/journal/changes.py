@@ -18,8 +18,8 @@ from trinity.journal.locks import Lock
 from trinity.journal.reading import VERSION, latest_of_key
 from trinity.journal.returning import of_target
 from trinity.journal.tables import JournalTable
-from trinity.journal.versions import inserted_version, next_version, once
-from trinity.journal.writing import Names, Written, append
+from trinity.journal.versions import fail_where, inserted_version, next_version
+from trinity.journal.writing import Names, RewrittenChange, append
 
 __all__ = ["Action", "Changes"]
 
@@ -59,11 +59,11 @@ class Changes:
     actions: Sequence[Action]
     again: exp.Expr | None = None
 
-    def written(self, lock: Lock, names: Names, returning: Sequence[exp.Expr] | None) -> Written:
+    def build(self, lock: Lock, names: Names, returning: Sequence[exp.Expr] | None) -> RewrittenChange:
         """Build the statement: the list of changes, the appends, and a query for the count or RETURNING."""
         changed, vacated, filled = names.new("changed"), names.new("vacated"), names.new("filled")
-        outside = self._outside(returning or ())
-        members = [trees.cte(changed, self._changed(outside), materialized=True)]
+        other_columns = self._other_columns(returning or ())
+        members = [trees.cte(changed, self._changed(other_columns), materialized=True)]
         kinds = {a.kind for a in self.actions}
         moves = any(set(a.values) & set(self.table.key) for a in self.actions if a.kind == "U")
         if "D" in kinds or moves:
@@ -73,13 +73,13 @@ class Changes:
         if returning is None:
             body: exp.Query = trees.select([exp.Count(this=exp.Star(), big_int=True)], exp.to_table(changed))
         else:
-            body = self._returned(returning, changed, filled if kinds & {"U", "I"} else None, outside)
+            body = self._returned(returning, changed, filled if kinds & {"U", "I"} else None, other_columns)
         unique = self.table if self.table.unique_keys and kinds & {"U", "I"} else None
-        return Written(body, lock, tuple(members), counted=returning is None, unique=unique)
+        return RewrittenChange(body, lock, tuple(members), counted=returning is None, unique=unique)
 
     # -- the list of changes ----------------------------------------------------------------------------
 
-    def _changed(self, outside: Sequence[exp.Expr]) -> exp.Select:
+    def _changed(self, other_columns: Sequence[exp.Expr]) -> exp.Select:
         query: exp.Select = self.base.copy()
         conditional = len(self.actions) > 1 or any(a.when is not None for a in self.actions)
         action: exp.Expr | None = None
@@ -98,7 +98,7 @@ class Changes:
             (again, _AGAIN),
             *((value, f"old_{i}") for i, value in enumerate(old)),
             *((value, f"new_{i}") for i, value in enumerate(new)),
-            *((value.copy(), f"out_{i}") for i, value in enumerate(outside)),
+            *((value.copy(), f"out_{i}") for i, value in enumerate(other_columns)),
         ]
         query.set("expressions", [exp.alias_(value, name) for value, name in columns])
         return query
@@ -117,7 +117,7 @@ class Changes:
         """Return the column's new value, evaluated only for rows of its action."""
         kept = trees.column(column, self.alias)
         given = [
-            (i, trees.bound(a.values[column].copy(), self.table.column(column)))
+            (i, trees.typed_for(a.values[column].copy(), self.table.column(column)))
             for i, a in enumerate(self.actions)
             if column in a.values
         ]
@@ -125,11 +125,11 @@ class Changes:
 
     # -- the appends ------------------------------------------------------------------------------------
 
-    def _place(self, column: str, age: str) -> str:
+    def _field(self, column: str, age: str) -> str:
         return f"{age}_{[c.name for c in self.table.written].index(column)}"
 
     def _key(self, age: str, of: str) -> list[exp.Expr]:
-        return [trees.column(self._place(k, age), of) for k in self.table.key]
+        return [trees.column(self._field(k, age), of) for k in self.table.key]
 
     def _same_key(self, left: list[exp.Expr], right: list[exp.Expr]) -> exp.Expr:
         pairs = zip(left, right, self.table.key, strict=True)
@@ -145,7 +145,7 @@ class Changes:
     def _append_deletions(self, changed: str) -> exp.Insert:
         """Append the deletions: of deleted rows, and of keys that rows left and that no row took."""
         count = len(self.table.written)
-        left = exp.or_(
+        leaves_key = exp.or_(
             _is_of_kind("c", "D"),
             exp.and_(
                 _is_of_kind("c", "U"),
@@ -153,7 +153,7 @@ class Changes:
             ),
             copy=False,
         )
-        taken = trees.select(
+        takes_key = trees.select(
             [exp.Literal.number(1)],
             _aliased(changed, "f"),
             [
@@ -163,7 +163,9 @@ class Changes:
         )
         version = self._checked(next_version(self.table, trees.column(_OLD_VERSION, "c")))
         values = [*(trees.column(f"old_{i}", "c") for i in range(count)), version, version.copy()]
-        query = trees.select(values, _aliased(changed, "c"), [exp.paren(left), exp.Not(this=exp.Exists(this=taken))])
+        query = trees.select(
+            values, _aliased(changed, "c"), [exp.paren(leaves_key), exp.Not(this=exp.Exists(this=takes_key))]
+        )
         columns = [*(c.name for c in self.table.written), self.table.version, self.table.subsequent]
         return append(self.table, columns, query)
 
@@ -188,11 +190,11 @@ class Changes:
         return append(self.table, columns, query, [trees.column(c.name) for c in self.table.visible])
 
     def _checked(self, version: exp.Expr) -> exp.Expr:
-        return once(version, trees.column(_AGAIN, "c")) if self.again is not None else version
+        return fail_where(version, trees.column(_AGAIN, "c")) if self.again is not None else version
 
     # -- RETURNING --------------------------------------------------------------------------------------
 
-    def _outside(self, returning: Sequence[exp.Expr]) -> list[exp.Expr]:
+    def _other_columns(self, returning: Sequence[exp.Expr]) -> list[exp.Expr]:
         """Return columns of other tables that RETURNING reads; the list of changes has them."""
         found: dict[str, exp.Expr] = {}
         for node in returning:
@@ -203,15 +205,15 @@ class Changes:
         return list(found.values())
 
     def _returned(
-        self, returning: Sequence[exp.Expr], changed: str, filled: str | None, outside: Sequence[exp.Expr]
+        self, returning: Sequence[exp.Expr], changed: str, filled: str | None, other_columns: Sequence[exp.Expr]
     ) -> exp.Query:
         """Return a query of the new rows as stored, and of deleted rows as they were."""
-        names = {column.sql(): trees.column(f"out_{i}", "_trinity_c") for i, column in enumerate(outside)}
+        names = {column.sql(): trees.column(f"out_{i}", "_trinity_c") for i, column in enumerate(other_columns)}
         wanted = [_substituted(e, names) for e in returning]
         queries: list[exp.Query] = []
         if filled is not None:
             query = trees.select(wanted, exp.alias_(exp.to_table(filled), self.alias.copy(), table=True))
-            if outside:
+            if other_columns:
                 stored: list[exp.Expr] = [trees.column(k, self.alias) for k in self.table.key]
                 same = self._same_key(self._key("new", "_trinity_c"), stored)
                 query.append("joins", exp.Join(this=_aliased(changed, "_trinity_c"), on=same))
@@ -221,9 +223,9 @@ class Changes:
                 exp.alias_(trees.column(f"old_{i}", "c"), trees.identifier(c.name))
                 for i, c in enumerate(self.table.written)
             ]
-            extra = [trees.column(f"out_{i}", "c") for i in range(len(outside))]
+            extra = [trees.column(f"out_{i}", "c") for i in range(len(other_columns))]
             deleted = trees.select([*rows, *extra], _aliased(changed, "c"), [_is_of_kind("c", "D")])
-            own = {column.sql(): trees.column(f"out_{i}", self.alias) for i, column in enumerate(outside)}
+            own = {column.sql(): trees.column(f"out_{i}", self.alias) for i, column in enumerate(other_columns)}
             wanted = [_substituted(e, own) for e in returning]
             queries.append(trees.select(wanted, trees.derived(deleted, self.alias)))
         return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)

@@ -13,7 +13,7 @@ from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
 from trinity.journal.sources import Computed, source_of
 from trinity.journal.tables import JournalTable
-from trinity.journal.writing import Names, Written
+from trinity.journal.writing import Names, RewrittenChange
 
 __all__ = ["conflicting_key", "insert_on_conflict"]
 
@@ -22,7 +22,7 @@ _NEW, _NTH = "excluded", "_trinity_nth"
 
 def insert_on_conflict(
     node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed, names: Names
-) -> Written:
+) -> RewrittenChange:
     """Rewrite INSERT … ON CONFLICT; references in its source have been replaced already."""
     conflict: exp.OnConflict = node.args["conflict"]
     updating = "UPDATE" in conflict.args["action"].name.upper()
@@ -54,7 +54,7 @@ def insert_on_conflict(
         changes = Changes(table, alias, base, [Action("I", exp.and_(*free, copy=False), inserting)])
     clause = node.args.get("returning")
     returning = expand(clause, table, alias) if clause is not None else None
-    return changes.written(lock, names, returning)
+    return changes.build(lock, names, returning)
 
 
 def conflicting_key(conflict: exp.OnConflict, table: JournalTable) -> tuple[str, ...] | None:

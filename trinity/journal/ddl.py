@@ -73,8 +73,8 @@ def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
     for node in schema.expressions:
         if isinstance(node, exp.ColumnDef):
             _check_column(node, table)
-            key += _taken(node, exp.PrimaryKeyColumnConstraint)
-            unique += [(name,) for name in _taken(node, exp.UniqueColumnConstraint)]
+            key += _remove_constraint(node, exp.PrimaryKeyColumnConstraint)
+            unique += [(name,) for name in _remove_constraint(node, exp.UniqueColumnConstraint)]
             found.append(node)
         elif isinstance(node, exp.PrimaryKey):
             key += _names(node.expressions)
@@ -93,7 +93,7 @@ def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
     _check_keys(table, key, unique)
     for column in found:
         if isinstance(column, exp.ColumnDef) and trees.folded(column.this) in table.key:
-            _not_null(column)
+            _add_not_null(column)
     return [*found, *_version_columns(table)]
 
 
@@ -123,7 +123,7 @@ def _merged_version_columns(table: JournalTable) -> list[exp.Expr]:
     return [*columns, exp.PrimaryKey(expressions=[trees.identifier(k) for k in table.key])]
 
 
-def _taken(node: exp.ColumnDef, kind: type[exp.Expr]) -> list[str]:
+def _remove_constraint(node: exp.ColumnDef, kind: type[exp.Expr]) -> list[str]:
     """Remove a constraint of a column; return the column's name if it had the constraint."""
     constraints = list(node.args.get("constraints") or [])
     kept = [c for c in constraints if not isinstance(c.kind, kind)]
@@ -131,7 +131,7 @@ def _taken(node: exp.ColumnDef, kind: type[exp.Expr]) -> list[str]:
     return [trees.folded(node.this)] if len(kept) < len(constraints) else []
 
 
-def _not_null(node: exp.ColumnDef) -> None:
+def _add_not_null(node: exp.ColumnDef) -> None:
     constraints = list(node.args.get("constraints") or [])
     if not any(isinstance(c.kind, exp.NotNullColumnConstraint) for c in constraints):
         node.set("constraints", [*constraints, exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())])
@@ -237,7 +237,9 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
             )
         if isinstance(action, exp.ColumnDef):
             _check_column(action, table)
-            if _taken(action, exp.UniqueColumnConstraint) or _taken(action, exp.PrimaryKeyColumnConstraint):
+            if _remove_constraint(action, exp.UniqueColumnConstraint) or _remove_constraint(
+                action, exp.PrimaryKeyColumnConstraint
+            ):
                 raise TrinityError("NOT_SUPPORTED", f"ALTER TABLE {table}: keys stand in the model.")
             continue
         name = action.args["tables"][0] if isinstance(action, exp.Drop) else action.this

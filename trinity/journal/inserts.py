@@ -12,14 +12,16 @@ from trinity.journal.returning import expand, of_target
 from trinity.journal.sources import Computed, source_of
 from trinity.journal.tables import JournalTable
 from trinity.journal.versions import inserted_version
-from trinity.journal.writing import Written, append
+from trinity.journal.writing import RewrittenChange, append
 
 __all__ = ["insert"]
 
 _NEW, _OLD = "new", "old"
 
 
-def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed) -> Written:
+def insert(
+    node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed
+) -> RewrittenChange:
     """Rewrite an INSERT; references in its source have been replaced already."""
     source = source_of(node, table, dialect, computed)
     key = [trees.column(k, _NEW) for k in table.key]
@@ -37,4 +39,4 @@ def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect
             raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it has not.")
     columns = [*(c.name for c in source.columns), table.version]
     body = append(table, columns, query, returning, alias if returning else None)
-    return Written(body, lock, unique=table if table.unique_keys else None)
+    return RewrittenChange(body, lock, unique=table if table.unique_keys else None)

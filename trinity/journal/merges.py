@@ -12,7 +12,7 @@ from trinity.journal.locks import Lock, is_locked, lock_of
 from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
 from trinity.journal.tables import JournalTable
-from trinity.journal.writing import Names, Written
+from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.comparisons import conjuncts, equal_sides
 
 __all__ = ["key_of_source", "merge"]
@@ -20,7 +20,7 @@ __all__ = ["key_of_source", "merge"]
 _PRESENT = "_trinity_source"
 
 
-def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
+def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:
     """Rewrite a MERGE; references in its source and conditions have been replaced already."""
     source = node.args["using"]
     name = source.args["alias"].this if source.args.get("alias") is not None else source.this
@@ -45,7 +45,7 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
     base.append("joins", exp.Join(this=live, side="FULL" if by_source else "LEFT", on=on.copy()))
     clause = node.args.get("returning")
     returning = expand(clause, table, alias, [source], others_first=True) if clause is not None else None
-    return Changes(table, alias, base, actions, _is_duplicate(actions, table, alias)).written(lock, names, returning)
+    return Changes(table, alias, base, actions, _is_duplicate(actions, table, alias)).build(lock, names, returning)
 
 
 def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: exp.Identifier, dialect: str) -> Action:

@@ -84,7 +84,7 @@ def _not_younger(table: JournalTable, as_of: exp.Version | None) -> list[exp.Exp
             "INVALID_ARGUMENTS",
             f"Table {table} has versions of type {table.version_type}: read its past by FOR {wanted} AS OF.",
         )
-    limit = trees.bound(as_of.expression.copy(), table.version_column)
+    limit = trees.typed_for(as_of.expression.copy(), table.version_column)
     return [exp.LTE(this=trees.column(table.version), expression=limit)]
 
 

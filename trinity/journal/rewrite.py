@@ -25,7 +25,7 @@ from trinity.journal.sources import Computed
 from trinity.journal.tables import JournalModel, JournalTable
 from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
-from trinity.journal.writing import Names, Written
+from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.as_written import as_written
 from trinity.syntax.parameters import Numbered, number
 
@@ -167,7 +167,7 @@ class _Statement:
         self.count = count
         self.names = Names()
         self.computed = Computed(count + 1)
-        self.written: list[Written] = []
+        self.written: list[RewrittenChange] = []
 
     def rewrite(self, tree: exp.Expr) -> Rewritten:
         clause = tree.args.get("with_")
@@ -181,7 +181,7 @@ class _Statement:
         counted = False
         if isinstance(tree, _DML):
             found = self._modify(tree, hidden)
-            if isinstance(found, Written):
+            if isinstance(found, RewrittenChange):
                 body, counted = found.body, found.counted
                 kept = tree.args.get("with_")
                 members += [*(kept.expressions if kept is not None else []), *found.members]
@@ -213,7 +213,7 @@ class _Statement:
         for member, name in zip(clause.expressions, names, strict=True):
             if isinstance(member.this, _DML):
                 found = self._modify(member.this, hidden)
-                if isinstance(found, Written):
+                if isinstance(found, RewrittenChange):
                     members += found.members
                     member.set("this", _nested(member.this, found))
             else:
@@ -222,7 +222,7 @@ class _Statement:
             hidden = hidden | {name}
         return members, hidden
 
-    def _modify(self, node: exp.Expr, hidden: frozenset[str]) -> Written | None:
+    def _modify(self, node: exp.Expr, hidden: frozenset[str]) -> RewrittenChange | None:
         """Rewrite INSERT, UPDATE, DELETE or MERGE; None when its target is an ordinary table."""
         target = node.this.this if isinstance(node.this, exp.Schema) else node.this
         if not isinstance(target, exp.Table):
@@ -245,7 +245,7 @@ class _Statement:
         self.written.append(found)
         return found
 
-    def _insert(self, node: exp.Insert, table: JournalTable, alias: exp.Identifier) -> Written:
+    def _insert(self, node: exp.Insert, table: JournalTable, alias: exp.Identifier) -> RewrittenChange:
         if node.args.get("conflict") is not None:
             return insert_on_conflict(node, table, alias, self.dialect, self.computed, self.names)
         return insert(node, table, alias, self.dialect, self.computed)
@@ -270,7 +270,7 @@ class _Statement:
             order = [trees.column(k, trees.alias_name(source)) for k in table.key]
             tree.order_by(*order, copy=False)
 
-    def _result(self, body: exp.Expr, counted: bool, found: Written | None, changing: bool) -> Rewritten:
+    def _result(self, body: exp.Expr, counted: bool, found: RewrittenChange | None, changing: bool) -> Rewritten:
         main = bind(body, self.dialect)
         values = exp.Values(expressions=[exp.Tuple(expressions=[v]) for v in self.computed.values])
         locks = tuple(self._lock(w.lock, changing) for w in self.written)
@@ -306,7 +306,7 @@ def _names(tree: exp.Query) -> frozenset[str]:
     return frozenset(trees.folded(c.args["alias"].this) for c in members)
 
 
-def _nested(node: exp.Expr, found: Written) -> exp.Expr:
+def _nested(node: exp.Expr, found: RewrittenChange) -> exp.Expr:
     """Return a change as a member of WITH, which may have its own WITH."""
     clause = node.args.get("with_")
     if clause is not None and found.members:

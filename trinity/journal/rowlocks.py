@@ -11,14 +11,14 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.locks import is_locked, lock_of
 from trinity.journal.scopes import Scopes
-from trinity.journal.writing import Written
+from trinity.journal.writing import RewrittenChange
 
 __all__ = ["with_row_locks"]
 
 _NOT_WITH: Final = ("joins", "laterals", "group", "having", "distinct", "limit", "offset", "fetch", "windows", "with_")
 
 
-def with_row_locks(tree: exp.Query, scopes: Scopes, replace: Callable[[], None]) -> Written | None:
+def with_row_locks(tree: exp.Query, scopes: Scopes, replace: Callable[[], None]) -> RewrittenChange | None:
     """Rewrite a query with FOR UPDATE; None when it has none.
 
     Raises:
@@ -46,7 +46,7 @@ def with_row_locks(tree: exp.Query, scopes: Scopes, replace: Callable[[], None])
     lock = lock_of(table, base, key, [base])
     if lock.keys is not None:
         tree.where(is_locked(table, key), copy=False)
-    return Written(tree, lock)
+    return RewrittenChange(tree, lock)
 
 
 def _refused() -> TrinityError:

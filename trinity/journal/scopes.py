@@ -34,7 +34,7 @@ class Scopes:
         """Return the journalled table that a reference means; ``hidden`` are the names of CTEs in scope."""
         if not isinstance(table.this, exp.Identifier):
             return None
-        name, schema, catalog = (self._folded(p) if p is not None else "" for p in _parts(table))
+        name, schema, catalog = (self._meant_name(p) if p is not None else "" for p in _parts(table))
         if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
             return None
         found = self._model.find(schema, name)
@@ -73,7 +73,7 @@ class Scopes:
                 )
             stack.extend(self._children(node, names))
 
-    def _folded(self, name: exp.Identifier) -> str:
+    def _meant_name(self, name: exp.Identifier) -> str:
         """Return the name that an identifier means; on Spark in lower case, quoted or not."""
         found = trees.folded(name)
         return found.lower() if self._dialect == "spark" else found
@@ -98,7 +98,7 @@ class Scopes:
         """Rename the schema of an ordinary table to ``jdbcSchema`` where that differs."""
         schema = table.args.get("db")
         if isinstance(schema, exp.Identifier):
-            name = self._folded(schema)
+            name = self._meant_name(schema)
             backend = self._model.schemas.get(name, name)
             if backend != name:
                 table.set("db", trees.identifier(backend))
@@ -111,7 +111,7 @@ class Scopes:
         if (
             schema is not None
             and table is not None
-            and self._model.find(self._folded(schema), self._folded(table)) is not None
+            and self._model.find(self._meant_name(schema), self._meant_name(table)) is not None
         ):
             column.set("db", None)
             column.set("catalog", None)
@@ -121,7 +121,7 @@ class Scopes:
         clause = node.args.get("with_")
         inner = hidden
         if isinstance(clause, exp.With):
-            names = [self._folded(c.args["alias"].this) for c in clause.expressions]
+            names = [self._meant_name(c.args["alias"].this) for c in clause.expressions]
             if clause.args.get("recursive"):  # every member sees all of them
                 inner = hidden | frozenset(names)
             for member, name in zip(clause.expressions, names, strict=True):

@@ -87,7 +87,7 @@ def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: C
     columns = _columns(insert, table)
     if isinstance(given, exp.Values):
         rows = [list(r.expressions) for r in given.expressions]
-        columns = _fitting(insert, columns, len(rows[0]), table)
+        columns = _columns_for_width(insert, columns, len(rows[0]), table)
         return _values(rows, columns, table, whole, dialect, computed)
     query = given.unnest() if isinstance(given, exp.Subquery) else given
     if not isinstance(query, exp.Query):
@@ -95,7 +95,7 @@ def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: C
     return _query(insert, query.copy(), columns, table, whole, dialect)
 
 
-def _rest(columns: list[JournalColumn], table: JournalTable, whole: bool) -> list[JournalColumn]:
+def _default_columns(columns: list[JournalColumn], table: JournalTable, whole: bool) -> list[JournalColumn]:
     """Return the columns that the source lacks, and that are filled with their defaults here."""
     return [c for c in table.written if c not in columns and (whole or c.name in table.key)]
 
@@ -112,7 +112,9 @@ def _columns(insert: exp.Insert, table: JournalTable) -> list[JournalColumn]:
     return found
 
 
-def _fitting(insert: exp.Insert, columns: list[JournalColumn], width: int, table: JournalTable) -> list[JournalColumn]:
+def _columns_for_width(
+    insert: exp.Insert, columns: list[JournalColumn], width: int, table: JournalTable
+) -> list[JournalColumn]:
     """Return the columns that rows of this width fill: without a list, the first ones."""
     listed = isinstance(insert.this, exp.Schema)
     if width > len(columns) or (listed and width < len(columns)):
@@ -131,7 +133,7 @@ def _values(
     dialect: str,
     computed: Computed,
 ) -> Source:
-    rest = _rest(columns, table, whole)
+    rest = _default_columns(columns, table, whole)
     built: list[exp.Expr] = []
     constant = True
     for row in rows:
@@ -145,7 +147,7 @@ def _values(
                     plain = computed.add(plain, column)
                 else:
                     constant = False
-            values.append(trees.bound(plain, column))
+            values.append(trees.typed_for(plain, column))
         built.append(exp.Tuple(expressions=values))
     return Source((*columns, *rest), exp.Values(expressions=built), constant)
 
@@ -164,18 +166,18 @@ def _query(
     dialect: str,
 ) -> Source:
     if isinstance(query, exp.Select) and not query.is_star:
-        columns = _fitting(insert, columns, len(query.expressions), table)
+        columns = _columns_for_width(insert, columns, len(query.expressions), table)
         typed = [_projection(e, c) for e, c in zip(query.expressions, columns, strict=True)]
         query.set("expressions", typed)
-    rest = _rest(columns, table, whole)
+    rest = _default_columns(columns, table, whole)
     if rest:
         given = Source(tuple(columns), query, constant=False).as_table("given")
-        defaults = [trees.bound(trees.default_of(c, dialect), c) for c in rest]
+        defaults = [trees.typed_for(trees.default_of(c, dialect), c) for c in rest]
         query = trees.select([trees.all_of("given"), *defaults], given)
     return Source((*columns, *rest), query, constant=False)
 
 
 def _projection(node: exp.Expr, to: JournalColumn) -> exp.Expr:
     value = node.this if isinstance(node, exp.Alias) else node
-    typed = trees.bound(value.copy(), to)
+    typed = trees.typed_for(value.copy(), to)
     return exp.alias_(typed, node.args["alias"].copy()) if isinstance(node, exp.Alias) else typed

@@ -13,8 +13,8 @@ from trinity.errors import TrinityError
 from trinity.journal.tables import JournalColumn, JournalTable
 
 __all__ = [
-    "alias_name", "all_of", "bound", "cast", "column", "cte", "default_of", "derived", "descending", "equal", "folded",
-    "identifier", "is_default", "join_lateral", "journal", "parameter", "row", "select", "table_named",
+    "alias_name", "all_of", "cast", "column", "cte", "default_of", "derived", "descending", "equal", "folded",
+    "identifier", "is_default", "join_lateral", "journal", "parameter", "row", "select", "table_named", "typed_for",
 ]  # fmt: skip
 
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -102,7 +102,7 @@ def cast(value: exp.Expr, kind: str) -> exp.Cast:
     return exp.Cast(this=value, to=exp.DataType(this=exp.DType.USERDEFINED, kind=kind))
 
 
-def bound(value: exp.Expr, to: JournalColumn) -> exp.Expr:
+def typed_for(value: exp.Expr, to: JournalColumn) -> exp.Expr:
     """Return a value for a column, typed for a subquery, where PostgreSQL does not know the column.
 
     A bare literal, NULL or parameter has no type; in a subquery it would become text. It gets the column's type without

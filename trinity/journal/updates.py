@@ -12,12 +12,12 @@ from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand, of_target
 from trinity.journal.tables import JournalTable
 from trinity.journal.versions import next_version
-from trinity.journal.writing import Names, Written, append
+from trinity.journal.writing import Names, RewrittenChange, append
 
 __all__ = ["delete", "update"]
 
 
-def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
+def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:
     """Rewrite an UPDATE; references to other tables have been replaced already."""
     values = assignments(node.expressions, table, dialect)
     others = [node.args["from_"].this.copy()] if node.args.get("from_") is not None else []
@@ -32,14 +32,14 @@ def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect
         return _general(node, found, lock, table, alias, Action("U", None, values), names)
     written = [values.get(c.name) or trees.column(c.name, alias) for c in table.written]
     if others:
-        written = [trees.bound(value, c) for value, c in zip(written, table.written, strict=True)]
+        written = [trees.typed_for(value, c) for value, c in zip(written, table.written, strict=True)]
     version = next_version(table, trees.column(VERSION, alias))
     columns = [*(c.name for c in table.written), table.version]
     body = _append(found, lock, table, alias, columns, [*written, version], returning or [])
-    return Written(body, lock, unique=table if setting_unique else None)
+    return RewrittenChange(body, lock, unique=table if setting_unique else None)
 
 
-def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
+def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:
     """Rewrite a DELETE; references to other tables have been replaced already."""
     others = [o.copy() for o in node.args.get("using") or []]
     found = _found(node, table, alias, dialect, others)
@@ -51,7 +51,7 @@ def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect
     version = next_version(table, trees.column(VERSION, alias))
     values = [*(trees.column(c, alias) for c in columns), version, version.copy()]
     body = _append(found, lock, table, alias, [*columns, table.version, table.subsequent], values, returning)
-    return Written(body, lock)
+    return RewrittenChange(body, lock)
 
 
 def _found(
@@ -109,7 +109,7 @@ def _general(
     alias: exp.Identifier,
     action: Action,
     names: Names,
-) -> Written:
+) -> RewrittenChange:
     """Rewrite by a list of changes: for changed keys, and for RETURNING over other tables."""
     base = found.copy()
     base.set("with_", None)
@@ -118,4 +118,4 @@ def _general(
     clause = node.args.get("returning")
     others = [join.this for join in found.args.get("joins") or []]
     wanted = expand(clause, table, alias, others) if clause is not None else None
-    return Changes(table, alias, base, [action]).written(lock, names, wanted)
+    return Changes(table, alias, base, [action]).build(lock, names, wanted)

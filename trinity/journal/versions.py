@@ -11,7 +11,7 @@ from sqlglot import exp
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["first_version", "inserted_version", "next_version", "once"]
+__all__ = ["fail_where", "first_version", "inserted_version", "next_version"]
 
 
 def first_version(table: JournalTable) -> exp.Expr:
@@ -45,11 +45,11 @@ def inserted_version(
     free: exp.Expr = exp.Not(this=exp.Is(this=subsequent, expression=exp.Null()))
     if leaves is not None:
         free = exp.or_(free, leaves, copy=False)
-    taken = exp.Case(ifs=[exp.If(this=free, true=next_version(table, version.copy()))], default=version)
-    return exp.Coalesce(this=taken, expressions=[first_version(table)])
+    version_of_key = exp.Case(ifs=[exp.If(this=free, true=next_version(table, version.copy()))], default=version)
+    return exp.Coalesce(this=version_of_key, expressions=[first_version(table)])
 
 
-def once(value: exp.Expr, again: exp.Expr) -> exp.Expr:
+def fail_where(value: exp.Expr, again: exp.Expr) -> exp.Expr:
     """Return the value, which fails with PostgreSQL's error 21000 (cardinality violation) where ``again`` holds.
 
     Only a subquery of two rows raises this error.

@@ -11,7 +11,7 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.locks import Lock
 from trinity.journal.tables import JournalTable
 
-__all__ = ["Names", "Written", "append"]
+__all__ = ["Names", "RewrittenChange", "append"]
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Written:
+class RewrittenChange:
     """One rewritten data-modifying statement.
 
     Attributes:

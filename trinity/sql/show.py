@@ -68,9 +68,9 @@ class _Arguments:
 
     def word(self, *words: str) -> bool:
         """Step over one of the words if it is next; return True if so."""
-        taken = self.at < len(self.tokens) and self.tokens[self.at].text.upper() in words
-        self.at += taken
-        return taken
+        found = self.at < len(self.tokens) and self.tokens[self.at].text.upper() in words
+        self.at += found
+        return found
 
     def name(self) -> list[str]:
         found, self.at = read_name(self.tokens, self.at)
@@ -196,7 +196,7 @@ def create_statement(session: Session, table: Table) -> str:
     if definition.primary_key:
         lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
     if not definition.external:
-        lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({_written(c.expression)})" for c in definition.checks]
+        lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({_on_own_lines(c.expression)})" for c in definition.checks]
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
     text += f"\nUSING {table.format}"
@@ -205,11 +205,11 @@ def create_statement(session: Session, table: Table) -> str:
     properties = shown_properties(definition)
     comment = properties.pop("comment", None)
     if comment is not None:
-        text += f"\nCOMMENT {_string(comment)}"
+        text += f"\nCOMMENT {_string_literal(comment)}"
     if definition.external:
-        text += f"\nLOCATION {_string(table.location)}"
+        text += f"\nLOCATION {_string_literal(table.location)}"
     if properties:
-        listed = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in sorted(properties.items()))
+        listed = ",\n  ".join(f"{_string_literal(k)} = {_string_literal(v)}" for k, v in sorted(properties.items()))
         text += f"\nTBLPROPERTIES (\n  {listed})"
     return text
 
@@ -223,13 +223,13 @@ def _column_line(definition: TableDefinition, column: Column) -> str:
     if not column.nullable:
         text += " NOT NULL"
     if column.default is not None:
-        text += f" DEFAULT {_written(column.default)}"
+        text += f" DEFAULT {_on_own_lines(column.default)}"
     if column.comment is not None:
-        text += f" COMMENT {_string(column.comment)}"
+        text += f" COMMENT {_string_literal(column.comment)}"
     return text
 
 
-def _written(expression: str) -> str:
+def _on_own_lines(expression: str) -> str:
     """Return an expression that text may follow: a comment in it, from another writer, ends with the line."""
     return f"{expression}\n" if "--" in expression else expression
 
@@ -238,7 +238,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(quoted_name, names))
 
 
-def _string(text: str) -> str:
+def _string_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

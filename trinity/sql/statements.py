@@ -14,11 +14,11 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import show
-from trinity.sql.care import care_statement
 from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create
 from trinity.sql.defining import schemas as ddl
 from trinity.sql.local.run import local_explain, local_query
+from trinity.sql.maintenance import maintenance_statement
 from trinity.sql.parsing.names import parts
 from trinity.sql.queries import query
 from trinity.sql.queries.references import resolve
@@ -59,10 +59,10 @@ def run(
     check_first_word(tokens)
     if (changing := dml.row_change(only, dialect, tokens)) is not None:
         return dml.run(session, changing, txn)
-    if (care := care_statement(session, only, dialect, tokens)) is not None:
+    if (maintenance := maintenance_statement(session, only, dialect, tokens)) is not None:
         if txn is not None:
             raise _takes_no_txn()
-        return care(session)
+        return maintenance(session)
     try:
         statement = parse(only, dialect)
     except TrinityError as error:
@@ -157,7 +157,7 @@ _INSTEAD: Final[dict[type[exp.Expr], str]] = {
 """Statement about a table of Spark's own -> what Trinity's tables have instead."""
 
 
-def _of_spark(session: Session, statement: Statement) -> Rows:
+def _spark_statement(session: Session, statement: Statement) -> Rows:
     """Run a statement about a table of Spark's own. Raise NOT_SUPPORTED for one of Trinity's."""
     for node in statement.tree.find_all(exp.Table):
         if resolve(session, parts(node)) is not None:
@@ -168,7 +168,7 @@ def _of_spark(session: Session, statement: Statement) -> Rows:
 
 
 _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
-    **dict.fromkeys(_INSTEAD, _of_spark),
+    **dict.fromkeys(_INSTEAD, _spark_statement),
     exp.Create: _create,
     exp.Drop: ddl.drop,
     exp.Use: ddl.use,

@@ -15,7 +15,7 @@ from trinity.syntax.parse import TrinitySpark, tokenize
 
 __all__ = ["as_written", "tree_as_written", "written"]
 
-_SPELLED: Final = frozenset(
+_KEYWORD_SYNTAX: Final = frozenset(
     {"CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION", "CEIL", "FLOOR", "SUBSTRING", "SUBSTR"}
 )
 """Functions with a grammar of their own."""
@@ -34,7 +34,7 @@ class AsWritten(TrinitySpark):
         """Reads every function as an unknown name before parentheses."""
 
         FUNCTIONS = {k: v for k, v in SparkParser.FUNCTIONS.items() if k in _NESTED}  # noqa: RUF012
-        FUNCTION_PARSERS = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _SPELLED}  # noqa: RUF012
+        FUNCTION_PARSERS = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _KEYWORD_SYNTAX}  # noqa: RUF012
 
     class Generator(TrinitySpark.Generator):
         """Writes types under the names that were read."""

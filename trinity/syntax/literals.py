@@ -46,14 +46,14 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
         return None
     try:
         found: Any = _padded(text, parse_type(full).arguments[0]) if kind == "char" else convert(text)
-        if not _kept(found, cast, full):
+        if not _compares_exactly(found, cast, full):
             return None
         return _instant(found, timezone) if kind == "timestamp" else found
     except (ValueError, InvalidOperation, OverflowError, ZoneInfoNotFoundError):
         return None
 
 
-def _kept(found: Any, cast: str, kind: str) -> bool:
+def _compares_exactly(found: Any, cast: str, kind: str) -> bool:
     """Return True when a number is compared exactly: neither cut by its cast, nor rounded to fit 38 digits."""
     if cast in _INTEGER_CASTS:
         bits = 8 << _INTEGER_CASTS.index(cast)
@@ -83,13 +83,13 @@ _TIMESTAMP: Final = re.compile(
 )
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if not re.fullmatch(r"-?\s*\d+", text):
         raise ValueError(text)
     return int(text.replace(" ", ""))
 
 
-def _exact(text: str) -> Decimal:
+def _decimal(text: str) -> Decimal:
     if not re.fullmatch(r"-?\s*\d*\.?\d*", text):  # with an exponent it is a double
         raise ValueError(text)
     return Decimal(text.replace(" ", ""))
@@ -111,7 +111,7 @@ def _timestamp(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(whole.replace("Z", "+00:00"))
 
 
-def _clock(text: str) -> dt.datetime:
+def _timestamp_ntz(text: str) -> dt.datetime:
     found = _timestamp(text)
     if found.tzinfo:
         raise ValueError(text)
@@ -119,13 +119,13 @@ def _clock(text: str) -> dt.datetime:
 
 
 _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _whole),
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _integer),
     # floats are left out: their bounds say nothing of NaN, which is above every number (K3)
     **dict.fromkeys(("string", "varchar", "char"), str),
-    "decimal": _exact,
+    "decimal": _decimal,
     "date": _date,
     "timestamp": _timestamp,
-    "timestamp_ntz": _clock,
+    "timestamp_ntz": _timestamp_ntz,
 }
 _INTEGER_CASTS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _CASTS: Final[dict[str, tuple[str, ...]]] = {

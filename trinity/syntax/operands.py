@@ -15,12 +15,12 @@ from sqlglot import Token, TokenType
 from trinity.errors import TrinityError
 from trinity.syntax.parse import tokenize
 
-__all__ = ["compared_alone"]
+__all__ = ["with_plain_comparisons"]
 
-_WORTH: Final = re.compile(r"\bbetween\b|\bnull\b", re.IGNORECASE)
-_BEFORE: Final = frozenset({"(", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE"})
+_MAY_APPLY: Final = re.compile(r"\bbetween\b|\bnull\b", re.IGNORECASE)
+_WORDS_BEFORE: Final = frozenset({"(", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE"})
 """Words before a column that is a whole operand; no comma, since in a SELECT list the text may name a column."""
-_AFTER: Final = frozenset({
+_WORDS_AFTER: Final = frozenset({
     ")", ",", "AND", "OR", "THEN", "WHEN", "ELSE", "END", "AS", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT",
     "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "JOIN", "LEFT", "RIGHT",
     "FULL", "INNER", "CROSS", "ON",
@@ -29,30 +29,32 @@ _AFTER: Final = frozenset({
 _TEXT: Final = frozenset({TokenType.STRING, TokenType.NULL})
 
 
-def compared_alone(text: str) -> str:
+def with_plain_comparisons(text: str) -> str:
     """Return a Spark statement or expression without BETWEEN of texts, and without NULL among the texts of an IN.
 
     Only conditions on a bare column are changed. Everything else, and text without valid tokens, stays as it is.
     """
-    if not _WORTH.search(text):
+    if not _MAY_APPLY.search(text):
         return text
     try:
         tokens = tokenize(text)
     except TrinityError:
         return text
-    for start, end, new in reversed(list(_edits(text, tokens))):
+    for start, end, new in reversed(list(_comparison_edits(text, tokens))):
         text = text[:start] + new + text[end:]
     return text
 
 
-def _edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
+def _comparison_edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
     for place, token in enumerate(tokens):
         if token.token_type not in (TokenType.BETWEEN, TokenType.IN):
             continue
         negated = place > 0 and tokens[place - 1].token_type is TokenType.NOT
         first = _operand(tokens, place - negated)
-        found = _between(text, tokens, place) if token.token_type is TokenType.BETWEEN else _among(text, tokens, place)
-        if first is None or found is None or not _ends(tokens, found[0]):
+        found = (
+            _between(text, tokens, place) if token.token_type is TokenType.BETWEEN else _in_list(text, tokens, place)
+        )
+        if first is None or found is None or not _ends_condition(tokens, found[0]):
             continue
         column = text[tokens[first].start : tokens[place - negated - 1].end + 1]
         condition = found[1].replace("\0", column)
@@ -67,11 +69,11 @@ def _operand(tokens: Sequence[Token], end: int) -> int | None:
     names = tokens[max(first, 0) : end : 2]
     if first < 0 or not all(t.token_type in (TokenType.VAR, TokenType.IDENTIFIER) for t in names):
         return None
-    return first if first == 0 or tokens[first - 1].text.upper() in _BEFORE else None
+    return first if first == 0 or tokens[first - 1].text.upper() in _WORDS_BEFORE else None
 
 
-def _ends(tokens: Sequence[Token], place: int) -> bool:
-    return place == len(tokens) or tokens[place].text.upper().split()[0] in _AFTER
+def _ends_condition(tokens: Sequence[Token], place: int) -> bool:
+    return place == len(tokens) or tokens[place].text.upper().split()[0] in _WORDS_AFTER
 
 
 def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
@@ -83,8 +85,8 @@ def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] 
     return place + 4, f"(\0 >= {low} AND \0 <= {high})"
 
 
-def _among(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
-    """Return the same for ``IN ('a', NULL)``."""
+def _in_list(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
+    """Return the place after ``IN ('a', NULL)``, and the IN without NULL, with NUL for the column."""
     if place + 1 >= len(tokens) or tokens[place + 1].token_type is not TokenType.L_PAREN:
         return None
     end = next((n for n in range(place, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))

@@ -20,7 +20,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.syntax.parse import tokenize
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["Numbered", "literal", "number", "plain", "positional", "with_literals", "with_values"]
+__all__ = ["Numbered", "literal", "number", "positional", "to_python", "with_literals", "with_values"]
 
 
 @dataclass(frozen=True)
@@ -140,19 +140,19 @@ def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -
             "INVALID_ARGUMENTS",
             f"The statement has {numbered.count} parameters, and {len(parameters)} values are given.",
         )
-    return _spelled(numbered, parameters, dialect)
+    return _with_literal_values(numbered, parameters, dialect)
 
 
 def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
     named, names = _named(sql, dialect)
-    return _spelled(named, [_value(name, values) for name in names], dialect)
+    return _with_literal_values(named, [_value(name, values) for name in names], dialect)
 
 
-def _spelled(numbered: Numbered, values: Sequence[Any], dialect: str) -> str:
+def _with_literal_values(numbered: Numbered, values: Sequence[Any], dialect: str) -> str:
     """Return the statement with literals. A list that stands alone behind IN is spelled as what IN takes."""
 
     def spelled(before: str, value: Any, after: str) -> str:
-        value, place = plain(value), _BEHIND_IN.search(before)
+        value, place = to_python(value), _AFTER_IN.search(before)
         if not isinstance(value, (list, tuple)) or not place:
             return _in_dialect(literal(value), dialect)
         listed = ", ".join(_in_dialect(literal(item), dialect) for item in value) or "SELECT NULL WHERE FALSE"
@@ -163,7 +163,7 @@ def _spelled(numbered: Numbered, values: Sequence[Any], dialect: str) -> str:
     return numbered.filled(list(map(spelled, numbered.pieces[:-1], values, numbered.pieces[1:])))
 
 
-_BEHIND_IN: Final = re.compile(r"\bIN\s*(\(?)\s*\Z", re.IGNORECASE)
+_AFTER_IN: Final = re.compile(r"\bIN\s*(\(?)\s*\Z", re.IGNORECASE)
 
 
 def positional(sql: str, dialect: str) -> tuple[str, Callable[[Mapping[str, Any]], list[Any]]]:
@@ -209,7 +209,7 @@ def _in_dialect(text: str, dialect: str) -> str:
     return text if dialect == "spark" else str(sqlglot.parse_one(text, dialect="spark").sql(dialect=dialect))
 
 
-def plain(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """Return a scalar or an array of numpy or pandas as Python's own; pandas' NA and NaT as None."""
     if type(value).__module__.partition(".")[0] not in ("numpy", "pandas"):
         return value
@@ -224,7 +224,7 @@ def plain(value: Any) -> Any:
 
 def literal(value: Any) -> str:
     """Return a value as a literal, a list as an ARRAY. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
-    value = plain(value)
+    value = to_python(value)
     if isinstance(value, (list, tuple)):
         return f"ARRAY({', '.join(map(literal, value))})"
     if value is None:

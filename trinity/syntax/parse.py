@@ -40,30 +40,30 @@ __all__ = [
 ESCAPED: Final = "escaped"
 """Mark in the ``meta`` of a literal with a backslash that sqlglot and Spark may read in two ways."""
 
-_UNREADABLE: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
+_PARSE_ERRORS: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
 """Errors that sqlglot raises for a text; its builders fail for a wrong number of arguments, as in ``map(1)``."""
 
 _KEPT_AS_TEXT: Final = (TokenType.SHOW, TokenType.COMMAND)
 """First words after which sqlglot keeps the rest of a statement as one string."""
 
-_READ_ALIKE: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
+_UNAMBIGUOUS: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
 """Pattern of a literal whose backslashes escape a backslash or a quote, as parameters are written."""
 
 
 def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
     found: exp.Expr = parser.expression(exp.Literal(this=token.text, is_string=True), token)
     written = parser.sql[token.start : token.end + 1]
-    if "\\" in written and not _READ_ALIKE.fullmatch(written):
+    if "\\" in written and not _UNAMBIGUOUS.fullmatch(written):
         found.meta[ESCAPED] = True
     return found
 
 
 def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """Return what reads a function whose pattern is kept as it is: sqlglot would make ``yyyy`` of ``y``.
+    """Return a parser of a function that keeps its pattern: sqlglot would make ``yyyy`` of ``y``.
 
     Args:
         name: the function, in lower case.
-        alone: returns what it is of an argument without a pattern.
+        alone: returns the node for a call without a pattern.
     """
 
     def read(arguments: list[exp.Expr]) -> exp.Expr:
@@ -220,14 +220,14 @@ def split(text: str, dialect: str = "spark") -> list[str]:
             current.append(token)
             continue
         if current:
-            found.append(_between(text, current))
+            found.append(_text_of(text, current))
         current = []
     if current:
-        found.append(_between(text, current))
+        found.append(_text_of(text, current))
     return found
 
 
-def _between(text: str, tokens: list[Token]) -> str:
+def _text_of(text: str, tokens: list[Token]) -> str:
     return text[tokens[0].start : tokens[-1].end + 1]
 
 
@@ -277,7 +277,7 @@ def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, diale
         (tree,) = _dialect(dialect).parser().parse_into(kind, list(tokens), text)
     except ParseError as error:
         raise _parse_error(error) from error
-    except _UNREADABLE as error:
+    except _PARSE_ERRORS as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
         if not tokens:
@@ -292,16 +292,16 @@ def expression_tree(text: str) -> exp.Expr:
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt.
     """
-    return _kept_tree(text) if len(text) <= _SHORT else _kept_tree.__wrapped__(text)
+    return _cached_tree(text) if len(text) <= _CACHED_LENGTH else _cached_tree.__wrapped__(text)
 
 
-_SHORT: Final = 2_000
-"""Characters of a text whose tree is kept; that of a longer one may take much memory."""
+_CACHED_LENGTH: Final = 2_000
+"""Characters of the longest text whose tree is cached; that of a longer one may take much memory."""
 
 
 @lru_cache(maxsize=256)
 @deep_recursion()
-def _kept_tree(text: str) -> exp.Expr:
+def _cached_tree(text: str) -> exp.Expr:
     return parse_tokens(exp.Condition, tokenize(text), text, "spark")
 
 
@@ -331,7 +331,7 @@ def parse(text: str, dialect: str = "spark") -> Statement:
         (tree,) = lexer.parse(text) if as_text else lexer.parser().parse(tokens, text)
     except ParseError as error:
         raise _parse_error(error) from error
-    except _UNREADABLE as error:
+    except _PARSE_ERRORS as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
         raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")

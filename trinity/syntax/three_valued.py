@@ -63,16 +63,16 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
     """
     from trinity.syntax.as_written import tree_as_written, written
 
-    if not any(_found(node) is not None for node in tree.find_all(exp.In, *_NEGATED)):
+    if not any(_subquery_of(node) is not None for node in tree.find_all(exp.In, *_NEGATED)):
         return text
     holder = exp.Alias(this=tree_as_written(text, kind))
     _name_columns(holder)
     changed = _without_quantifiers(holder)
     # the innermost first: a predicate around it copies the new text
     for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
-        if (query := _found(node)) is not None and not _as_filter(node, holder, use):
+        if (query := _subquery_of(node)) is not None and not _is_filter(node, holder, use):
             _refuse_random(node)
-            node.replace(_spelled_out(node, query))
+            node.replace(_as_case(node, query))
             changed = True
     return written(holder.this) if changed else text
 
@@ -88,10 +88,10 @@ def _name_columns(holder: exp.Expr) -> None:
 
 
 def _without_quantifiers(holder: exp.Expr) -> bool:
-    """Replace what Spark lacks: ``= ANY`` by IN, ``op ALL`` by a negation, VALUES by a query. True if there was any."""
+    """Replace ``= ANY`` by IN, ``op ALL`` by a negation and VALUES by a query; return True if there was any."""
     found = False
     for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
-        query = _found(node)
+        query = _subquery_of(node)
         if query is None or (isinstance(node, exp.In) and node.args.get("query")):
             continue
         found = True
@@ -104,7 +104,7 @@ def _without_quantifiers(holder: exp.Expr) -> bool:
     return found
 
 
-def _found(node: exp.Expr) -> exp.Subquery | None:
+def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
     """Return the subquery of an IN, an ANY or an ALL; None for other nodes."""
     if isinstance(node, exp.In):
         query = node.args.get("query") or (node.expressions[0] if len(node.expressions) == 1 else None)
@@ -131,7 +131,7 @@ def _quantifier(node: exp.Expr) -> str:
     return ""
 
 
-def _as_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
+def _is_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
     """Return True when NULL has the effect of FALSE in the predicate's place, and Spark's join gives one of them."""
     if not isinstance(node, exp.In):
         return False  # Spark has no ANY
@@ -180,7 +180,7 @@ def _refuse_random(node: exp.Expr) -> None:
             )
 
 
-def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
+def _as_case(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
     """Write a predicate as CASE: TRUE when it is TRUE, else NULL when it is NULL, else FALSE.
 
     The subquery's columns get names that occur nowhere else, so that they hide no other column.
@@ -193,12 +193,14 @@ def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
     else:
         true = _exists(query, names, type(node)(this=_operand(value), expression=names[0].copy()))
     found = exp.Case().when(true, exp.true())
-    for unknown in _unknown(node, query, parts, names):
+    for unknown in _null_conditions(node, query, parts, names):
         found = found.when(unknown, exp.null())
     return exp.Paren(this=found.else_(exp.false()))
 
 
-def _unknown(node: exp.Expr, query: exp.Subquery, parts: list[exp.Expr], names: list[exp.Column]) -> list[exp.Expr]:
+def _null_conditions(
+    node: exp.Expr, query: exp.Subquery, parts: list[exp.Expr], names: list[exp.Column]
+) -> list[exp.Expr]:
     """Return the conditions under which a predicate that is not TRUE is NULL."""
     if isinstance(node, exp.In) and len(parts) == 1:  # no comparison is needed: of the row only NULL matters
         null_value = exp.Is(this=_operand(parts[0]), expression=exp.Null())

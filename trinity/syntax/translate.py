@@ -25,11 +25,11 @@ Types = Callable[[exp.Column], str | None]
 TableTypes = Callable[[exp.Table], Mapping[str, str]]
 """Table -> (column name in lower case -> Spark's text of its type); empty where the table is not known."""
 
-_WHOLE: Final = exp.DataType.INTEGER_TYPES
-_BROKEN: Final = exp.DataType.FLOAT_TYPES
+_INTEGERS: Final = exp.DataType.INTEGER_TYPES
+_FLOATS: Final = exp.DataType.FLOAT_TYPES
 _DECIMAL: Final = (exp.DType.DECIMAL,)
 _TEXT: Final = exp.DataType.TEXT_TYPES
-_SAME_TEXT: Final = (*_WHOLE, *_TEXT, *_DECIMAL, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.NULL)
+_SAME_TEXT: Final = (*_INTEGERS, *_TEXT, *_DECIMAL, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.NULL)
 """Types whose values every dialect writes the same way."""
 
 
@@ -47,11 +47,11 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
     """
     refuse_unknown(tree, dialect)
     holder = exp.Paren(this=tree.copy())
-    if any(isinstance(node, _TYPED) for node in tree.walk()):
+    if any(isinstance(node, _TYPE_DEPENDENT) for node in tree.walk()):
         _annotate(holder, dialect, tables, columns)
-    changing = list(holder.find_all(*_TYPED))
+    changing = list(holder.find_all(*_TYPE_DEPENDENT))
     for node in changing:
-        node.meta[_WRITTEN] = node.sql(dialect=dialect)
+        node.meta[_ORIGINAL_TEXT] = node.sql(dialect=dialect)
     for node in reversed(changing):  # the innermost first: its type may change
         for operand in [node.this, node.args.get("expression"), *node.expressions]:
             _retype(operand, dialect)
@@ -67,8 +67,8 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
         ) from error
 
 
-_WRITTEN: Final = "written"
-_TYPED: Final = (exp.Div, exp.IntDiv, exp.Cast, exp.TryCast, exp.Greatest, exp.Least)
+_ORIGINAL_TEXT: Final = "written"
+_TYPE_DEPENDENT: Final = (exp.Div, exp.IntDiv, exp.Cast, exp.TryCast, exp.Greatest, exp.Least)
 
 
 # -- types ------------------------------------------------------------------------------------------------
@@ -176,10 +176,10 @@ def _set_type(column: exp.Column, known: _Known) -> None:
 
 def _adapted(node: exp.Expr, dialect: str) -> exp.Expr:
     if isinstance(node, (exp.Greatest, exp.Least)):
-        return _extreme(node) if dialect == "trino" else node
+        return _greatest_or_least(node) if dialect == "trino" else node
     if isinstance(node, exp.IntDiv):
-        if not (node.left.is_type(*_WHOLE) and node.right.is_type(*_WHOLE)):
-            raise _unknown(node, dialect, "CAST its operands to BIGINT")
+        if not (node.left.is_type(*_INTEGERS) and node.right.is_type(*_INTEGERS)):
+            raise _depends_on_types(node, dialect, "CAST its operands to BIGINT")
         return node
     if isinstance(node, exp.Div):
         return _division(node, dialect)
@@ -189,18 +189,18 @@ def _adapted(node: exp.Expr, dialect: str) -> exp.Expr:
 def _division(node: exp.Div, dialect: str) -> exp.Expr:
     left, right = node.left, node.right
     if dialect == "duckdb":  # a division of floats, whatever the types
-        return _typed(exp.Div(this=_as(left, "double"), expression=_as(right, "double")), "double")
-    if left.is_type(*_WHOLE) and right.is_type(*_WHOLE):
+        return _with_type(exp.Div(this=_cast_to(left, "double"), expression=_cast_to(right, "double")), "double")
+    if left.is_type(*_INTEGERS) and right.is_type(*_INTEGERS):
         quotient = exp.IntDiv(this=_operand(left), expression=_operand(right))
-        return _typed(exp.Paren(this=quotient), "bigint")
-    if left.is_type(*_BROKEN) or right.is_type(*_BROKEN):
-        return _typed(exp.Div(this=left.copy(), expression=right.copy()), "double")
+        return _with_type(exp.Paren(this=quotient), "bigint")
+    if left.is_type(*_FLOATS) or right.is_type(*_FLOATS):
+        return _with_type(exp.Div(this=left.copy(), expression=right.copy()), "double")
     first, second = _precision(left), _precision(right)
     if dialect != "trino" or first is None or second is None:
-        raise _unknown(node, dialect, "CAST its operands to DOUBLE or BIGINT")
+        raise _depends_on_types(node, dialect, "CAST its operands to DOUBLE or BIGINT")
     (digits, scale), other = first, second[1]
     precision = min(38, digits + other + max(0, other - scale))
-    return _as(exp.Div(this=left.copy(), expression=right.copy()), f"decimal({precision}, {max(scale, other)})")
+    return _cast_to(exp.Div(this=left.copy(), expression=right.copy()), f"decimal({precision}, {max(scale, other)})")
 
 
 def _precision(side: exp.Expr) -> tuple[int, int] | None:
@@ -208,7 +208,7 @@ def _precision(side: exp.Expr) -> tuple[int, int] | None:
     kind = side.type
     if kind is None:
         return None
-    if kind.is_type(*_WHOLE):
+    if kind.is_type(*_INTEGERS):
         return {exp.DType.TINYINT: 3, exp.DType.SMALLINT: 5, exp.DType.BIGINT: 19}.get(kind.this, 10), 0
     if kind.is_type(*_DECIMAL) and len(kind.expressions) == 2:
         digits, scale = (int(p.name) for p in kind.expressions)
@@ -219,44 +219,44 @@ def _precision(side: exp.Expr) -> tuple[int, int] | None:
 def _cast(node: exp.Expr, dialect: str) -> exp.Expr:
     """Translate a cast: Spark cuts fractions where the others round, and writes some values in another way."""
     source, to = node.this, node.args["to"]
-    if to.is_type(*_WHOLE):
-        if source.is_type(*_WHOLE, *_TEXT, exp.DType.BOOLEAN, exp.DType.NULL):
+    if to.is_type(*_INTEGERS):
+        if source.is_type(*_INTEGERS, *_TEXT, exp.DType.BOOLEAN, exp.DType.NULL):
             return node
-        if source.is_type(*_DECIMAL, *_BROKEN):
-            even = source.is_type(*_BROKEN) and dialect != "trino"
+        if source.is_type(*_DECIMAL, *_FLOATS):
+            even = source.is_type(*_FLOATS) and dialect != "trino"
             rounded = exp.func("RINT" if even else "ROUND", source.copy(), dialect="spark")
-            return _typed(type(node)(this=rounded, to=to.copy()), to)
-        raise _unknown(node, dialect, "CAST its operand first")
+            return _with_type(type(node)(this=rounded, to=to.copy()), to)
+        raise _depends_on_types(node, dialect, "CAST its operand first")
     return _text_cast(node, dialect) if to.is_type(*_TEXT) else node
 
 
 def _text_cast(node: exp.Expr, dialect: str) -> exp.Expr:
     source, to = node.this, node.args["to"]
-    same = source.is_type(*_SAME_TEXT) or (dialect == "trino" and source.is_type(*_BROKEN))
+    same = source.is_type(*_SAME_TEXT) or (dialect == "trino" and source.is_type(*_FLOATS))
     if same and not to.expressions:
         return node
     if not source.is_type(*_TEXT) or not to.is_type(exp.DType.VARCHAR) or len(to.expressions) != 1:
-        raise _unknown(node, dialect, "write that part in Spark's SQL")
-    plain = _as(source, "string")
+        raise _depends_on_types(node, dialect, "write that part in Spark's SQL")
+    plain = _cast_to(source, "string")
     if dialect == "duckdb":  # which ignores the length
         return plain
     cut = exp.Substring(this=plain, start=exp.Literal.number(1), length=to.expressions[0].this.copy())
-    return _typed(cut, "string")
+    return _with_type(cut, "string")
 
 
-def _extreme(node: exp.Expr) -> exp.Expr:
+def _greatest_or_least(node: exp.Expr) -> exp.Expr:
     """Translate GREATEST and LEAST: Trino's are NULL when an argument is; Spark's ignore NULLs."""
     arguments = [node.this, *node.expressions]
     missing = exp.or_(*[exp.Is(this=a.copy(), expression=exp.Null()) for a in arguments])
     chosen = exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=node.copy())
-    return _typed(chosen, node.type) if node.type is not None else chosen
+    return _with_type(chosen, node.type) if node.type is not None else chosen
 
 
-def _as(side: exp.Expr, kind: str) -> exp.Expr:
-    return _typed(exp.Cast(this=side.copy(), to=exp.DataType.build(kind, dialect="spark")), kind)
+def _cast_to(side: exp.Expr, kind: str) -> exp.Expr:
+    return _with_type(exp.Cast(this=side.copy(), to=exp.DataType.build(kind, dialect="spark")), kind)
 
 
-def _typed(node: exp.Expr, kind: str | exp.DataType) -> exp.Expr:
+def _with_type(node: exp.Expr, kind: str | exp.DataType) -> exp.Expr:
     node.type = exp.DataType.build(kind, dialect="spark")
     return node
 
@@ -267,9 +267,9 @@ def _operand(side: exp.Expr) -> exp.Expr:
     )
 
 
-def _unknown(node: exp.Expr, dialect: str, advice: str) -> TrinityError:
+def _depends_on_types(node: exp.Expr, dialect: str, advice: str) -> TrinityError:
     return TrinityError(
         "NOT_SUPPORTED",
-        f"What '{node.meta[_WRITTEN]}' means in {dialect} depends on types that are not known here, or that "
+        f"What '{node.meta[_ORIGINAL_TEXT]}' means in {dialect} depends on types that are not known here, or that "
         f"Spark treats in another way; {advice}.",
     )

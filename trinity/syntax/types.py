@@ -33,7 +33,7 @@ _SCALARS: Final[dict[exp.DType, str]] = {
     _T.BIGSERIAL: "bigint",
 }
 
-_FRACTIONS: Final[dict[exp.DType, str]] = {
+_TIMESTAMPS: Final[dict[exp.DType, str]] = {
     _T.TIMESTAMP: "timestamp_ntz",  # what Trino and PostgreSQL call TIMESTAMP; Spark's arrives as TIMESTAMPTZ
     _T.TIMESTAMPNTZ: "timestamp_ntz",
     _T.TIMESTAMPTZ: "timestamp",
@@ -74,8 +74,8 @@ def _text(kind: exp.DataType, dialect: str, path: str) -> str:
         raise not_collated(path, kind.args["collate"].sql(dialect=dialect))
     if name in _SCALARS:
         return _SCALARS[name]
-    if name in _FRACTIONS:
-        return _with_fraction(kind, _FRACTIONS[name], dialect, path)
+    if name in _TIMESTAMPS:
+        return _with_fraction(kind, _TIMESTAMPS[name], dialect, path)
     if name is _T.DECIMAL:
         return _decimal(kind, dialect, path)
     if name in (_T.CHAR, _T.NCHAR, _T.VARCHAR, _T.NVARCHAR):

@@ -22,7 +22,7 @@ from trinity.merge.spec import MergeSpec
 from trinity.messages import shown_row
 from trinity.names import split_name
 from trinity.spi import Operation, TableDefinition
-from trinity.syntax.operands import compared_alone
+from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
 from trinity.syntax.three_valued import Use, three_valued_text
 
@@ -46,7 +46,7 @@ def expanded(program: Program, definition: TableDefinition, spark: Callable[[], 
 
 
 def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
-    return compared_alone(three_valued_text(expression, use)) if isinstance(expression, str) else expression
+    return with_plain_comparisons(three_valued_text(expression, use)) if isinstance(expression, str) else expression
 
 
 def _expanded(case: Case, program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Case:

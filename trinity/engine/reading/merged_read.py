@@ -15,7 +15,7 @@ from trinity.engine.target import Host
 from trinity.hidden import SINCE
 from trinity.merge.parse import merge_spec
 from trinity.spi import SplitSource
-from trinity.syntax.operands import compared_alone
+from trinity.syntax.operands import with_plain_comparisons
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +76,7 @@ def checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
     with pinned(session.spark), spark_errors():
         if where is not None:
             guard_predicate(session, where)
-        yield compared_alone(where) if where else where
+        yield with_plain_comparisons(where) if where else where
 
 
 def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame | None) -> DataFrame:

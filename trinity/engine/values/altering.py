@@ -19,7 +19,7 @@ from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.spi import Check, SplitSource, TableDefinition
-from trinity.syntax.operands import compared_alone
+from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
 
 __all__ = ["add_check", "alter", "altered", "set_not_null"]
@@ -103,7 +103,7 @@ def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
     def by_spark() -> bool:
         from trinity.engine.reading.merged_read import merged_read
 
-        violated = f"NOT (\n{compared_alone(wanted)}\n)"
+        violated = f"NOT (\n{with_plain_comparisons(wanted)}\n)"
         return merged_read(session.spark, splits).where(violated).isEmpty()
 
     what = f"The condition ({wanted}) on the rows of '{target.name}'"

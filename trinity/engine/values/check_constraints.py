@@ -22,7 +22,7 @@ from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.merge.sql.fold import is_deleted
 from trinity.spi import Check, Operation, TableDefinition
-from trinity.syntax.operands import compared_alone
+from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
     if definition.keyed and not all(c.every for c in definition.checks):
         alive = f"NOT coalesce({is_deleted(merge_spec(definition), rows)}, FALSE) AND "
     arms = [
-        f"WHEN {'' if c.every else alive}NOT (\n{compared_alone(c.expression)}\n) THEN {_error(definition, table, c)}"
+        f"WHEN {'' if c.every else alive}NOT (\n{with_plain_comparisons(c.expression)}\n) "
+        f"THEN {_error(definition, table, c)}"
         for c in definition.checks
     ]
     return f"CASE {' '.join(arms)} END"

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from trinity.journal.batches import RowError, returns_rows
+from trinity.journal.batches import RowError, refused_rows
 from trinity.spi import TransactionId
 
 __all__ = ["ArrowRows", "Backend", "Described", "IngestMode", "Result", "one_by_one"]
@@ -81,7 +81,7 @@ def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]], txn: T
         try:
             result = backend.execute(sql, values, txn)
             if result.description is not None:
-                raise returns_rows()
+                raise refused_rows()
         except Exception as error:
             raise RowError(row, len(rows), error) from error
         total += max(result.rowcount, 0)

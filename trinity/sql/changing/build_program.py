@@ -93,7 +93,7 @@ class _Builder:
         change = self.change
         assigned = [] if change.evolves else [self._assigned(clause) for clause in change.clauses]
         for common in change.tables:
-            query = _query_of(common)
+            query = _parse_common(common)
             if self.local is None:
                 self.reads.common[common.name.lower()] = self._common_view(common, query)
         if self.local is not None:
@@ -114,7 +114,7 @@ class _Builder:
         )
 
     def _new_columns(self, source: Source | None) -> dict[str, Column]:
-        """Return the columns that the target may take from its source, since it has none of their names."""
+        """Return the source's columns that schema evolution may add to the target."""
         if source is None:
             return {}
         names = {name.lower(): name for name in names_of_rows(source.rows)}
@@ -140,7 +140,7 @@ class _Builder:
         piece = self.change.source
         if piece is None:
             return None
-        statement = parse(_in_place(piece), piece.dialect)
+        statement = parse(_at_its_position(piece), piece.dialect)
         if not isinstance(statement.tree, exp.Select) or not _only_from(statement.tree):
             raise TrinityError(
                 "SYNTAX_ERROR",
@@ -293,7 +293,7 @@ class _Builder:
         return [(q.start, q.tokens[-1].end + 1, self.local.subquery(q, scope, word)) for word, q in found]
 
 
-def _query_of(common: CommonTable) -> Statement:
+def _parse_common(common: CommonTable) -> Statement:
     """Parse a query of WITH. Raise NOT_SUPPORTED for another statement; SYNTAX_ERROR."""
     statement = parse(common.rows, common.body.dialect)
     if not isinstance(statement.tree, exp.Query | exp.Values):  # (VALUES is none of sqlglot's queries)
@@ -320,7 +320,7 @@ def _refuse_windows(tree: exp.Expr, clause: str) -> None:
             )
 
 
-def _in_place(piece: Piece) -> str:
+def _at_its_position(piece: Piece) -> str:
     """Return ``SELECT * FROM`` a source, indented so that error messages give the statement's lines and columns."""
     before = piece.whole[: piece.start]
     column = len(before) - before.rfind("\n") - 1

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     ViewsOf = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
 
-__all__ = ["changed", "explain", "read", "row_change", "run", "target_table"]
+__all__ = ["change_rows", "explain", "read", "row_change", "run", "target_table"]
 
 
 def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None:
@@ -54,11 +54,11 @@ def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Row
     """
     if row_change_word(piece) == "TRUNCATE":
         return _truncate(session, piece, txn)
-    done = changed(session, piece, txn=txn)
+    done = change_rows(session, piece, txn=txn)
     return counts(updated=done.updated, deleted=done.deleted, inserted=done.inserted)
 
 
-def changed(
+def change_rows(
     session: Session,
     piece: Piece,
     views_of: ViewsOf | None = None,
@@ -70,8 +70,8 @@ def changed(
     Args:
         session: where names are resolved.
         piece: the statement, as :func:`row_change` returns it.
-        views_of: makes a context for each attempt, which registers views that the statement names. It takes the changed
-            version of the target, and returns the tables that the views read, pinned.
+        views_of: returns a context for each attempt, in which the views that the statement names are registered. It
+            takes the version of the target that is changed, and yields the pinned tables that the views read.
         unique: further sets of columns of a keyed target that are unique among its live rows.
         txn: as of :func:`run`.
 
@@ -92,7 +92,7 @@ def changed(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    local = partial(local_program, session, table, change) if views_of is None else lambda _: _VIEWS
+    local = partial(local_program, session, table, change) if views_of is None else lambda _: _READS_VIEWS
     return run_program(table, prepared, txn, local)
 
 
@@ -111,7 +111,7 @@ def explain(session: Session, piece: Piece) -> Rows:
     return small_table({"plan": "string"}, [(text,)])
 
 
-_VIEWS: Final = NotLocal("only Spark has the views that it reads")
+_READS_VIEWS: Final = NotLocal("only Spark has the views that it reads")
 
 
 def read(piece: Piece) -> RowChange:
@@ -120,8 +120,8 @@ def read(piece: Piece) -> RowChange:
     tables = common_tables(reader)
     names = [t.name.lower() for t in tables]
     if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise TrinityError("INVALID_ARGUMENTS", f"WITH names '{twice}' twice; give each query its own name.")
+        duplicate = next(n for n in names if names.count(n) > 1)
+        raise TrinityError("INVALID_ARGUMENTS", f"WITH names '{duplicate}' twice; give each query its own name.")
     if reader.words("MERGE"):
         return read_merge(reader, tables)
     return read_update(reader, tables) if reader.words("UPDATE") else read_delete(reader, tables)
@@ -151,21 +151,21 @@ def target_table(session: Session, parts: Sequence[str]) -> Table:
         name = session.table_name(parts)
         table = session.find_table(name)
     except TrinityError as error:
-        if error.code == "CATALOG_NOT_FOUND" and _is_sparks(session, parts):
-            raise _not_ours(shown) from None
+        if error.code == "CATALOG_NOT_FOUND" and _is_spark_table(session, parts):
+            raise _spark_table_refused(shown) from None
         raise
     if table is not None:
         return table
-    raise _not_ours(shown) if _is_sparks(session, parts) else session.table_missing(name)
+    raise _spark_table_refused(shown) if _is_spark_table(session, parts) else session.table_missing(name)
 
 
-def _not_ours(shown: str) -> TrinityError:
+def _spark_table_refused(shown: str) -> TrinityError:
     return TrinityError(
         "NOT_SUPPORTED", f"The target '{shown}' is a table of Spark's own; Trinity changes tables of its catalogs."
     )
 
 
-def _is_sparks(session: Session, parts: Sequence[str]) -> bool:
+def _is_spark_table(session: Session, parts: Sequence[str]) -> bool:
     spark = session.spark if session.engine == "spark" else session.running_spark
     if spark is None:
         return False

@@ -16,9 +16,9 @@ from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
 from trinity.sql.changing.overwrite import Overwrite, overwrite
-from trinity.sql.local.insert import placed_rows, reader_as, why_not_stored_here
+from trinity.sql.local.column_names import with_column_names
+from trinity.sql.local.insert import reader_with_names, why_only_spark_stores, with_field_names
 from trinity.sql.local.run import local_rows
-from trinity.sql.local.unnamed import with_names
 from trinity.sql.parsing.names import existing_table
 from trinity.sql.queries.query import run_query_of
 from trinity.sql.queries.reads import Read
@@ -78,15 +78,15 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         return found
 
     def here() -> CommitResult | NotLocal:
-        found = local_rows(session, query if by_name else replace(query, tree=with_names(query.tree)))
+        found = local_rows(session, query if by_name else replace(query, tree=with_column_names(query.tree)))
         if isinstance(found, NotLocal):
             return found
         columns, types = filled(found.names), [c.type for c in found.relation.columns]
-        reason = why_not_stored_here(columns, types, by_name=by_name)
+        reason = why_only_spark_stores(columns, types, by_name=by_name)
         if reason is not None:
             return reason
-        rows = reader_as(found.relation, [c.name for c in columns])
-        return _write(table, rows if by_name else placed_rows(rows, columns, types), found.reads, txn)
+        rows = reader_with_names(found.relation, [c.name for c in columns])
+        return _write(table, rows if by_name else with_field_names(rows, columns, types), found.reads, txn)
 
     def by_spark() -> CommitResult:
         from trinity.engine.values import assignment

@@ -17,10 +17,10 @@ from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.changing.scope import Known, Relation, Scope, Side
 from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, joined_nodes, names_of
+from trinity.sql.local.column_names import with_column_names
 from trinity.sql.local.correlated import Around, Correlated, correlated
-from trinity.sql.local.insert import reader_as
+from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
-from trinity.sql.local.unnamed import with_names
 from trinity.sql.parsing.reader import Piece
 from trinity.sql.parsing.row_change import CommonTable
 from trinity.syntax.parse import Statement, expression_or_none, parse
@@ -107,7 +107,7 @@ class LocalQueries:
             Refused: where only Spark runs it.
         """
         statement = self._within_common(piece.text, piece.dialect)
-        statement = replace(statement, tree=with_names(statement.tree))
+        statement = replace(statement, tree=with_column_names(statement.tree))
         found = self._correlated(statement, scope, word)
         try:
             if found is None:
@@ -168,4 +168,4 @@ def _types_of(found: LocalRows) -> list[tuple[str, str]]:
 
 
 def _read(found: LocalRows) -> pa.Table:
-    return reader_as(found.relation, found.names).read_all()
+    return reader_with_names(found.relation, found.names).read_all()

@@ -82,5 +82,5 @@ def overwrite(session: Session, table: Table, wanted: Overwrite, txn: Transactio
     text, tokens = only_one(wanted.merge(".".join(map(quoted, table.name.parts))), "spark")
     piece = dml.row_change(text, "spark", tokens)
     assert piece is not None
-    done = dml.changed(session, piece, txn=txn)
+    done = dml.change_rows(session, piece, txn=txn)
     return counts(inserted=done.inserted, deleted=done.deleted)

@@ -47,7 +47,7 @@ def alter_table(session: Session, statement: Statement) -> Rows:
 def _alter(session: Session, table: Table, statement: Statement) -> Rows:
     """Apply the changes of a statement to a table, whatever table the statement names."""
     alter = statement.tree
-    actions = list(_flat(alter.args.get("actions") or []))
+    actions = list(_flattened(alter.args.get("actions") or []))
     if actions and isinstance(actions[0], exp.AlterRename):
         session.rename_table(table.name, session.table_name(parts(actions[0].this), within=table.name))
         return no_rows()
@@ -84,7 +84,7 @@ def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
     return True
 
 
-def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
+def _flattened(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
     for action in actions:
         if isinstance(action, exp.Schema):
             yield from action.expressions
@@ -99,13 +99,13 @@ def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
     if isinstance(action, exp.RenameColumn):
         old, new = _top_level(action.this, statement), _top_level(action.args["to"], statement)
         renaming = partial(evolve.rename_column, old=old, new=new)
-        return [_if_there(old, renaming) if action.args.get("exists") else renaming]
+        return [_if_exists(old, renaming) if action.args.get("exists") else renaming]
     if isinstance(action, exp.Drop) and str(action.args.get("kind")) in ("COLUMN", "COLUMNS"):
-        names = [_top_level(node, statement) for node in _flat(action.args["tables"])]
+        names = [_top_level(node, statement) for node in _flattened(action.args["tables"])]
         if not names:
             raise _unsupported(statement)
         drops = {name: partial(evolve.dropped, name=name) for name in names}
-        return [_if_there(n, drop) if action.args.get("exists") else drop for n, drop in drops.items()]
+        return [_if_exists(n, drop) if action.args.get("exists") else drop for n, drop in drops.items()]
     if isinstance(action, exp.AlterColumn):
         return _column_changes(action, statement)
     if isinstance(action, exp.AlterSet):
@@ -120,7 +120,7 @@ def _addition(node: exp.ColumnDef, dialect: str) -> evolve.Change:
     position = node.args.get("position")
     place = None if position is None else position.this.name if position.this is not None else evolve.FIRST
     adding = partial(evolve.added, column=column, place=place)
-    return _if_absent(column.name, adding) if node.args.get("exists") else adding
+    return _if_not_exists(column.name, adding) if node.args.get("exists") else adding
 
 
 def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[evolve.Change]:
@@ -155,16 +155,16 @@ def _top_level(node: exp.Expr, statement: Statement) -> str:
     return str(node.name)
 
 
-def _has(definition: TableDefinition, name: str) -> bool:
+def _has_column(definition: TableDefinition, name: str) -> bool:
     return any(c.name.lower() == name.lower() for c in definition.columns)
 
 
-def _if_there(name: str, change: evolve.Change) -> evolve.Change:
-    return lambda definition: change(definition) if _has(definition, name) else definition
+def _if_exists(name: str, change: evolve.Change) -> evolve.Change:
+    return lambda definition: change(definition) if _has_column(definition, name) else definition
 
 
-def _if_absent(name: str, change: evolve.Change) -> evolve.Change:
-    return lambda definition: definition if _has(definition, name) else change(definition)
+def _if_not_exists(name: str, change: evolve.Change) -> evolve.Change:
+    return lambda definition: definition if _has_column(definition, name) else change(definition)
 
 
 def _set_properties(table: Table, action: exp.AlterSet, statement: Statement) -> None:

@@ -17,7 +17,7 @@ from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
 from trinity.sql.defining.external import register
 from trinity.sql.defining.replace import Replacement, replace
-from trinity.sql.local.insert import as_named
+from trinity.sql.local.insert import with_names
 from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
 from trinity.sql.parsing.names import existing_table, parts, target_name
@@ -60,18 +60,18 @@ def create_table(session: Session, statement: Statement) -> Rows:
     given = read_elements(nodes, statement.dialect)
     options = read_options(_properties(create))
     columns = [*given.columns, *(read_column(node, statement.dialect)[0] for node in options.partition_columns)]
-    key = _one_key(name, given.key, options)
+    key = _primary_key(name, given.key, options)
     exists = bool(create.args.get("exists"))
     if _is_external(create, options):
         _refuse_checks(name, given, "is another writer's, who would not see them")
         register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
         return no_rows()
     _check_format(session, name, options)
-    replaced = _replaced(session, create, name)
+    replaced = _table_to_replace(session, create, name)
     if create.expression is None:
         if given.names:
             raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
-        defined: _Defined = {
+        defined: _TableClauses = {
             "primary_key": key,
             "partition_by": options.partition_by,
             "properties": options.properties,
@@ -90,7 +90,7 @@ def create_table(session: Session, statement: Statement) -> Rows:
     return _create_as(session, statement, name, given.names, key, options, exists, replaced)
 
 
-class _Defined(TypedDict):
+class _TableClauses(TypedDict):
     """What a statement says of a table but for its columns."""
 
     primary_key: list[str]
@@ -99,7 +99,7 @@ class _Defined(TypedDict):
     checks: dict[str, str]
 
 
-def _replaced(session: Session, create: exp.Create, name: TableName) -> Table | None:
+def _table_to_replace(session: Session, create: exp.Create, name: TableName) -> Table | None:
     """Return the table whose rows CREATE OR REPLACE replaces; None for another statement, and without the table."""
     if not create.args.get("replace"):
         return None
@@ -119,7 +119,7 @@ def _create_like(session: Session, create: exp.Create, name: TableName, like: ex
             "them afterwards with ALTER TABLE.",
         )
     _check_format(session, name, options)
-    replaced, definition = _replaced(session, create, name), existing_table(session, like.this).definition
+    replaced, definition = _table_to_replace(session, create, name), existing_table(session, like.this).definition
     if replaced is not None:
         return replace(session, replaced, Replacement(lambda _: session.definition_like(name, definition)))
     session.create_like(name, definition, if_not_exists=bool(create.args.get("exists")))
@@ -155,7 +155,7 @@ def _properties(create: exp.Create) -> list[exp.Expr]:
     return list(properties.expressions) if properties is not None else []
 
 
-def _one_key(name: TableName, key: list[str], options: Options) -> list[str]:
+def _primary_key(name: TableName, key: list[str], options: Options) -> list[str]:
     given = options.primary_key
     if key and given and [k.lower() for k in key] != [k.lower() for k in given]:
         raise TrinityError(
@@ -217,7 +217,7 @@ def _create_as(
         found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
         return _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
 
-    defined: _Defined = {
+    defined: _TableClauses = {
         "primary_key": key,
         "partition_by": options.partition_by,
         "properties": options.properties,
@@ -255,7 +255,7 @@ def _renamed(rows: Any, names: list[str], what: str) -> Any:
         )
     if not names:
         return rows
-    return as_named(rows, names) if here else rows.toDF(*names)
+    return with_names(rows, names) if here else rows.toDF(*names)
 
 
 def create_view(session: Session, statement: Statement) -> Rows:

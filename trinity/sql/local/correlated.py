@@ -1,4 +1,4 @@
-"""A subquery about the row around it, as rows that are found by keys: what its WHERE says they equal in that row."""
+"""A correlated subquery, as rows that are found by keys: the expressions that its WHERE equates with the outer row."""
 
 from __future__ import annotations
 

@@ -15,25 +15,25 @@ from trinity.engine.writing.casts import assignable, converts
 from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
 
-__all__ = ["as_named", "placed_rows", "reader_as", "why_not_stored_here"]
+__all__ = ["reader_with_names", "why_only_spark_stores", "with_field_names", "with_names"]
 
 _EXACT: Final = ("tinyint", "smallint", "int", "float", "decimal")
 """Types whose values a DOUBLE holds, or the nearest number to them."""
 
 
-def reader_as(relation: Relation, names: Sequence[str]) -> pa.RecordBatchReader:
+def reader_with_names(relation: Relation, names: Sequence[str]) -> pa.RecordBatchReader:
     """Return the rows under some names."""
     pages = relation.pages()
-    return as_named(pa.RecordBatchReader.from_batches(pages.schema, translated(pages.open())), names)
+    return with_names(pa.RecordBatchReader.from_batches(pages.schema, translated(pages.open())), names)
 
 
-def as_named(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+def with_names(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
     """Return a stream under other names."""
     schema = pa.schema([pa.field(name, field.type) for name, field in zip(names, rows.schema, strict=True)])
     return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(p.columns, schema=schema) for p in rows))
 
 
-def placed_rows(
+def with_field_names(
     rows: pa.RecordBatchReader, columns: Sequence[Column], types: Sequence[DataType]
 ) -> pa.RecordBatchReader:
     """Return a stream whose structs have the columns' names of fields where they have none of their own."""
@@ -53,7 +53,7 @@ def placed_rows(
     return pa.RecordBatchReader.from_batches(pa.schema(fields), map(page, rows))
 
 
-def why_not_stored_here(columns: Sequence[Column], types: Sequence[DataType], *, by_name: bool) -> NotLocal | None:
+def why_only_spark_stores(columns: Sequence[Column], types: Sequence[DataType], *, by_name: bool) -> NotLocal | None:
     """Return why only Spark stores values of some types in some columns; None where this process does."""
     for column, given in zip(columns, types, strict=True):
         wanted = parse_type(column.type)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
 from trinity.engine.not_local import NotLocal
 from trinity.sql.local.aggregates import as_one_value
-from trinity.sql.local.relations import Relation, kept, with_values
+from trinity.sql.local.relations import Relation, filtered, with_values
 from trinity.syntax.comparisons import conjuncts
 
 __all__ = ["On", "word_of"]
@@ -115,7 +115,7 @@ def _flagged(rows: Relation, conditions: Sequence[Compiled], *, before: bool) ->
     if not before:
         return with_values(rows, conditions)
     for condition in conditions:
-        rows = kept(rows, condition)
+        rows = filtered(rows, condition)
     return rows, []
 
 

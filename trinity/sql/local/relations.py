@@ -27,11 +27,11 @@ __all__ = [
     "Pages",
     "Query",
     "Relation",
-    "in_types",
-    "kept",
-    "mapped",
+    "cast_to",
+    "filtered",
+    "limited",
     "new_field",
-    "some_pages",
+    "projected",
     "union_all",
     "with_values",
 ]
@@ -156,7 +156,7 @@ def _translated(error: Exception) -> TrinityError:
 Relation = Pages | Query
 
 
-def mapped(
+def projected(
     relation: Relation, values: Sequence[tuple[ScopeColumn, Compiled]], condition: Compiled | None = None
 ) -> Relation:
     """Return expressions of the rows that meet a condition.
@@ -180,7 +180,7 @@ def mapped(
     return Pages(columns, computed)
 
 
-def kept(relation: Relation, condition: Compiled) -> Pages:
+def filtered(relation: Relation, condition: Compiled) -> Pages:
     """Return the rows that meet a condition."""
     pages = relation.pages()
     return replace(pages, open=lambda: (page.filter(condition.evaluate(page)) for page in pages.open()))
@@ -204,13 +204,13 @@ def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relatio
     return Pages(columns, computed), fields
 
 
-def in_types(relation: Relation, kinds: Sequence[DataType], timezone: Callable[[], str]) -> Relation:
+def cast_to(relation: Relation, kinds: Sequence[DataType], timezone: Callable[[], str]) -> Relation:
     """Return the rows in types to which Spark widens theirs."""
     if [column.type for column in relation.columns] == list(kinds):
         return relation
     columns = [replace(c, field=new_field(), type=kind) for c, kind in zip(relation.columns, kinds, strict=True)]
     values = [widened(_value(c), kind, timezone) for c, kind in zip(relation.columns, kinds, strict=True)]
-    return mapped(relation, list(zip(columns, values, strict=True)))
+    return projected(relation, list(zip(columns, values, strict=True)))
 
 
 def _value(column: ScopeColumn) -> Compiled:
@@ -223,19 +223,19 @@ def _only(fields: frozenset[str]) -> str:
     return field
 
 
-def some_pages(relation: Relation, most: int, after: int = 0) -> Relation:
+def limited(relation: Relation, limit: int, offset: int = 0) -> Relation:
     """Return some of the rows, in their order if they have one; those of a stream are not read further.
 
     Args:
         relation: the rows.
-        most: the most rows.
-        after: the number of rows before them that are left out.
+        limit: the most rows.
+        offset: the number of rows before them that are left out.
     """
     if isinstance(relation, Query):
-        return relation.over(f"SELECT * FROM {{0}} LIMIT {most} OFFSET {after}", relation.columns)
+        return relation.over(f"SELECT * FROM {{0}} LIMIT {limit} OFFSET {offset}", relation.columns)
 
     def cut() -> Iterator[pa.RecordBatch]:
-        skipped, left = after, most
+        skipped, left = offset, limit
         for page in relation.open():
             shown = page.slice(min(skipped, len(page)))
             skipped -= len(page) - len(shown)

@@ -21,7 +21,7 @@ from trinity.engine.spark.frames import small_table
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource, parse_type
-from trinity.sql.local.insert import reader_as
+from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Pages, Relation, new_field
 from trinity.sql.local.select import compile_query
 from trinity.sql.queries.instants import local_instant
@@ -50,7 +50,7 @@ def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
     found = local_rows(session, statement)
     if isinstance(found, NotLocal):
         return found
-    return partial(reader_as, found.relation, found.names)
+    return partial(reader_with_names, found.relation, found.names)
 
 
 def local_explain(session: Session, statement: Statement) -> Rows | NotLocal:
@@ -152,7 +152,7 @@ class _Tables:
         splits = self._version(node)
         wanted = [c for c in splits.definition.visible if names is None or c.name.lower() in names]
         columns = wanted or list(splits.definition.visible)[:1]
-        where = _bare(condition, node) if condition is not None else None
+        where = _unqualified(condition, node) if condition is not None else None
         plan = plan_read(splits, where, timezone=lambda: self.session.timezone)
         if plan.not_local is not None:
             raise Refused(plan.not_local.reason)
@@ -183,7 +183,7 @@ class _Tables:
         return found
 
 
-def _bare(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:
+def _unqualified(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:
     """Return a condition on one table under bare names; None where it names something else."""
     names = ("", (table.alias or table.name).lower())
     columns = condition.find_all(exp.Column)

@@ -23,11 +23,11 @@ from trinity.engine.expressions import (
 from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
+from trinity.sql.local.column_names import with_column_names
 from trinity.sql.local.joins import On, word_of
-from trinity.sql.local.relations import Relation, in_types, kept, mapped, new_field, some_pages, union_all
+from trinity.sql.local.relations import Relation, cast_to, filtered, limited, new_field, projected, union_all
 from trinity.sql.local.rewrites import simpler
 from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
-from trinity.sql.local.unnamed import with_names
 from trinity.sql.local.values import one_row, value_rows
 from trinity.sql.local.windows import Windows, ordering
 from trinity.syntax.comparisons import conjuncts
@@ -103,12 +103,12 @@ class _Queries:
     def _set_operation(self, tree: exp.SetOperation, common: _Common) -> Relation:
         """Return the rows of UNION, INTERSECT or EXCEPT."""
         _refuse_other_clauses(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
-        first, second = self.query(tree.this, common), self.query(with_names(tree.expression), common)
+        first, second = self.query(tree.this, common), self.query(with_column_names(tree.expression), common)
         if len(first.columns) != len(second.columns):
             raise Refused(f"the parts of {tree.key.upper()} have other numbers of columns")
         pairs = list(zip(first.columns, second.columns, strict=True))
         kinds = [common_type(one.type, other.type) for one, other in pairs]
-        first, second = (in_types(rows, kinds, self.timezone) for rows in (first, second))
+        first, second = (cast_to(rows, kinds, self.timezone) for rows in (first, second))
         if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
             found: Relation = union_all(first, second)
         elif isinstance(tree, exp.Union):
@@ -122,7 +122,7 @@ class _Queries:
                 raise Refused(f"ORDER BY of {tree.key.upper()} names no column of it")
             keys.append(f"{scope.find(key.text('table'), key.name).field} {words}")
         if not keys:
-            return _cut(tree, found)
+            return _limited(tree, found)
         return found.query().over(f"SELECT * FROM {{0}} ORDER BY {', '.join(keys)}{_limit(tree)}", found.columns)
 
 
@@ -167,7 +167,7 @@ class _Select:
             source, wanted, order = self._with_windows(source, condition, wanted, order)
             condition = None
         found = self._projected(source, condition, wanted, order)
-        return _cut(self.tree, found)
+        return _limited(self.tree, found)
 
     def _subqueries(self, source: Relation) -> Subqueries:
         """Return the subqueries of expressions over some rows; those that are asked for are kept."""
@@ -186,7 +186,7 @@ class _Select:
             return one_row(), self._where(where.this, one_row()) if where is not None else None
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         condition = where.this if where is not None else None
-        relation = self._table(self.tree.args["from_"].this, None if joins else _of_no_query(condition))
+        relation = self._table(self.tree.args["from_"].this, None if joins else _without_subqueries(condition))
         inner = all(word_of(join) in ("INNER", "CROSS") for join in joins)
         parts = [p for p in conjuncts(condition) if not p.find(exp.Query)] if condition and joins and inner else []
         relation = self._filter_by_own_conditions(relation, parts)
@@ -203,7 +203,7 @@ class _Select:
         for part in parts:
             columns = list(part.find_all(exp.Column))
             if columns and all(column.text("table").lower() in names for column in columns):
-                relation = kept(relation, self._predicate(part, scope))
+                relation = filtered(relation, self._predicate(part, scope))
         return relation
 
     def _table(self, node: exp.Expr, condition: exp.Expr | None) -> Relation:
@@ -262,7 +262,7 @@ class _Select:
         listed = ", ".join(f"{value} AS {column.field}" for column, value in values.items())
         found: Relation = left.query().over(f"SELECT {listed} FROM {{0}} {how}", tuple(values), right.query())
         for condition in on.of_both:
-            found = kept(found, condition)
+            found = filtered(found, condition)
         return found
 
     # -- SELECT -----------------------------------------------------------------------------------------
@@ -294,10 +294,11 @@ class _Select:
             fields = [column.field for column in shown]
             named = self.tree.args["order"].expressions if order else []
             keys = [
-                f"{fields[_place(node.this, wanted)]} {words}" for node, (_, words) in zip(named, order, strict=True)
+                f"{fields[_result_position(node.this, wanted)]} {words}"
+                for node, (_, words) in zip(named, order, strict=True)
             ]
             ordered = f" ORDER BY {', '.join(keys)}{_limit(self.tree)}" if keys else ""
-            return _distinct(mapped(source, columns, condition), ordered)
+            return _distinct(projected(source, columns, condition), ordered)
         keys = list[str]()
         for tree, words in order:
             value = self._expression(tree, scope)
@@ -305,17 +306,17 @@ class _Select:
                 raise Refused(f"only Spark orders by {value.type}")
             columns.append((ScopeColumn("", new_field(), _result_type(value.type)), value))
             keys.append(f"{columns[-1][0].field} {words}")
-        found = mapped(source, columns, condition)
+        found = projected(source, columns, condition)
         if not keys:
             return found
         listed = ", ".join(column.field for column in shown)
         return found.query().over(f"SELECT {listed} FROM {{0}} ORDER BY {', '.join(keys)}{_limit(self.tree)}", shown)
 
     def _expression(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return _compiled(compile_expression(tree, replace(scope, queries=self.held), self.queries.timezone))
+        return _or_refuse(compile_expression(tree, replace(scope, queries=self.held), self.queries.timezone))
 
     def _predicate(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return _compiled(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
+        return _or_refuse(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
 
     def _simpler(self, tree: exp.Expr, source: Relation) -> exp.Expr:
         """Return an expression whose aggregate functions are those that DuckDB computes."""
@@ -332,7 +333,7 @@ class _Select:
         windows = Windows(self._expression, Scope(source.columns))
         shown = [(name, windows.within(tree)) for name, tree in wanted]
         ordered = [(windows.within(tree), words) for tree, words in order]
-        return windows.rows(source if condition is None else kept(source, condition)), shown, ordered
+        return windows.rows(source if condition is None else filtered(source, condition)), shown, ordered
 
     # -- GROUP BY ---------------------------------------------------------------------------------------
 
@@ -347,7 +348,7 @@ class _Select:
         _refuse_other_clauses(clause, "expressions", "all")
         if clause.args.get("all"):
             return _plain_columns(wanted)
-        return [_of_result(node, wanted, source, outer=False) for node in clause.expressions]
+        return [_resolve_aliases(node, wanted, source, outer=False) for node in clause.expressions]
 
     def _grouped(
         self,
@@ -363,7 +364,7 @@ class _Select:
         having = self.tree.args.get("having")
         of_groups = None
         if having is not None:
-            meant = _of_result(having.this, wanted, source, outer=False)
+            meant = _resolve_aliases(having.this, wanted, source, outer=False)
             of_groups = groups.within(self._simpler(self._subqueries(source).within(meant), source))
         shown = [(name, groups.within(tree)) for name, tree in wanted]
         ordered = [(groups.within(tree), words) for tree, words in order]
@@ -429,7 +430,7 @@ class _Groups:
         columns = [column for column, _ in self.outer]
         listed = ", ".join(f"{text} AS {column.field}" for column, text in self.outer)
         by = f" GROUP BY {', '.join(self.by)}" if self.by else ""
-        return mapped(source, self.inner, condition).query().over(f"SELECT {listed} FROM {{0}}{by}", columns)
+        return projected(source, self.inner, condition).query().over(f"SELECT {listed} FROM {{0}}{by}", columns)
 
     def _text(self, tree: exp.Expr) -> str:
         """Return the text by which an expression is known as a key: names of columns in any case, with their table."""
@@ -457,7 +458,7 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
     found = []
     for node in clause.expressions:
         tree, words = ordering(node)
-        found.append((_of_result(tree, wanted, source, outer=True), words))
+        found.append((_resolve_aliases(tree, wanted, source, outer=True), words))
     return found
 
 
@@ -478,13 +479,13 @@ def _aggregated(tree: exp.Expr) -> bool:
     return any(not _over_window(node) for node in tree.find_all(exp.AggFunc))
 
 
-def _of_no_query(condition: exp.Expr | None) -> exp.Expr | None:
+def _without_subqueries(condition: exp.Expr | None) -> exp.Expr | None:
     """Return the parts of a condition that have no subquery."""
     parts = [] if condition is None else [part for part in conjuncts(condition) if not part.find(exp.Query)]
     return exp.and_(*parts) if parts else None
 
 
-def _place(tree: exp.Expr, wanted: _Wanted) -> int:
+def _result_position(tree: exp.Expr, wanted: _Wanted) -> int:
     """Return the place of what ORDER BY of a SELECT DISTINCT means: a column of the result, by name or number."""
     if isinstance(tree, exp.Literal):
         return int(tree.name) - 1
@@ -496,16 +497,16 @@ def _place(tree: exp.Expr, wanted: _Wanted) -> int:
 
 def _limit(tree: exp.Expr) -> str:
     """Return a query's LIMIT and OFFSET in DuckDB's SQL."""
-    most, after = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
-    return (f" LIMIT {most}" if most is not None else "") + (f" OFFSET {after}" if after is not None else "")
+    limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
+    return (f" LIMIT {limit}" if limit is not None else "") + (f" OFFSET {offset}" if offset is not None else "")
 
 
-def _cut(tree: exp.Expr, found: Relation) -> Relation:
+def _limited(tree: exp.Expr, found: Relation) -> Relation:
     """Return the rows of a query's LIMIT and OFFSET, unless its ORDER BY has taken them."""
-    most, after = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
-    if (most is None and after is None) or tree.args.get("order"):
+    limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
+    if (limit is None and offset is None) or tree.args.get("order"):
         return found
-    return some_pages(found, 2**62 if most is None else most, after or 0)
+    return limited(found, 2**62 if limit is None else limit, offset or 0)
 
 
 def _result_type(kind: DataType) -> DataType:
@@ -547,7 +548,7 @@ def _number(clause: exp.Expr | None) -> int | None:
     return int(value.name)
 
 
-def _of_result(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool) -> exp.Expr:
+def _resolve_aliases(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool) -> exp.Expr:
     """Return what an expression of GROUP BY, HAVING or ORDER BY means, which may name columns of the result.
 
     Args:
@@ -641,7 +642,7 @@ def _of_star(columns: Sequence[ScopeColumn], node: exp.Expr) -> list[ScopeColumn
     return shown
 
 
-def _compiled(found: Compiled | NotLocal) -> Compiled:
+def _or_refuse(found: Compiled | NotLocal) -> Compiled:
     if isinstance(found, NotLocal):
         raise Refused(found.reason)
     return found

@@ -11,10 +11,10 @@ from sqlglot import exp
 from trinity.engine.expressions import Held, Refused, Scope
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.sql.local.column_names import with_column_names
 from trinity.sql.local.correlated import Around, Correlated, correlated
-from trinity.sql.local.insert import reader_as
+from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Relation
-from trinity.sql.local.unnamed import with_names
 from trinity.syntax.parse import expression_tree
 
 __all__ = ["Subqueries", "of_held_rows", "own_nodes"]
@@ -68,7 +68,7 @@ class Subqueries:
 
     def _text(self, query: exp.Expr, word: str) -> str:
         """Return the text of a subquery of held rows, with EXISTS before it; word is the keyword before it."""
-        tree = with_names(query.unnest())
+        tree = with_column_names(query.unnest())
         found = self._correlated(tree, word)
         before = "EXISTS " if word == "EXISTS" else ""
         if found is None:
@@ -90,7 +90,7 @@ class Subqueries:
         names = [column.name for column in relation.columns]
         schema = pa.schema([(name, field.type) for name, field in zip(names, relation.pages().schema, strict=True)])
         name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
-        self.held[name] = Held(schema, cache(lambda: reader_as(relation, names).read_all()))
+        self.held[name] = Held(schema, cache(lambda: reader_with_names(relation, names).read_all()))
         return name
 
     def _correlated(self, tree: exp.Expr, word: str) -> Correlated | None:

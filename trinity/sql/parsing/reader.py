@@ -222,7 +222,7 @@ class Reader:
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at])
 
     def _step(self) -> bool:
-        """Step over one token, or from an opening bracket or CASE to its end; return False when that end is missing."""
+        """Step over one token, or from an opening bracket or CASE to its end; return False if it has none."""
         depth = 0
         while not self.done:
             depth += self._nesting(depth)

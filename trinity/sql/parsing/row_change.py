@@ -183,7 +183,7 @@ def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]
     if not reader.done:
         raise reader.unexpected("','")
     if Reader(inner).words("SELECT") or Reader(inner).words("WITH"):
-        return names, _of_query(inner, len(names))
+        return names, _subqueries_of_row(inner, len(names))
     values = Reader(inner).commas("a value")
     if len(values) != len(names):
         raise TrinityError(
@@ -193,7 +193,7 @@ def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]
     return names, values
 
 
-def _of_query(query: Piece, count: int) -> list[Piece]:
+def _subqueries_of_row(query: Piece, count: int) -> list[Piece]:
     """Return the values of the columns of one row, a subquery for each."""
     tree = parse(query.text, query.dialect).tree
     given = tree.expressions if isinstance(tree, exp.Select) and not tree.is_star else None

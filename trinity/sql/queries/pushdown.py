@@ -33,7 +33,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | No
     where = select.args.get("where")
     if not isinstance(where, exp.Where):
         return None
-    columns = _Columns(node, definition, alone=_is_alone(select))
+    columns = _Columns(node, definition, alone=_has_one_source(select))
     found = [bare(part) for part in conjuncts(where.this) if columns.compares(part)]
     return exp.and_(*found) if found else None
 
@@ -60,7 +60,7 @@ def _null_extended(later: list[exp.Join]) -> bool:
     return any(j.side in ("RIGHT", "FULL") for j in later)
 
 
-def _is_alone(select: exp.Select) -> bool:
+def _has_one_source(select: exp.Select) -> bool:
     return not select.args.get("joins") and not select.args.get("laterals")
 
 
@@ -80,8 +80,8 @@ class _Columns:
         return all(map(_is_plain, found.values)) and (not found.negated or found.operator is exp.Is)
 
     def _has(self, column: exp.Column) -> bool:
-        mine = column.table.lower() == self.qualifier if column.table else self.alone
-        return mine and not column.args.get("db") and column.name.lower() in self.known
+        is_own = column.table.lower() == self.qualifier if column.table else self.alone
+        return is_own and not column.args.get("db") and column.name.lower() in self.known
 
 
 def _is_plain(value: exp.Expr) -> bool:

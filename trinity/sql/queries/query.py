@@ -73,7 +73,7 @@ def explain(session: Session, statement: Statement) -> Rows:
     try:
         text = reads.rewritten(query)
         plan = run_text(session, statement.text[: first.start] + text)
-        words = reads.in_words()
+        words = reads.plan_texts()
         if not words:
             return plan
         found = "\n\n".join([*words, *(row[0] for row in plan.collect())])

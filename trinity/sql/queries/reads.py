@@ -15,7 +15,7 @@ from trinity.errors import TrinityError
 from trinity.sql.queries.instants import instant
 from trinity.sql.queries.pushdown import key_predicate
 from trinity.sql.queries.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
-from trinity.syntax.operands import compared_alone
+from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.quoting import quoted
 
@@ -41,7 +41,7 @@ def spelled_out(statement: Statement) -> Statement:
     """
     from trinity.syntax.three_valued import three_valued
 
-    text = compared_alone(three_valued(statement.tree, statement.text))
+    text = with_plain_comparisons(three_valued(statement.tree, statement.text))
     return statement if text is statement.text else parse(text, "spark")
 
 
@@ -96,7 +96,7 @@ class Reads:
         statement = spelled_out(statement)
         return apply_edits(statement.text, self.edits(statement, self.references(statement)))
 
-    def in_words(self) -> list[str]:
+    def plan_texts(self) -> list[str]:
         """Return the plan of each merged read as text."""
         from trinity.engine.reading.explain import in_words
 

@@ -16,9 +16,9 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.archive import archive_statements
 from trinity.journal.backends.base import Described, IngestMode, Result, one_by_one
 from trinity.journal.backends.postgres.batches import as_query
-from trinity.journal.backends.postgres.catalog import described
+from trinity.journal.backends.postgres.catalog import with_catalog
 from trinity.journal.backends.postgres.locks import Locks, fail
-from trinity.journal.batches import check_counts, first_failing, returns_rows
+from trinity.journal.batches import check_counts, first_failing, refused_rows
 from trinity.journal.binding import LOCKED_KEYS
 from trinity.journal.model import LoadedModel
 from trinity.journal.refusals import words_of
@@ -30,7 +30,7 @@ from trinity.syntax.parameters import number
 
 __all__ = ["PostgresBackend"]
 
-_REMEMBERED: Final = 500
+_CACHED_STATEMENTS: Final = 500
 """Most rewritten statements that a connection caches."""
 
 
@@ -65,7 +65,7 @@ class PostgresBackend:
             ) from error
         self._locks = Locks(self._connection, self._options)
         try:
-            self._model = described(loaded.journal, self._connection)
+            self._model = with_catalog(loaded.journal, self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -86,7 +86,7 @@ class PostgresBackend:
 
     def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
         """Run one statement. Raise TrinityError, NOT_SUPPORTED for a ``txn``; psycopg.Error."""
-        _refuse(txn)
+        _refuse_txn(txn)
         found = self._rewrite(sql)
         if len(parameters) != found.count:
             raise TrinityError(
@@ -98,7 +98,7 @@ class PostgresBackend:
                 result = self._change(found, list(parameters))
         else:
             result = self._run(found.sql, [parameters[i] for i in found.parameters], found)
-        self._notice(found, sql)
+        self._note_stale_catalog(found, sql)
         return result
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
@@ -109,24 +109,24 @@ class PostgresBackend:
             TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists; NOT_SUPPORTED for a
                 ``txn``.
         """
-        _refuse(txn)
+        _refuse_txn(txn)
         found = self._rewrite(sql)
         check_counts(rows, found.count)
         if found.returns:
-            raise returns_rows()
+            raise refused_rows()
         if words_of(number(sql, self.dialect))[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH"):
             return one_by_one(self, sql, rows)
         try:
             with self._all_or_nothing():
-                count = self._together(found, sql, rows)
+                count = self._send_all(found, sql, rows)
                 return count if count is not None else one_by_one(self, sql, rows)
         except (TrinityError, psycopg.Error) as error:
-            if not _of_a_row(error):
+            if not _is_row_error(error):
                 raise
 
             def attempt(count: int) -> None:
                 with self._all_or_nothing():
-                    self._together(found, sql, rows[:count])
+                    self._send_all(found, sql, rows[:count])
                     raise psycopg.Rollback
 
             row = first_failing(len(rows), attempt)
@@ -134,12 +134,12 @@ class PostgresBackend:
                 raise
             raise row from error
 
-    def _together(self, found: Rewritten, sql: str, rows: Sequence[Sequence[Any]]) -> int | None:
+    def _send_all(self, found: Rewritten, sql: str, rows: Sequence[Sequence[Any]]) -> int | None:
         """Send all lists at once; None where each needs its own statement."""
         if found.kind == "plain":
             first = self.execute(sql, rows[0])
             if first.description is not None:
-                raise returns_rows()
+                raise refused_rows()
             cursor = self._connection.cursor()
             if rows[1:]:
                 cursor.executemany(found.sql, rows[1:])
@@ -156,34 +156,34 @@ class PostgresBackend:
             yield
 
     def _rewrite(self, sql: str) -> Rewritten:
-        if self._stale and self._usable():
+        if self._stale and self._can_read_catalog():
             self._refresh()
         found = self._rewritten.get(sql)
         if found is None:
             try:
                 found = rewrite(sql, self._model, "postgres")
             except TrinityError as error:
-                if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND") or not self._usable():
+                if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND") or not self._can_read_catalog():
                     raise
                 self._refresh()  # another connection may have changed the table
                 found = rewrite(sql, self._model, "postgres")
-            if len(self._rewritten) >= _REMEMBERED:
+            if len(self._rewritten) >= _CACHED_STATEMENTS:
                 self._rewritten.clear()
             if len(sql) < 10_000:
                 self._rewritten[sql] = found
         return found
 
-    def _usable(self) -> bool:
+    def _can_read_catalog(self) -> bool:
         """Return True when the catalog can be read: not in a failed transaction."""
         return self._connection.info.transaction_status != TransactionStatus.INERROR
 
     def _refresh(self) -> None:
         self._rewritten.clear()
         with self._one_transaction(always=self._connection.info.transaction_status == TransactionStatus.IDLE):
-            self._model = described(self._loaded.journal, self._connection)
+            self._model = with_catalog(self._loaded.journal, self._connection)
         self._stale = False
 
-    def _notice(self, found: Rewritten, sql: str) -> None:
+    def _note_stale_catalog(self, found: Rewritten, sql: str) -> None:
         """Mark the catalog as stale after DDL, and after other statements that change the meaning of names."""
         word = sql.lstrip("( \n\t")[:8].upper()
         if found.kind == "ddl" or word.startswith(
@@ -207,9 +207,9 @@ class PostgresBackend:
         try:
             cursor.execute(sql, values or None)
         except pg.UniqueViolation as error:
-            raise _duplicate(error, found.table) from error
+            raise _duplicate_key(error, found.table) from error
         except pg.CardinalityViolation as error:
-            raise _twice(error, found.table) from error
+            raise _second_change(error, found.table) from error
         return Result(_description(cursor), iter(cursor) if cursor.description else iter(()), cursor.rowcount)
 
     def _change(self, found: Rewritten, parameters: list[Any]) -> Result:
@@ -298,7 +298,7 @@ class PostgresBackend:
         return counts[0], counts[1] if len(counts) > 1 else 0
 
 
-def _refuse(txn: TransactionId | None) -> None:
+def _refuse_txn(txn: TransactionId | None) -> None:
     if txn is not None:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -307,7 +307,7 @@ def _refuse(txn: TransactionId | None) -> None:
         )
 
 
-def _of_a_row(error: TrinityError | psycopg.Error) -> bool:
+def _is_row_error(error: TrinityError | psycopg.Error) -> bool:
     """Return True when one row may be the cause, and not another transaction, the connection or the statement."""
     if isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
         return False
@@ -322,7 +322,7 @@ def _description(cursor: psycopg.Cursor[Any]) -> list[Described] | None:
     ]
 
 
-def _duplicate(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
+def _duplicate_key(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
     """Return a violation of the journal's key as an error about the table that the user knows."""
     if table is None or error.diag.table_name != table.journal:
         return error
@@ -333,7 +333,7 @@ def _duplicate(error: psycopg.Error, table: JournalTable | None) -> psycopg.Erro
     return pg.UniqueViolation(f"{table} has a live row with this key already, or the statement writes it twice:{key}")
 
 
-def _twice(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
+def _second_change(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
     if table is None:
         return error
     return pg.CardinalityViolation(

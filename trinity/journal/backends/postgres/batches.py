@@ -66,7 +66,7 @@ def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tu
         parameters.append(f"trinity_parameter_{len(parameters) + 1}")
         values.append(parameters[-1])
         arrays.append(f"CAST(? AS {element}[])")
-    given = [_of_one_class(column) for column in zip(*rows, strict=True)]
+    given = [_of_same_class(column) for column in zip(*rows, strict=True)]
     if not given or any(array is None for array in given):
         return None
     source = f"unnest({', '.join(arrays)}) AS trinity_parameters ({', '.join(parameters)})"
@@ -86,7 +86,7 @@ def _columns(batch: Batch, table: JournalTable) -> list[JournalColumn] | None:
     return found if len(found) == len(batch.items) else None
 
 
-def _of_one_class(values: Sequence[Any]) -> list[Any] | None:
+def _of_same_class(values: Sequence[Any]) -> list[Any] | None:
     """Return the values as a list that psycopg makes an array of; None when their classes differ."""
     classes = set(map(type, values)) - {type(None)}
     if classes == {int, Decimal}:

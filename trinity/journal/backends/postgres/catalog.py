@@ -11,7 +11,7 @@ import psycopg
 from trinity.errors import TrinityError, nearest
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 
-__all__ = ["described"]
+__all__ = ["with_catalog"]
 
 _COLUMNS: Final = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), format_type(a.atttypid, a.atttypmod),
@@ -44,7 +44,7 @@ WHERE c.relname = ANY($1::text[]) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')"""
 _PATH: Final = "SELECT current_schemas(true)::text[]"
 
 
-def described(model: JournalModel, connection: psycopg.Connection[Any]) -> JournalModel:
+def with_catalog(model: JournalModel, connection: psycopg.Connection[Any]) -> JournalModel:
     """Add the tables' columns and indexes in the backend to the model, and check that it fits.
 
     Raises:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.syntax.parameters import literal, plain
+from trinity.syntax.parameters import literal, to_python
 from trinity.zones import zone_of
 
 __all__ = ["array_of"]
@@ -66,7 +66,7 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
     """
     types = set(map(type, values)) - {type(None)}
     if any(found.__module__.partition(".")[0] in ("numpy", "pandas") for found in types):
-        values = list(map(plain, values))
+        values = list(map(to_python, values))
         types = set(map(type, values)) - {type(None)}
     if types and all(issubclass(found, (list, tuple)) for found in types):
         return _lists(values, parameter, timezone)

@@ -19,7 +19,7 @@ from trinity.journal.backends.warehouse.batches import append_rows, insert_journ
 from trinity.journal.backends.warehouse.fetched import fetch_result
 from trinity.journal.backends.warehouse.ingest import ingest
 from trinity.journal.backends.warehouse.rewriter import Merged, rewrite_merged
-from trinity.journal.batches import Batch, batch_of, check_counts, returns_rows
+from trinity.journal.batches import Batch, batch_of, check_counts, refused_rows
 from trinity.journal.model import LoadedModel
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
@@ -136,7 +136,7 @@ class WarehouseBackend:
         if batch is not None and (stored := self._insert_many(batch, rows, txn)) is not None:
             return stored
         if self._rewrite(with_literals(sql, rows[0])).returning is not None:
-            raise returns_rows()
+            raise refused_rows()
         if txn is not None and len(rows) > 1:
             raise TrinityError(
                 "INVALID_ARGUMENTS",

@@ -20,7 +20,7 @@ from trinity.engine.writing.casts import converts
 from trinity.engine.writing.run_sinks import REFUSAL, raise_refusal
 from trinity.errors import TrinityError
 from trinity.journal.backends.warehouse.arrays import array_of
-from trinity.journal.batches import Batch, failure, first_failing
+from trinity.journal.batches import Batch, error_of, first_failing
 from trinity.messages import shown_value
 from trinity.spi import Column, TransactionId, arrow_type, parse_type, type_text
 from trinity.syntax.quoting import quoted
@@ -71,7 +71,7 @@ class Rows:
             data = self.data(len(self.values))
             return store(data) if data.num_rows == len(self.values) else None
         except TrinityError as error:
-            if failure(attempt, 0) is not None:
+            if error_of(attempt, 0) is not None:
                 return None
             found = first_failing(len(self.values), attempt)
             if found is None:
@@ -81,7 +81,7 @@ class Rows:
     def data(self, count: int) -> pa.Table:
         """Return the first rows, a column for each target. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
         parameters = self._parameters(self.values[:count])
-        if self._as_they_are(parameters):
+        if self._stored_without_spark(parameters):
             return self._in_process(parameters, count)
         return self._by_spark(parameters)
 
@@ -98,10 +98,10 @@ class Rows:
             for n in range(sum(item.count for item in self.batch.items))
         ]
 
-    def _as_they_are(self, parameters: Sequence[pa.Array]) -> bool:
+    def _stored_without_spark(self, parameters: Sequence[pa.Array]) -> bool:
         """Return True when Spark is not needed: ingest stores the parameters as an INSERT would."""
         return all(
-            item.default or (item.bare and _exact(parameters[item.first], column))
+            item.default or (item.bare and _stores_same_values(parameters[item.first], column))
             for item, column in zip(self.batch.items, self.targets, strict=True)
         )
 
@@ -175,7 +175,7 @@ def _repeated(column: Column, defaults: Mapping[str, Any], count: int) -> pa.Arr
     return pa.repeat(pa.scalar(defaults.get(column.name), parse_type(column.type).to_arrow()), count)
 
 
-def _exact(array: pa.Array, column: Column) -> bool:
+def _stores_same_values(array: pa.Array, column: Column) -> bool:
     """Return True when ingest and INSERT store the same values: ingest refuses none that INSERT would round."""
     if pa.types.is_null(array.type):
         return True
@@ -184,7 +184,7 @@ def _exact(array: pa.Array, column: Column) -> bool:
         return True
     if pa.types.is_integer(array.type):
         digits = {"float": 24, "double": 53}.get(target.name)
-        return digits is None or _within(array, 2**digits)
+        return digits is None or _fits_bound(array, 2**digits)
     if pa.types.is_floating(array.type):
         return target.name in ("float", "double")
     if pa.types.is_decimal(array.type):
@@ -192,7 +192,7 @@ def _exact(array: pa.Array, column: Column) -> bool:
     return False
 
 
-def _within(array: pa.Array, bound: int) -> bool:
+def _fits_bound(array: pa.Array, bound: int) -> bool:
     ends = pc.min_max(array)
     least, most = ends["min"].as_py(), ends["max"].as_py()
     return least is None or (-bound <= least and most <= bound)
@@ -249,7 +249,7 @@ def _check_key(journal: Table, keys: pa.Table, table: JournalTable) -> None:
     seen: set[tuple[Any, ...]] = set()
     for values in zip(*(column.to_pylist() for column in keys.columns), strict=True):
         if values in seen and None not in values:
-            raise _taken(keys.column_names, values, table)
+            raise _key_is_live(keys.column_names, values, table)
         seen.add(values)
     if not seen:
         return
@@ -257,10 +257,10 @@ def _check_key(journal: Table, keys: pa.Table, table: JournalTable) -> None:
     with spark_errors():
         same = [new[quoted(c)] == live[quoted(c)] for c in keys.column_names]
         for row in new.join(live, same, "left_semi").limit(1).collect():
-            raise _taken(keys.column_names, tuple(row), table)
+            raise _key_is_live(keys.column_names, tuple(row), table)
 
 
-def _taken(names: Sequence[str], values: Sequence[Any], table: JournalTable) -> TrinityError:
+def _key_is_live(names: Sequence[str], values: Sequence[Any], table: JournalTable) -> TrinityError:
     shown = ", ".join(shown_value(v) for v in values)
     return TrinityError(
         "CONSTRAINT_VIOLATION",

@@ -40,7 +40,8 @@ def run_change(found: Merged, table: JournalTable, stored: Table, txn: Transacti
         the count; or the rows of RETURNING, read from those that the commit has appended.
 
     Raises:
-        TrinityError: as :func:`trinity.sql.changing.dml.changed`; errors of RETURNING come before anything is written.
+        TrinityError: as :func:`trinity.sql.changing.dml.change_rows`; errors of RETURNING come before any
+            write.
     """
     text, tokens = only_one(found.sql)
     piece = dml.row_change(text, "spark", tokens)
@@ -49,7 +50,7 @@ def run_change(found: Merged, table: JournalTable, stored: Table, txn: Transacti
     if returning is not None:
         _returned(returning, table, stored, replace(stored.splits(), files=(), sidecar=()))
     versions = partial(_versions, table, stored) if found.fills else None
-    done = dml.changed(stored.session, piece, versions, table.unique_keys, txn)
+    done = dml.change_rows(stored.session, piece, versions, table.unique_keys, txn)
     if returning is None:
         return Result(None, iter(()), done.affected)
     splits = stored.splits(done.version)

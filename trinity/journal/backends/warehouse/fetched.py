@@ -49,7 +49,7 @@ def fetched_frame(rows: DataFrame, timezone: str) -> Result:
     ]
     if _has_arrow_types(rows):
         return replace(_streamed(rows.toArrow().to_reader(), timezone), description=description)
-    found = [tuple(r) for r in _with_clocks(rows).collect()]
+    found = [tuple(r) for r in _with_local_times(rows).collect()]
     return Result(description, iter(found), len(found))
 
 
@@ -82,21 +82,21 @@ def _streamed(pages: pa.RecordBatchReader, timezone: str) -> Result:
 
 
 def _tuples(page: pa.RecordBatch, kinds: Sequence[DataType], timezone: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a page, with instants as :func:`_with_clocks` has them."""
+    """Yield the rows of a page, with instants as :func:`_with_local_times` has them."""
     columns = [
-        cast_array(column, _clock(kind).to_arrow(), "a column", timezone) if kind != _VOID else column
+        cast_array(column, _without_zone(kind).to_arrow(), "a column", timezone) if kind != _VOID else column
         for column, kind in zip(page.columns, kinds, strict=True)
     ]
     return map(tuple, rows_of(pa.record_batch(columns, names=page.schema.names)))
 
 
-def _clock(kind: DataType) -> DataType:
+def _without_zone(kind: DataType) -> DataType:
     if kind.name == "timestamp":
         return DataType("timestamp_ntz")
-    return replace(kind, children=tuple(map(_clock, kind.children)))
+    return replace(kind, children=tuple(map(_without_zone, kind.children)))
 
 
-def _with_clocks(rows: DataFrame) -> DataFrame:
+def _with_local_times(rows: DataFrame) -> DataFrame:
     """Return the rows with instants as datetimes without zone, in the session's zone, as parameters are read.
 
     PySpark would return them in the process's zone.

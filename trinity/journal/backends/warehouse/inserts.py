@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.backends.warehouse.versions import after, newest_of
+from trinity.journal.backends.warehouse.versions import newest_version, version_after
 from trinity.journal.conflicts import conflicting_key
 from trinity.journal.tables import JournalColumn, JournalTable
 
@@ -61,7 +61,7 @@ def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.U
         changing = exp.Update(expressions=[e.copy() for e in conflict.expressions])
         matched = exp.When(matched=True, condition=where.this.copy() if where is not None else None, then=changing)
         values: exp.Tuple = row.expression
-        values.set("expressions", [*values.expressions[:-1], _once(values.expressions[-1], twice, table)])
+        values.set("expressions", [*values.expressions[:-1], _fail_on_second(values.expressions[-1], twice, table)])
         whens = [matched, exp.When(matched=False, then=row)]
     same = trees.equal(on, trees.alias_name(_target(node)), _PROPOSED)
     return exp.Merge(this=_target(node), using=proposed, on=same, whens=exp.Whens(expressions=whens)), changing
@@ -87,8 +87,8 @@ def _columns(node: exp.Insert, table: JournalTable) -> list[JournalColumn]:
     names = [c.name for c in columns]
     if missing := [k for k in table.key if k not in names]:
         raise TrinityError("CONSTRAINT_VIOLATION", f"INSERT INTO {table} leaves out key column '{missing[0]}'.")
-    if twice := [n for n in names if names.count(n) > 1]:
-        raise TrinityError("DUPLICATE_COLUMN_NAME", f"INSERT INTO {table} names column '{twice[0]}' twice.")
+    if duplicates := [n for n in names if names.count(n) > 1]:
+        raise TrinityError("DUPLICATE_COLUMN_NAME", f"INSERT INTO {table} names column '{duplicates[0]}' twice.")
     return columns
 
 
@@ -111,7 +111,7 @@ def _query(node: exp.Insert, columns: Sequence[JournalColumn], table: JournalTab
 
 def _row(source: str, columns: Sequence[JournalColumn], table: JournalTable) -> exp.Insert:
     """Return a new row with its version, which is last."""
-    version = after(table, newest_of(table, [trees.column(k, source) for k in table.key]))
+    version = version_after(table, newest_version(table, [trees.column(k, source) for k in table.key]))
     values = [*(trees.column(c.name, source) for c in columns), version]
     return inserting([*(c.name for c in columns), table.version], values)
 
@@ -145,7 +145,7 @@ def _proposed(
     return trees.derived(trees.select([*every, exp.alias_(nth, _NTH)], placed), _PROPOSED)
 
 
-def _once(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> exp.Expr:
+def _fail_on_second(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> exp.Expr:
     """Return the version of a new row, which fails for a second row of its key."""
     message = (
         f"MERGE_TARGET_ROW_MULTIPLE_MATCHES: INSERT INTO {table}: ON CONFLICT DO UPDATE would change a row a second "

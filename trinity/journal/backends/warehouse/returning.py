@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.binding import generated
+from trinity.journal.binding import generate_sql
 from trinity.journal.returning import expand, of_target
 from trinity.journal.tables import JournalTable
 
@@ -50,7 +50,7 @@ def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> R
             raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING names a column that {table} has not.")
         raise TrinityError("NOT_SUPPORTED", f"RETURNING reads the columns of {table} alone, not those of other tables.")
     source = exp.Table(this=trees.identifier(table.returned_view), alias=exp.TableAlias(this=alias.copy()))
-    return Returning(generated(trees.select(wanted, source), "spark"), generated(_rows(tree, table), "spark"))
+    return Returning(generate_sql(trees.select(wanted, source), "spark"), generate_sql(_rows(tree, table), "spark"))
 
 
 def _others(tree: exp.DML) -> list[exp.Expr]:

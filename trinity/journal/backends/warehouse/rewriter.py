@@ -16,8 +16,8 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.assignments import assignments
 from trinity.journal.backends.warehouse.inserts import insert, inserting, on_conflict
 from trinity.journal.backends.warehouse.returning import Returning, returning_of
-from trinity.journal.backends.warehouse.versions import after, newest_of
-from trinity.journal.binding import generated
+from trinity.journal.backends.warehouse.versions import newest_version, version_after
+from trinity.journal.binding import generate_sql
 from trinity.journal.ddl import rewrite_ddl
 from trinity.journal.merges import key_of_source
 from trinity.journal.refusals import check_unread, mentions, words_of
@@ -65,7 +65,7 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
 
 def _rewritten(tree: exp.Expr, scopes: Scopes) -> Merged:
     if (definition := rewrite_ddl(tree, scopes)) is not None:
-        return Merged(generated(definition, "spark"), defines=True)
+        return Merged(generate_sql(definition, "spark"), defines=True)
     clause = tree.args.get("with_")
     if isinstance(clause, exp.With) and any(isinstance(c.this, exp.DML) for c in clause.expressions):
         raise TrinityError("NOT_SUPPORTED", "INSERT, UPDATE, DELETE and MERGE in WITH need PostgreSQL.")
@@ -73,7 +73,7 @@ def _rewritten(tree: exp.Expr, scopes: Scopes) -> Merged:
         if any(s.args.get("locks") for s in tree.find_all(exp.Select)):
             raise TrinityError("NOT_SUPPORTED", "FOR UPDATE needs PostgreSQL.")
         scopes.replace(tree)
-        return Merged(generated(tree, "spark"))
+        return Merged(generate_sql(tree, "spark"))
     if not isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise TrinityError("NOT_SUPPORTED", f"{tree.key.upper()} of a journalled table is not supported.")
     return _change(tree, scopes)
@@ -84,7 +84,7 @@ def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scop
     table = scopes.journalled(target)
     scopes.replace(tree, target=target)
     if table is None:
-        return Merged(generated(tree, "spark"))
+        return Merged(generate_sql(tree, "spark"))
     alias = trees.alias_name(target)
     returning = returning_of(tree, table, alias)
     target.replace(_aliased(table, alias))
@@ -98,7 +98,7 @@ def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scop
     else:
         fills = _set_version(tree, table, alias)
     tree.set("returning", None)
-    return Merged(generated(tree, "spark"), table, fills, returning)
+    return Merged(generate_sql(tree, "spark"), table, fills, returning)
 
 
 def _aliased(table: JournalTable, alias: exp.Identifier) -> exp.Table:
@@ -126,9 +126,9 @@ def _set_version(node: exp.Update, table: JournalTable, alias: exp.Identifier) -
     moves = bool(values.keys() & set(table.key))
     if moves:
         key = [values.get(k) or trees.column(k, alias) for k in table.key]
-        least = exp.Coalesce(this=newest_of(table, key), expressions=[own.copy()])
+        least = exp.Coalesce(this=newest_version(table, key), expressions=[own.copy()])
         own = exp.Anonymous(this="greatest", expressions=[own, least])  # type: ignore[assignment]
-    values[table.version] = after(table, own)
+    values[table.version] = version_after(table, own)
     node.set("expressions", [_assigned(c, v) for c, v in values.items()])
     return moves
 
@@ -149,7 +149,7 @@ def _assigned(column: str, value: exp.Expr) -> exp.EQ:
 
 
 def _deleting(table: JournalTable, alias: exp.Identifier) -> list[exp.Expr]:
-    next_one = after(table, trees.column(table.version, alias))
+    next_one = version_after(table, trees.column(table.version, alias))
     return [_assigned(table.version, next_one), _assigned(table.subsequent, next_one.copy())]
 
 
@@ -219,5 +219,5 @@ def _merge_insert(then: exp.Insert, table: JournalTable, node: exp.Merge, alias:
     missing = [k for k, value in zip(table.key, key, strict=True) if value is None]
     if missing:
         raise TrinityError("CONSTRAINT_VIOLATION", f"MERGE INTO {table}: INSERT leaves out key column '{missing[0]}'.")
-    version = after(table, newest_of(table, [value for value in key if value is not None]))
+    version = version_after(table, newest_version(table, [value for value in key if value is not None]))
     return inserting([*columns, table.version], [*(v.copy() for v in values), version])

@@ -9,10 +9,10 @@ from sqlglot import exp
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["after", "newest_of"]
+__all__ = ["newest_version", "version_after"]
 
 
-def after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
+def version_after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
     """Return the version after this one; the first one after NULL."""
     if table.version_type == "BIGINT":
         known = exp.Coalesce(this=newest, expressions=[exp.Literal.number(0)])
@@ -21,7 +21,7 @@ def after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="greatest", expressions=[exp.CurrentTimestamp(), tick])
 
 
-def newest_of(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
+def newest_version(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
     """Return the newest stored version of a key, deleted or not."""
     same = [exp.EQ(this=trees.column(k, "v"), expression=e.copy()) for k, e in zip(table.key, key, strict=True)]
     source = exp.Table(this=trees.identifier(table.versions_view), alias=exp.TableAlias(this=trees.identifier("v")))

@@ -1,4 +1,4 @@
-"""Names for the columns of a query that nobody sees, where Spark would make one of an expression."""
+"""Names for columns of a subquery, where Spark would make one of an expression and nobody sees it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from sqlglot import exp
 
 from trinity.hidden import HIDDEN_PREFIX
 
-__all__ = ["with_names"]
+__all__ = ["with_column_names"]
 
 
-def with_names(query: exp.Expr) -> exp.Expr:
+def with_column_names(query: exp.Expr) -> exp.Expr:
     """Return a query whose columns all have names."""
     if not list(_unnamed(query)):
         return query

@@ -1,4 +1,4 @@
-"""The subcommands that take care of tables, for people and schedulers."""
+"""The subcommands that maintain tables, for people and schedulers."""
 
 from __future__ import annotations
 

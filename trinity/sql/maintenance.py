@@ -1,4 +1,4 @@
-"""Statements that care for a table, or tell of it: OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY and DESCRIBE DETAIL."""
+"""Statements that maintain a table, or describe it: OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY and DESCRIBE DETAIL."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["care_statement"]
+__all__ = ["maintenance_statement"]
 
-Care = Callable[["Session"], Rows]
+Run = Callable[["Session"], Rows]
 """Runs a statement that has been read."""
 
 
-def care_statement(session: Session, text: str, dialect: str, tokens: Sequence[Token]) -> Care | None:
+def maintenance_statement(session: Session, text: str, dialect: str, tokens: Sequence[Token]) -> Run | None:
     """Return what runs the statement; None for any other one, and for a table that is not of Trinity's.
 
     Raises:
@@ -41,7 +41,7 @@ def care_statement(session: Session, text: str, dialect: str, tokens: Sequence[T
     name = reader.name("the name of a table")
     table = resolve(session, name)
     if table is None:
-        if _is_of_trinity(session, name):
+        if _would_be_trinitys(session, name):
             raise session.table_missing(session.table_name(name))
         return None
     run = read(table, reader)
@@ -50,7 +50,7 @@ def care_statement(session: Session, text: str, dialect: str, tokens: Sequence[T
     return run
 
 
-def _is_of_trinity(session: Session, name: Sequence[str]) -> bool:
+def _would_be_trinitys(session: Session, name: Sequence[str]) -> bool:
     """Return whether a table that is not there would be Trinity's: not a view, and no path such as delta.`/x`."""
     if len(name) == 1:
         return not session.has_temp_view(name[0])
@@ -60,18 +60,18 @@ def _is_of_trinity(session: Session, name: Sequence[str]) -> bool:
 _COMMIT: Final = {"version": "bigint", "rows": "bigint", "files": "bigint", "bytes": "bigint"}
 
 
-def _committed(done: CommitResult) -> Rows:
+def _commit_row(done: CommitResult) -> Rows:
     return small_table(_COMMIT, [(done.version, done.rows, done.files, done.bytes)])
 
 
-def _optimize(table: Table, reader: Reader) -> Care:
+def _optimize(table: Table, reader: Reader) -> Run:
     """Read OPTIMIZE t [FULL]."""
     reader.refuse(("WHERE", "ZORDER BY"), "Trinity sorts a table by its key: OPTIMIZE t FULL.")
     full = reader.take("FULL")
-    return lambda _: _committed(table.compact(full=full))
+    return lambda _: _commit_row(table.compact(full=full))
 
 
-def _vacuum(table: Table, reader: Reader) -> Care:
+def _vacuum(table: Table, reader: Reader) -> Run:
     """Read VACUUM t [RETAIN n HOURS]."""
     retain = dt.timedelta(days=7)
     if reader.take("RETAIN"):
@@ -91,37 +91,37 @@ def _vacuum(table: Table, reader: Reader) -> Care:
     return run
 
 
-def _restore(table: Table, reader: Reader) -> Care:
+def _restore(table: Table, reader: Reader) -> Run:
     """Read RESTORE [TABLE] t TO VERSION AS OF n | TO TIMESTAMP AS OF '...'."""
     reader.expect("TO")
     if reader.take("VERSION", "AS", "OF"):
         number = reader.rest("a version").text
         if not number.isdigit():
             raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}': a version is a number, not '{number}'.")
-        return lambda _: _committed(table.restore(int(number)))
+        return lambda _: _commit_row(table.restore(int(number)))
     reader.expect("TIMESTAMP", "AS", "OF")
     moment = reader.rest("a time").text
-    return lambda session: _committed(table.restore(timestamp=instant(session, moment)))
+    return lambda session: _commit_row(table.restore(timestamp=instant(session, moment)))
 
 
-def _history(table: Table, reader: Reader) -> Care:
+def _history(table: Table, reader: Reader) -> Run:
     """Read DESCRIBE HISTORY t [LIMIT n]."""
-    most = None
+    limit = None
     if reader.take("LIMIT"):
         number = reader.rest("a number").text
         if not number.isdigit():
             raise TrinityError("SYNTAX_ERROR", f"DESCRIBE HISTORY: LIMIT takes a number, not '{number}'.")
-        most = int(number)
-    return lambda _: table.history().to_arrow().slice(0, most)
+        limit = int(number)
+    return lambda _: table.history().to_arrow().slice(0, limit)
 
 
-def _detail(table: Table, reader: Reader) -> Care:
+def _detail(table: Table, reader: Reader) -> Run:
     """Read DESCRIBE DETAIL t."""
     return lambda _: detail(table, table.format, shown_properties(table.definition))
 
 
 _DESCRIBE: Final = ("DESCRIBE", "DESC")
-_STATEMENTS: Final[Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Table, Reader], Care]]]] = (
+_STATEMENTS: Final[Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Table, Reader], Run]]]] = (
     ([("OPTIMIZE", "TABLE"), ("OPTIMIZE",)], _optimize),
     ([("VACUUM", "TABLE"), ("VACUUM",)], _vacuum),
     ([("RESTORE", "TABLE"), ("RESTORE",)], _restore),
