@@ -58,7 +58,7 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
 
 
 def _expired(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[int]:
-    """Return the ids of versions whose successor is old enough, except the newest ``keep``."""
+    """Return the ids of versions whose successor is old enough, except the newest ``keep``, and of what is left."""
     chain = lineage(metadata)
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     old = [s for s, following in pairwise(chain) if following.timestamp_ms <= older_than_ms]
@@ -66,7 +66,25 @@ def _expired(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[
     # what older versions of other engines carry is in the last Trinity commit before them, which has to stay
     while old and len(old) < len(chain) - 1 and OPERATION not in summary_of(chain[len(old)]):
         old.pop()
-    return {s.snapshot_id for s in old} - heads
+    return {s.snapshot_id for s in old} - heads | _left(metadata, older_than_ms)
+
+
+def _left(metadata: TableMetadata, older_than_ms: int) -> set[int]:
+    """Return the ids of old snapshots to which no branch and no tag leads.
+
+    Others went back behind them, or staged them. All stay if one was the newest version lately, to go forward again.
+    """
+    known, reached = {s.snapshot_id: s for s in metadata.snapshots}, set[int]()
+    for ref in metadata.refs.values():
+        at: int | None = ref.snapshot_id
+        while at in known and at not in reached:
+            reached.add(at)
+            at = known[at].parent_snapshot_id
+    left = known.keys() - reached
+    gone_back = [then.timestamp_ms for entry, then in pairwise(metadata.snapshot_log) if entry.snapshot_id in left]
+    if max(gone_back, default=0) > older_than_ms:
+        return set()
+    return {number for number in left if known[number].timestamp_ms <= older_than_ms}
 
 
 def _removal(metadata: TableMetadata, gone: set[int]) -> tuple[TableUpdate, ...]:
