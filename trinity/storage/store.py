@@ -109,7 +109,10 @@ class ObjectStore:
             return sorted(self._objects.list(self.root, prefix, after), key=lambda e: e.path)
 
     def names(self, folder: str = "") -> Sequence[str]:
-        """Return the names of the objects and folders directly in a folder, in no order; none without a folder."""
+        """Return the names of the objects and folders directly in a folder, in no order; none without a folder.
+
+        On a disk an object that another writer puts just now is among them, under a name that begins with a dot.
+        """
         with storage_errors(self.path(folder)):
             return self._objects.names_in(self.path(folder))
 

@@ -17,7 +17,7 @@ _PAIRS: Final = (
     ("append", "append"), ("add", "add"), ("read", "append"), ("load", "load"), ("compact", "append"), ("add", "merge"),
     ("append", "compact"), ("merge", "merge"), ("add", "delete"), ("append", "truncate"), ("append", "alter"),
 )  # fmt: skip
-_STOPS: Final = (4, 5, 3, 2, 1, 0)
+_STOPS: Final = (5, 4, 3, 2, 1, 0)
 """The first action stands still after so many operations that change something. Most formats commit by the fifth."""
 _MOST_ACTIONS: Final = 3
 _WRITES: Final = 6
@@ -34,11 +34,14 @@ def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
 
 
 def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
-    """Return the race of two actions, the second whole amid the first one, and of a read after each."""
+    """Return the race of two actions, the second whole amid the first one, and of a read after each.
+
+    The second process reads first, too: what it sees of the first action must not be undone by its own.
+    """
     round_, place = divmod(number // 2, len(pairs))
     first, second = pairs[place]
     stop = Turn(0, _STOPS[(round_ + place) % len(_STOPS)], writes=first != "read")
-    return Race((round_ + place) % 2 == 0, ((first, "read"), (second, "read")), (stop, Turn(1)))
+    return Race((round_ + place) % 2 == 0, ((first, "read"), ("read", second, "read")), (stop, Turn(1)))
 
 
 def _any(number: int, can: tuple[str, ...]) -> Race:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from trinity.spi import (
@@ -17,8 +19,10 @@ from trinity.spi import (
     Connector,
     ConnectorContext,
     Format,
+    SplitSource,
     TableDefinition,
     TableHandle,
+    Tier,
 )
 from trinity.storage import (
     AlreadyExists,
@@ -35,6 +39,7 @@ from trinity.storage import (
 __all__ = ["SHARED", "LockOfThreads", "SharedFormat", "SharedMetadata"]
 
 _LOG: Final = "_versions"
+_SNAPSHOT: Final = "_snapshot"
 
 
 class SharedMetadata(FolderMetadata, VersionedMetadata):
@@ -50,7 +55,7 @@ class SharedMetadata(FolderMetadata, VersionedMetadata):
         return self.make_table(self._folders.new_table(definition.schema, definition.name), definition)
 
     def newest_version(self, table: TableHandle) -> int:
-        return max(map(int, ObjectStore(table.location).names(_LOG)))
+        return max(int(name) for name in ObjectStore(table.location).names(_LOG) if name.isdecimal())
 
     def read_version(self, table: TableHandle, number: int) -> TableVersion:
         found: TableVersion = pickle.loads(ObjectStore(table.location).get(f"{_LOG}/{number}"))
@@ -126,5 +131,29 @@ class NewestOfThisProcess(SharedFormat):
     metadata = _OwnNewest
 
 
-SHARED: Final[tuple[type[SharedFormat], ...]] = (VersionsAreLookedForFirst, LockOfThreads, NewestOfThisProcess)
+class _SnapshotFirst(SharedMetadata):
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        splits = super().get_splits(table)
+        with suppress(FileNotFoundError):
+            snapshot: TableVersion = pickle.loads(ObjectStore(table.location).get(_SNAPSHOT))
+            if table.version is None and snapshot.number > splits.version:
+                files = tuple(file for file in snapshot.files if file.tier is not Tier.SIDECAR)
+                return replace(splits, files=files)
+        return splits
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        if version.number:
+            ObjectStore(table.location).put(_SNAPSHOT, pickle.dumps(version))
+        super().write_version(table, version)
+
+
+class SnapshotsBeforeVersions(SharedFormat):
+    """A snapshot, by which tables are read, is put before the version that it is of (against L7)."""
+
+    metadata = _SnapshotFirst
+
+
+SHARED: Final[tuple[type[SharedFormat], ...]] = (
+    VersionsAreLookedForFirst, LockOfThreads, NewestOfThisProcess, SnapshotsBeforeVersions,
+)  # fmt: skip
 """The formats with a fault each."""
