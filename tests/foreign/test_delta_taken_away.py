@@ -241,6 +241,29 @@ def test_a_clone_without_the_definition_is_the_other_engines(seats: Table) -> No
     assert elsewhere(seats, "delta.default.clone").definition.external
 
 
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_clone_that_comes_back_has_no_tombstones(seats: Table, checkpointed: bool) -> None:
+    """CREATE OR REPLACE TABLE … SHALLOW CLONE of a backup, which Delta does over a table without rows."""
+    live = [{**last_action(seats.handle, "add"), "path": f.path} for f in seats.splits().files]
+    whole = seats.version
+    gone = ({"remove": {"path": Path(f.path).name, "dataChange": True}} for f in seats.splits().files)
+    commit_by_others(seats.handle, *gone, operation="DELETE")
+    assert shown(seats) == []
+    put = [{"metaData": last_action(seats.handle, "metaData")}, *({"add": add} for add in live)]
+    commit_by_others(seats.handle, *put, operation="CLONE")
+    commit_by_others(seats.handle, operation="OPTIMIZE")
+    if checkpointed:
+        checkpoint(seats)
+    for table in (elsewhere(seats), seats):
+        refused(table, "SHALLOW CLONE", "RESTORE TABLE")
+        with pytest.raises(TrinityError, match="SHALLOW CLONE"):
+            table.session.repair("delta.default.seats")
+    restore_by_others(seats.handle, whole)
+    for table in (elsewhere(seats), seats):
+        table.upsert(LATE)
+        assert shown(table) == ["b", "c"]
+
+
 def test_a_copied_folder_has_all(seats: Table) -> None:
     copy_folder(seats)
     copy = elsewhere(seats, "delta.default.copy")

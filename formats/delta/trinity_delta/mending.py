@@ -49,7 +49,7 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
         state = snapshots.state(newest)
         if state.refusal is None and state.forgotten is None:
             return CommitResult(state.version, skipped=True)
-        if state.forgotten is Forgotten.UNKNOWN:
+        if state.forgotten in (Forgotten.UNKNOWN, Forgotten.COPIED):
             raise state.forgotten.error(table)
         settings = {**state.metadata["configuration"], f"{SUPPORTED}{DOMAIN_METADATA}": "supported"}
         if state.refusal:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, ObjectStore, changed_compacted_rows, keeps_row_versions
+from trinity.storage import FileChange, ObjectStore, changed_compacted_rows, is_absolute, keeps_row_versions
 from trinity_delta.actions import (
     DOMAINS,
     SIDECAR_DOMAIN,
@@ -54,6 +54,11 @@ class Forgotten(Enum):
         "more: another engine restored an old version, or dropped the feature domainMetadata, and the log was "
         "cleaned up. Restore a version there that the log still has (RESTORE TABLE delta.`{location}` TO VERSION AS "
         "OF ...), or make the table anew from the rows that this engine shows"
+    )
+    COPIED = (
+        "files of a copy in the place of its own, as another engine puts them there by CREATE OR REPLACE TABLE ... "
+        "SHALLOW CLONE: tombstones and the order of their rows did not come along. Restore a version from before "
+        "(RESTORE TABLE delta.`{location}` TO VERSION AS OF ...); rows of the copy are written to it by Trinity"
     )
 
     def error(self, table: TableHandle) -> TrinityError:
@@ -188,7 +193,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         commit=commit_id(found),
         **{
             **_domains(store, state, found.get("domainMetadata", [])),
-            **_in_force(state, what, found.get("domainMetadata", [])),
+            **_in_force(state, what, found, files),
         },
     )
 
@@ -198,9 +203,18 @@ def allows_domains(definition: TableDefinition, protocol: Mapping[str, Any]) -> 
     return definition.external or DOMAIN_METADATA in (protocol.get("writerFeatures") or ())
 
 
-def _in_force(state: State | None, what: State, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine."""
-    ours = [domain for domain in domains if domain["domain"] in DOMAINS]
+def _in_force(
+    state: State | None, what: State, found: Mapping[str, Sequence[Any]], files: Iterable[str]
+) -> dict[str, Any]:
+    """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine.
+
+    Args:
+        state: the state before it.
+        what: the table after it.
+        found: the commit's actions by their kinds.
+        files: paths of the live files, as the log has them.
+    """
+    ours = [domain for domain in found.get("domainMetadata", ()) if domain["domain"] in DOMAINS]
     if what.definition.external:  # the domain metadata is of a table that another engine has replaced
         return {"sidecar": (), "forgotten": None, "written": True}
     if not allows_domains(what.definition, what.protocol):
@@ -208,9 +222,13 @@ def _in_force(state: State | None, what: State, domains: Iterable[Mapping[str, A
         return {"forgotten": Forgotten.REMOVED if known else Forgotten.UNKNOWN, "written": False}
     if any(domain.get("removed") for domain in ours):
         return {"forgotten": Forgotten.REMOVED, "written": False}
-    if state is None or any(domain["domain"] != VACUUM_DOMAIN for domain in ours):
+    before = None if state is None else state.forgotten
+    copied = before is Forgotten.COPIED and any(map(is_absolute, files))
+    if copied or any(is_absolute(added["path"]) for added in found.get("add", ())):
+        return {"forgotten": before or Forgotten.COPIED, "written": False}
+    if state is None or before is Forgotten.COPIED or any(domain["domain"] != VACUUM_DOMAIN for domain in ours):
         return {"forgotten": None, "written": True}
-    return {"forgotten": state.forgotten, "written": state.written}
+    return {"forgotten": before, "written": state.written}
 
 
 def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
