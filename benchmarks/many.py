@@ -86,13 +86,13 @@ class _Meter:
     def __enter__(self) -> _Meter:
         from pyiceberg.io.pyarrow import PyArrowFile
 
-        from trinity.storage import local_sync
+        from trinity.storage import local_objects
 
         self._wrap(ObjectStore, "get", lambda _: self._count(1, 0))
         self._wrap(PyArrowFile, "open", lambda _: self._count(1, 0))
         for name in ("put_if_absent", "put"):
             self._wrap(ObjectStore, name, lambda given: self._count(0, len(given[2])))
-        self._wrap(local_sync.SyncedWriter, "write", lambda given: self._count(0, len(given[1])))
+        self._wrap(local_objects.SyncedWriter, "write", lambda given: self._count(0, len(given[1])))
         return self
 
     def __exit__(self, *_: object) -> None:

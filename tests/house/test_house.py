@@ -260,7 +260,6 @@ LOCAL_DISK: Final = {
     "trinity/storage/local_folders.py": "the seam's answers for a local disk",
     "trinity/storage/local_lock.py": "the same",
     "trinity/storage/local_objects.py": "the same",
-    "trinity/storage/local_sync.py": "the same",
     "trinity/storage/location.py": "the one place where paths are normalised and URIs are written",
 }
 """Modules and packages that touch the disk by themselves, and why they may: none of an adapter's."""

@@ -254,7 +254,7 @@ def own_number(version: TableVersion, before: TableVersion | None) -> TableVersi
 
 def no_checks(metadata: Any, patch: pytest.MonkeyPatch) -> None:
     """Statements overlook what was committed since they began (against L7)."""
-    patch.setattr("trinity.storage.commit_template.check_scope", lambda *_: None)
+    patch.setattr("trinity.storage.commits.check_scope", lambda *_: None)
 
 
 FAULTS: dict[str, tuple[str, Callable[..., None]]] = {

@@ -22,21 +22,23 @@ from trinity.storage.bucket_options import options_as_text as options_as_text
 from trinity.storage.bucket_options import release_bucket as release_bucket
 from trinity.storage.cache import Cache
 from trinity.storage.commit_log import log_commit as log_commit
-from trinity.storage.commit_template import (
+from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
+from trinity.storage.commits import (
     REPLACE,
     Attempt,
     Change,
+    CommitRaced,
     Newest,
     commit_change,
+    commit_loop,
     commit_result,
     definition_after,
+    next_timestamp_ms,
     on_newest,
     order_with,
     stamps_missing,
     with_txn,
 )
-from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
-from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.commits import checkpoint_step as checkpoint_step
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
@@ -47,6 +49,14 @@ from trinity.storage.deletion_vectors import places_in_file as places_in_file
 from trinity.storage.deletion_vectors import vector_of as vector_of
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
 from trinity.storage.errors import taking_back as taking_back
+from trinity.storage.file_schema import FIELD_ID as FIELD_ID
+from trinity.storage.file_schema import READ_BY_ID as READ_BY_ID
+from trinity.storage.file_schema import REQUIRED as REQUIRED
+from trinity.storage.file_schema import columns_in as columns_in
+from trinity.storage.file_schema import in_file as in_file
+from trinity.storage.file_schema import stored_name as stored_name
+from trinity.storage.file_schema import stored_schema as stored_schema
+from trinity.storage.file_schema import with_partition_values as with_partition_values
 from trinity.storage.folder_names import escaped as escaped
 from trinity.storage.folder_names import folder_name as folder_name
 from trinity.storage.folder_names import own_folder as own_folder
@@ -74,7 +84,7 @@ from trinity.storage.local_folders import check_warehouse as check_warehouse
 from trinity.storage.local_folders import remove_empty as remove_empty
 from trinity.storage.local_folders import sweep as sweep
 from trinity.storage.local_lock import folder_lock as folder_lock
-from trinity.storage.local_sync import make_folder as make_folder
+from trinity.storage.local_objects import make_folder as make_folder
 from trinity.storage.location import Location
 from trinity.storage.location import file_uri as file_uri
 from trinity.storage.location import in_bucket as in_bucket
@@ -86,13 +96,6 @@ from trinity.storage.name_errors import no_table, table_taken
 from trinity.storage.name_errors import schema_in_use as schema_in_use
 from trinity.storage.name_errors import schema_stays as schema_stays
 from trinity.storage.name_errors import schema_taken as schema_taken
-from trinity.storage.naming import FIELD_ID as FIELD_ID
-from trinity.storage.naming import READ_BY_ID as READ_BY_ID
-from trinity.storage.naming import columns_in as columns_in
-from trinity.storage.naming import in_file as in_file
-from trinity.storage.naming import stored_name as stored_name
-from trinity.storage.naming import stored_schema as stored_schema
-from trinity.storage.naming import with_partition_values as with_partition_values
 from trinity.storage.nested import has_fields_of as has_fields_of
 from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.page_index import MOST_BY_PAGE as MOST_BY_PAGE
@@ -121,7 +124,6 @@ from trinity.storage.readable import check_still_there, no_such_version, oldest_
 from trinity.storage.readable import no_readable_version as no_readable_version
 from trinity.storage.repairs import newest_readable as newest_readable
 from trinity.storage.repairs import repair_preview, repair_result
-from trinity.storage.required import REQUIRED as REQUIRED
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.s3 import AMAZON_SDK as AMAZON_SDK
 from trinity.storage.s3 import HADOOP_S3 as HADOOP_S3

@@ -1,27 +1,62 @@
-"""The reload-check-commit loop in which every adapter commits (L7); times and checkpoints of its commits."""
+"""How every adapter commits: the loop of attempts (L7), the checks of one attempt, and what it makes of a table."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from trinity.calls import current_work
 from trinity.errors import TrinityError
+from trinity.merge.options import commit_timeout_s
+from trinity.spi import (
+    STAMP,
+    CommitResult,
+    DataFile,
+    InsertTableHandle,
+    MergeTableHandle,
+    RewriteTableHandle,
+    RowOrder,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    TransactionId,
+    came_after,
+    from_fragments,
+    from_merge_fragments,
+)
+from trinity.storage.commit_log import log_commit
+from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
 from trinity.storage.local_lock import folder_lock
+from trinity.storage.position_deletes import DeletesFragment
+from trinity.storage.store import ObjectStore
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
+    "REPLACE",
+    "Attempt",
+    "Change",
     "CommitRaced",
+    "Newest",
     "checkpoint_step",
+    "commit_change",
     "commit_loop",
+    "commit_result",
+    "definition_after",
     "next_timestamp_ms",
+    "on_newest",
+    "order_with",
+    "stamps_missing",
     "statement_turn",
+    "with_txn",
 ]
+
 
 COMMIT_TIMEOUT_S: Final = 600.0
 """Default of ``commit.retry.timeout``: how long a commit is retried, seconds."""
@@ -128,3 +163,288 @@ def checkpoint_step(interval: int, files: int) -> int:
     opens at most one commit for every 20 files.
     """
     return interval << max(0, (files // (20 * interval)).bit_length() - 1)
+
+
+REPLACE: Final = "replace table"
+"""The operation that gives a table another definition, and other rows (L13)."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a statement commits, and what it saw of the table.
+
+    Attributes:
+        operation: ``append``, ``merge``, ``truncate``, ``replace table``, ``compact`` or ``resolve``, as ``history()``
+            shows it.
+        table: the handle, pinned to the version that the statement saw.
+        files: new files in their order, those of a sidecar among them.
+        removed: paths of the files that they replace; where the table is emptied all live files.
+        txn: the application's transaction.
+        insert: the handle of an append or a row change.
+        merge: the handle of a row change.
+        rewrite: the handle of a compaction.
+        deletes: rows that it deletes by position, of files that stay (R1).
+        replace_sidecar: whether the files of the present sidecar are removed.
+    """
+
+    operation: str
+    table: TableHandle
+    files: Sequence[DataFile] = ()
+    removed: frozenset[str] = frozenset()
+    txn: TransactionId | None = None
+    insert: InsertTableHandle | None = None
+    merge: MergeTableHandle | None = None
+    rewrite: RewriteTableHandle | None = None
+    deletes: Sequence[DeletesFragment] = ()
+    replace_sidecar: bool = False
+
+    @classmethod
+    def of_insert(cls, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
+        """Return an append; arguments as in ``finish_insert``."""
+        return cls("append", insert.table, from_fragments(list(fragments)), txn=txn, insert=insert)
+
+    @classmethod
+    def of_merge(cls, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
+        """Return a row change; arguments as in ``finish_merge``."""
+        files, removed = from_merge_fragments(fragments)
+        return cls("merge", merge.table, files, removed, txn, insert=merge.insert, merge=merge)
+
+    @classmethod
+    def of_replace(cls, merge: MergeTableHandle, fragments: Sequence[bytes]) -> Change:
+        """Return the replacement of a table; arguments as in ``finish_replace``."""
+        files = from_fragments(list(fragments))
+        return cls(REPLACE, merge.table, files, insert=merge.insert, merge=merge, replace_sidecar=True)
+
+    @classmethod
+    def of_rewrite(cls, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool) -> Change:
+        """Return a compaction; arguments as in ``finish_rewrite``."""
+        files, removed = from_fragments(list(fragments)), frozenset(f.path for f in rewrite.replaced)
+        return cls("compact", rewrite.table, files, removed, rewrite=rewrite, replace_sidecar=replace_sidecar)
+
+    @property
+    def written(self) -> TableDefinition | None:
+        """The definition under which the statement wrote its files; None for a truncation."""
+        begun = self.rewrite or self.insert
+        return begun.definition if begun else None
+
+    @property
+    def rows(self) -> list[DataFile]:
+        """The new files that hold rows of the table."""
+        return [f for f in self.files if f.tier is not Tier.SIDECAR]
+
+    @property
+    def sidecar(self) -> tuple[DataFile, ...]:
+        """The new sidecar files."""
+        return tuple(f for f in self.files if f.tier is Tier.SIDECAR)
+
+
+class Newest(Protocol):
+    """The newest version of a table, as an adapter loads it."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The table's definition."""
+
+    @property
+    def txns(self) -> Mapping[str, int]:
+        """Application -> highest recorded version."""
+
+
+_N = TypeVar("_N", bound=Newest)
+
+
+@dataclass(frozen=True)
+class Attempt(ABC, Generic[_N]):
+    """One attempt at a commit; an adapter adds its steps.
+
+    Attributes:
+        table: the handle, pinned to the table's id.
+        newest: the table's newest version.
+    """
+
+    table: TableHandle
+    newest: _N
+
+    @abstractmethod
+    def live(self) -> Collection[DataFile]:
+        """Return the live files."""
+
+    def has_sidecar(self) -> bool:
+        """Return whether the version has a sidecar that is not among the live files."""
+        return False
+
+    @abstractmethod
+    def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
+        """Return what each commit since a statement's version did, without compactions; None when unknown."""
+
+    def check_files(self, change: Change) -> None:
+        """Check that no drop or vacuum has removed the new files. Raises TRANSACTION_CONFLICT naming one."""
+        store = ObjectStore(change.table.location)
+        deletes = (path for made in change.deletes for path in made.deletes.paths)
+        for path in (*(file.path for file in change.files), *deletes):
+            if not store.exists(path):
+                raise TrinityError(
+                    "TRANSACTION_CONFLICT",
+                    f"'{path}', written by this statement, is gone: table '{change.table.full_name}' was dropped and "
+                    "made anew, or vacuumed, meanwhile. Run the statement again.",
+                )
+
+    def check_table(self, change: Change) -> None:
+        """Check that the table's columns and settings, which others may have changed, allow the change.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED naming a setting; TRANSACTION_CONFLICT for files that would be misread.
+        """
+
+    @abstractmethod
+    def put(self, change: Change) -> int:
+        """Put the next version, with the change: the commit point.
+
+        Returns:
+            its number.
+
+        Raises:
+            CommitRaced: another writer has put that version.
+            TrinityError: the change is not committed; COMMIT_STATE_UNKNOWN when nobody can say.
+        """
+
+    def after(self, change: Change, version: int) -> None:
+        """Do follow-up work that is not part of the commit. Its failures are not reported."""
+
+    def log_commit(self, operation: str, done: CommitResult, txn: TransactionId | None = None) -> CommitResult:
+        """Log a commit that has taken effect, and return its result.
+
+        Args:
+            operation: what it did, as ``history()`` shows it.
+            done: its result.
+            txn: the application's transaction.
+        """
+        log_commit(self.table, operation, done, txn)
+        return done
+
+
+def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
+    """Check a change against the newest version, and commit it on top.
+
+    Raises:
+        CommitRaced: another writer was first.
+        TrinityError: TRANSACTION_CONFLICT for a conflicting change since the statement began; errors of the steps.
+    """
+    newest = attempt.newest
+    if change.txn is not None and newest.txns.get(change.txn[0], -1) >= change.txn[1]:
+        return CommitResult(newest.version, skipped=True)  # a retry, or one of an application that is further on (L4)
+    counted = change.files
+    if change.operation in ("truncate", REPLACE):
+        live = tuple(attempt.live())
+        counted = live if change.operation == "truncate" else counted
+        change = replace(change, removed=frozenset(f.path for f in live))
+    attempt.check_files(change)
+    _check_not_replaced(change, newest)
+    attempt.check_table(change)
+    nothing = not (counted or change.txn)
+    if nothing and (change.operation == "append" or (change.operation == "truncate" and not attempt.has_sidecar())):
+        return CommitResult(newest.version)
+    if change.merge is not None:
+        _check_unaltered(change.merge, newest)
+    if change.insert is not None and change.operation != REPLACE:
+        change.insert.check_demands(newest.definition)
+    if change.merge is not None and change.operation != REPLACE:
+        check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
+    if change.rewrite is not None:
+        check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
+    version = attempt.put(change)
+    attempt.after(change, version)
+    return attempt.log_commit(change.operation, commit_result(version, counted, change.deletes), change.txn)
+
+
+def _check_not_replaced(change: Change, newest: Newest) -> None:
+    """Check that the table is not another one than that for which a statement wrote its files (L13)."""
+    begun = change.merge.before if change.merge is not None else None
+    begun = begun or change.written
+    if begun is not None and begun.replaced != newest.definition.replaced:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Table '{change.table.full_name}' was replaced by another one since this statement began; run it again.",
+        )
+
+
+def _check_unaltered(merge: MergeTableHandle, newest: Newest) -> None:
+    """Check, for a statement that also changes the definition, that nothing was committed since it began."""
+    if merge.before not in (None, newest.definition) or (merge.before and newest.version != merge.table.version):
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Something was committed to table '{merge.table.full_name}' while a statement that changes its definition "
+            "ran; run it again.",
+        )
+
+
+def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[TableHandle], _T]) -> _T:
+    """Run attempts on the newest version until one commits, for as long as ``commit.retry.timeout`` allows.
+
+    Args:
+        table: the table.
+        known: the table's definition, for its id and its options.
+        attempt: makes one attempt with a handle of the newest version, pinned to the table's id.
+
+    Raises:
+        TrinityError: as :func:`~trinity.storage.commit_loop`.
+    """
+    newest = table.pinned(None, table.id or known.id)
+    return commit_loop(table.location, lambda: attempt(newest), commit_timeout_s(known.properties))
+
+
+# -- what a commit makes of a table ---------------------------------------------------------------------
+
+
+def with_txn(txns: Mapping[str, int], txn: TransactionId | None) -> dict[str, int]:
+    """Return what applications have recorded after a commit (L4).
+
+    Args:
+        txns: application -> highest recorded version.
+        txn: the statement's transaction id; None for a statement without one.
+    """
+    return {**txns, **dict([txn] if txn else [])}
+
+
+def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
+    """Return whether the commit of a row change must add the stamp column to the table."""
+    return insert.target.stamp is not None and not now.stamped
+
+
+def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefinition:
+    """Return the definition that the commit of a row change gives to the table, which has one now."""
+    wanted = merge.insert.definition
+    if merge.before is not None and wanted.replaced != now.replaced:  # no row is older, so none needs a stamp
+        return wanted.with_columns(c for c in wanted.columns if c.name != STAMP)
+    if merge.before is not None:
+        return now.with_columns(wanted.columns)
+    return now.with_stamps() if stamps_missing(merge.insert, now) else now
+
+
+def order_with(
+    insert: InsertTableHandle, order: RowOrder, newest: int, live: Callable[[], Iterable[DataFile]]
+) -> RowOrder:
+    """Return the order of rows that the table remembers after an append.
+
+    Args:
+        insert: the append.
+        order: the order before it.
+        newest: the version on which it is committed.
+        live: returns the files of that version.
+    """
+    stamp, pinned = insert.target.stamp, insert.table.version or 0
+    if stamp is None or newest == pinned or not came_after(pinned, live()):
+        return order
+    return order.with_late(stamp, newest + 1)
+
+
+def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
+    """Return the result of a commit of some files. Rows of a sidecar do not count: they are not rows of the table."""
+    rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
+    size = sum(f.size for f in files) + sum(f.size for f in deletes)
+    delete_files = {path for f in deletes for path in f.deletes.paths}  # one may be about several data files
+    return CommitResult(version, rows, len(files) + len(delete_files), size)

@@ -15,7 +15,7 @@ from trinity.storage.folder_names import NamedFolders
 from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, check_warehouse, is_folder, make_new, move, remove_empty, sweep
 from trinity.storage.local_lock import folder_lock
-from trinity.storage.local_sync import make_folder
+from trinity.storage.local_objects import make_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog

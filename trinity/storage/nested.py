@@ -1,7 +1,7 @@
 """Fields within nested columns, found in files by their ids where files have ids, else by their names.
 
-:mod:`trinity.storage.naming` finds the columns themselves. Within a column, only the id identifies a field that was
-renamed, moved, or dropped and added again.
+:mod:`trinity.storage.file_schema` finds the columns themselves. Within a column, only the id identifies a field that
+was renamed, moved, or dropped and added again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.storage.naming import FIELD_ID, name_in_file
+from trinity.storage.file_schema import FIELD_ID, name_in_file
 
 __all__ = ["conformed", "has_fields_of"]
 

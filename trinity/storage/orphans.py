@@ -1,16 +1,14 @@
-"""Removal of data files that no readable version needs, and the check for it in commits."""
+"""Removal of data files that no readable version needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Final
 
-from trinity.errors import TrinityError
-from trinity.spi import DataFile, TableHandle
 from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import Entry, ObjectStore
 
-__all__ = ["CHANGELOG", "check_present", "delete_around", "delete_orphans"]
+__all__ = ["CHANGELOG", "delete_around", "delete_orphans"]
 
 CHANGELOG: Final = "_trinity/changelog"
 """A table's changelog folder, below the table's own. Its files are in no version, and are no orphans."""
@@ -61,19 +59,3 @@ def delete_orphans(
     ]
     store.delete(entry.path for entry in orphans)
     return orphans
-
-
-def check_present(table: TableHandle, files: Iterable[DataFile], further: Iterable[str] = ()) -> None:
-    """Check in each attempt at a commit that no drop or vacuum has removed the new files.
-
-    Raises:
-        TrinityError: TRANSACTION_CONFLICT naming the file.
-    """
-    store = ObjectStore(table.location)
-    for path in (*(file.path for file in files), *further):
-        if not store.exists(path):
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"'{path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "
-                "anew, or vacuumed, meanwhile. Run the statement again.",
-            )

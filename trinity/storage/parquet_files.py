@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from trinity.arrays import as_arrow
 from trinity.spi import DataFile
 from trinity.storage.cache import Cache
+from trinity.storage.file_schema import columns_in, values_of_absent
 from trinity.storage.julian import check_days, is_julian
-from trinity.storage.naming import columns_in, values_of_absent
 from trinity.storage.nested import conformed
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
 from trinity.storage.page_reads import rows_of_pages

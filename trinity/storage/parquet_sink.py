@@ -24,11 +24,10 @@ from trinity.spi import (
     WriteTarget,
 )
 from trinity.storage.errors import store_trouble
+from trinity.storage.file_schema import as_in_file, file_schema, stored_name, stored_schema
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
-from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.renewing import with_renewed_keys
-from trinity.storage.required import as_in_file, file_schema
 from trinity.storage.store import ObjectStore
 
 __all__ = [

@@ -20,8 +20,8 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
 from trinity.storage.errors import system_trouble
+from trinity.storage.file_schema import FIELD_ID
 from trinity.storage.location import Location
-from trinity.storage.naming import FIELD_ID
 from trinity.storage.parquet_files import open_parquet
 from trinity.storage.parquet_sink import OWN_ENDING, SinkFile, attempt_id, file_errors, file_name, sync_folders_of
 from trinity.storage.store import ObjectStore

@@ -19,7 +19,7 @@ from trinity.spi import (
     TransactionId,
     row_change_stamp,
 )
-from trinity.storage.commit_template import Change
+from trinity.storage.commits import Change
 from trinity.storage.name_errors import no_table
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 

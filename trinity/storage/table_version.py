@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trinity.spi import DataFile, TableDefinition, Tier
-from trinity.storage.commit_template import Change, definition_after, with_txn
-from trinity.storage.commits import next_timestamp_ms
+from trinity.storage.commits import Change, definition_after, next_timestamp_ms, with_txn
 
 __all__ = ["TableVersion"]
 

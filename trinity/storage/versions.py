@@ -32,8 +32,16 @@ from trinity.spi import (
     WriteTarget,
     stored_field,
 )
-from trinity.storage.commit_template import Attempt, Change, commit_change, commit_result, on_newest
-from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
+from trinity.storage.commits import (
+    Attempt,
+    Change,
+    CommitRaced,
+    commit_change,
+    commit_loop,
+    commit_result,
+    next_timestamp_ms,
+    on_newest,
+)
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken

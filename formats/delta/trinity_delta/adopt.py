@@ -12,7 +12,6 @@ from trinity.spi import Column, TableDefinition, TableHandle, parse_type
 from trinity.storage import Location, adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, refused
 from trinity_delta.features import CONDITIONAL_PUT
-from trinity_delta.fields import every_field, fields_of
 from trinity_delta.schema import (
     DEFAULT,
     DEFINITION,
@@ -23,6 +22,8 @@ from trinity_delta.schema import (
     TABLE,
     TEXT,
     definition_digest,
+    every_field,
+    fields_of,
     is_true,
     stored_as,
 )

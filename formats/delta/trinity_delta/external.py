@@ -34,10 +34,22 @@ from trinity.storage import (
 )
 from trinity_delta.actions import file_key
 from trinity_delta.features import CONDITIONAL_PUT
-from trinity_delta.fields import every_field, fields_of, mapping_mode, required_within
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import is_restore
-from trinity_delta.schema import COLLATIONS, CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT, is_true, storage_schema
+from trinity_delta.schema import (
+    COLLATIONS,
+    CONSTRAINT,
+    DEFAULT,
+    ID,
+    PHYSICAL,
+    TEXT,
+    every_field,
+    fields_of,
+    is_true,
+    mapping_mode,
+    required_within,
+    storage_schema,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -29,13 +29,12 @@ from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, cluster
 from trinity_delta.deletes import deletion_vector
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
 from trinity_delta.features import CONDITIONAL_PUT, DOMAIN_METADATA
-from trinity_delta.fields import schema_fault
 from trinity_delta.log import is_restore
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.repair import damaged
 from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
-from trinity_delta.schema import MODE
+from trinity_delta.schema import MODE, schema_fault
 from trinity_delta.stats import from_delta
 
 __all__ = ["Forgotten", "State", "apply", "file_change", "allows_domains"]

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.not_local import NotLocal
 from trinity.engine.values.store_assignment import narrows, only_widens, refusal_around, refuse_unassignable, too_large
-from trinity.engine.writing.casts import cast_array, converts
-from trinity.engine.writing.lengths import fitted
+from trinity.engine.writing.casts import cast_array, converts, fitted
 from trinity.spi import Column, DataType, parse_type
 
 __all__ = ["Assignment", "assignment", "fitted_texts"]

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.target import Target
-from trinity.engine.writing.casts import assignable, cast_array, unlike
-from trinity.engine.writing.lengths import check_lengths, fitted
+from trinity.engine.writing.casts import assignable, cast_array, check_lengths, fitted, unlike
 from trinity.engine.writing.required import nulls_within
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns

@@ -1,4 +1,9 @@
-"""The columns of data files: by stored name, by field id (see :class:`~trinity.spi.Column`), or with one value."""
+"""The columns of data files: by stored name, by field id (see :class:`~trinity.spi.Column`), or with one value.
+
+Within columns a format may call for NOT NULL. In storage schemas all nested fields are nullable, since in Arrow a NULL
+struct has NULL in its fields. Files declare them as the format says, and have some value that nobody sees in a field of
+a NULL struct.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,18 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from trinity.errors import TrinityError
 from trinity.spi import STORED_NAME, decode_value, encode_value
 
 __all__ = [
     "FIELD_ID",
     "READ_BY_ID",
+    "REQUIRED",
+    "as_in_file",
     "columns_in",
+    "file_schema",
     "in_file",
     "name_in_file",
     "stored_name",
@@ -21,6 +31,7 @@ __all__ = [
     "values_of_absent",
     "with_partition_values",
 ]
+
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """Metadata key of an Arrow field: its id in Parquet files, for a format that goes by ids there."""
@@ -104,3 +115,70 @@ def name_in_file(field: pa.Field) -> str:
     """Return the name that a field of a storage schema has in files."""
     stored = (field.metadata or {}).get(STORED_NAME)
     return str(field.name) if stored is None else str(stored.decode())
+
+
+REQUIRED: Final = {b"trinity.required": b"true"}
+"""Metadata of a nested field in a storage schema that is NOT NULL in files."""
+
+
+def file_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with its marked fields NOT NULL."""
+    return pa.schema([f.with_type(_in_file(f.type)) for f in schema])
+
+
+def _in_file(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(_field(kind.key_field), _field(kind.item_field))
+    return pa.struct([_field(f) for f in kind]) if pa.types.is_struct(kind) else kind
+
+
+def _field(field: pa.Field) -> pa.Field:
+    about = dict(field.metadata or {})
+    required = bool(about.items() & REQUIRED.items())
+    kept = {key: value for key, value in about.items() if key not in REQUIRED}
+    return pa.field(field.name, _in_file(field.type), field.nullable and not required, kept)
+
+
+def as_in_file(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows of a storage schema in the form of files.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION for NULL in rows that are older than a NOT NULL of another engine.
+    """
+    if rows.schema.types == schema.types:
+        return rows
+    columns = zip(rows.columns, schema.types, strict=True)
+    arrays = [pa.chunked_array([_filled(column.combine_chunks(), kind)], kind) for column, kind in columns]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _part(values: pa.Array, field: pa.Field) -> pa.Array:
+    if values.null_count and not field.nullable:
+        raise TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"Stored rows have NULL in '{field.name}', which another engine has made NOT NULL within its column since: "
+            "let that engine take NOT NULL away, or give these rows a value there.",
+        )
+    return _filled(values, field.type)
+
+
+def _filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if values.type == kind:
+        return values
+    if values.null_count:
+        present = pc.is_valid(values)
+        places = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
+        nothing = pa.array([None], kind)  # with Arrow's empty values within
+        found = pa.concat_arrays([_filled(values.drop_null(), kind), nothing])
+        return found.take(pc.if_else(present, places, len(found) - 1))
+    if pa.types.is_struct(kind):
+        parts = [_part(part, field) for part, field in zip(values.flatten(), kind, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind))
+    offsets = pc.subtract(values.offsets, values.offsets[0])
+    if pa.types.is_map(kind):
+        first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
+        keys, items = values.keys[first:last], values.items[first:last]
+        return pa.MapArray.from_arrays(offsets, _part(keys, kind.key_field), _part(items, kind.item_field), kind)
+    return pa.ListArray.from_arrays(offsets, _part(values.flatten(), kind.value_field), kind)
