@@ -197,6 +197,35 @@ def test_a_table_that_is_handed_over_is_external(seats: Table) -> None:
         assert shown(table) == ["b", "c"]
 
 
+def _of_a_type(metadata: dict[str, Any]) -> None:
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"].append({"name": "x", "type": "variant", "nullable": True, "metadata": {}})
+    metadata["schemaString"] = json.dumps(schema)
+
+
+NEWER: dict[str, tuple[str, Change]] = {
+    "feature": ("protocol", lambda protocol: protocol.update(minReaderVersion=3, readerFeatures=["someday"])),
+    "version": ("protocol", lambda protocol: protocol.update(minReaderVersion=4)),
+    "type": ("metaData", _of_a_type),
+}
+
+
+@pytest.mark.parametrize("newer", NEWER)
+def test_what_is_not_understood_is_no_damage(seats: Table, newer: str) -> None:
+    """Nobody goes back over it: it is whole, and another engine reads it."""
+    kind, change = NEWER[newer]
+    action = last_action(seats.handle, kind)
+    change(action)
+    commit_by_others(seats.handle, {kind: action})
+    for table in (elsewhere(seats), seats):
+        refused(table)
+        for dry_run in (True, False):
+            with pytest.raises(TrinityError) as caught:
+                table.session.repair("delta.default.seats", dry_run=dry_run)
+            assert caught.value.code == "NOT_SUPPORTED"
+    assert shown(seats, 3) == ["b", "c"]
+
+
 def test_a_table_that_others_altered_is_replaced(seats: Table) -> None:
     metadata = last_action(seats.handle, "metaData")
     schema = json.loads(metadata["schemaString"])
