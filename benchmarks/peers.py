@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from benchmarks.data import COLUMNS
 from benchmarks.tables import Scene
 
-__all__ = ["COPY_ON_WRITE", "MERGE_ON_READ", "NATIVES", "NATIVE_SETTINGS", "SAME_ROWS", "Native"]
+__all__ = ["COPY_ON_WRITE", "MERGE_ON_READ", "NATIVES", "NATIVE_SETTINGS", "Native"]
 
 NATIVE_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
@@ -31,7 +31,7 @@ COPY_ON_WRITE: Final = ("Delta", "Iceberg")
 MERGE_ON_READ: Final[Mapping[str, str]] = {"delta": "Delta, deletion vectors", "iceberg": "Iceberg, merge on read"}
 """The peer that writes as a format's table of ours does."""
 
-SAME_ROWS: Final = """WHEN MATCHED AND s.del THEN DELETE
+_SAME_ROWS: Final = """WHEN MATCHED AND s.del THEN DELETE
                       WHEN MATCHED THEN UPDATE SET *
                       WHEN NOT MATCHED AND NOT s.del THEN INSERT *"""
 """The MERGE that leaves the rows which an upsert of the same changes leaves, where each change is the newest."""
@@ -58,7 +58,7 @@ class Native:
         scene.base().createOrReplaceTempView("base")
         self._spark.sql(f"INSERT INTO {self.name} SELECT {', '.join(c.name for c in COLUMNS)} FROM base")
 
-    def merge(self, source: DataFrame, clauses: str = SAME_ROWS) -> None:
+    def merge(self, source: DataFrame, clauses: str = _SAME_ROWS) -> None:
         """Run the format's own MERGE of the source's rows by ``id``."""
         source.createOrReplaceTempView("changed")
         self._spark.sql(f"MERGE INTO {self.name} t USING changed s ON t.id = s.id {clauses}").collect()

@@ -19,7 +19,6 @@ from urllib.parse import quote, quote_plus, unquote
 __all__ = [
     "HIDDEN",
     "chain",
-    "is_secret",
     "is_secret_property",
     "keep",
     "redacted",
@@ -66,7 +65,7 @@ _known: dict[str, None] = {}
 _keeping = threading.Lock()
 
 
-def is_secret(name: str) -> bool:
+def _is_secret(name: str) -> bool:
     """Return whether an option's name says that its value is secret: ``jdbcPassword``, ``s3.access-key-id``."""
     return _NAME.search(name) is not None
 
@@ -74,7 +73,7 @@ def is_secret(name: str) -> bool:
 def is_secret_property(name: str, value: str) -> bool:
     """Return whether a property is secret: by its name without a column's name in it, or as a URL with a password."""
     own_name = "" if name.startswith("fields.") else name.partition(".column.")[0]
-    return is_secret(own_name) or _USER_INFO.search(value) is not None
+    return _is_secret(own_name) or _USER_INFO.search(value) is not None
 
 
 def keep(options: Mapping[str, Any]) -> None:
@@ -86,7 +85,7 @@ def keep(options: Mapping[str, Any]) -> None:
     secrets = {text for name, value in pairs for text in _secrets(name, value)}
     found = {form for text in secrets for form in _spellings(text) if len(form) >= _SHORTEST}
     with _keeping:
-        for text in found - {value for name, value in pairs if not is_secret(name)}:
+        for text in found - {value for name, value in pairs if not _is_secret(name)}:
             _known.pop(text, None)
             _known[text] = None
         for oldest in list(_known)[:-_REMEMBERED]:
@@ -97,7 +96,7 @@ def _pairs(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Yield name and text of every value, also of nested ones; an item of a list has the list's name."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _pairs(inner, f"{name}.{key}" if is_secret(name) else str(key))
+            yield from _pairs(inner, f"{name}.{key}" if _is_secret(name) else str(key))
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _pairs(inner, name)
@@ -106,7 +105,7 @@ def _pairs(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _secrets(name: str, value: str) -> Iterator[str]:
-    if is_secret(name):
+    if _is_secret(name):
         yield value
     for form in _FORMS:
         yield from (found["secret"].strip("'\"") for found in form.finditer(value[:_LONGEST]))
@@ -138,7 +137,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 def shown(options: Mapping[str, Any]) -> dict[str, str]:
     """Return options for a message or a repr, with secrets hidden by name and by form."""
-    return {name: HIDDEN if is_secret(name) else redacted(str(value)) for name, value in options.items()}
+    return {name: HIDDEN if _is_secret(name) else redacted(str(value)) for name, value in options.items()}
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

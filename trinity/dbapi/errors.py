@@ -10,7 +10,7 @@ from trinity.journal.batches import RowError
 
 __all__ = [
     "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
-    "OperationalError", "ProgrammingError", "Warning", "api", "pep249_error", "translated",
+    "OperationalError", "ProgrammingError", "Warning", "api", "translated",
 ]  # fmt: skip
 
 
@@ -122,10 +122,10 @@ def _from_psycopg(error: Any) -> Error:
     return found
 
 
-def pep249_error(error: Exception) -> Error:
+def _pep249_error(error: Exception) -> Error:
     """Return PEP 249's exception for any exception."""
     if isinstance(error, RowError):
-        inner = pep249_error(error.error)
+        inner = _pep249_error(error.error)
         return _at_row(inner, error)
     if type(error).__module__.partition(".")[0] == "psycopg":
         return _from_psycopg(error)
@@ -138,5 +138,5 @@ def _at_row(error: Error, row: RowError) -> Error:
     return found
 
 
-api: Final = translated_by(pep249_error)
+api: Final = translated_by(_pep249_error)
 """The decorator of public functions and classes here: :func:`trinity.calls.public` with PEP 249's errors."""

@@ -11,10 +11,10 @@ from sqlglot import exp
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["fail_where", "first_version", "inserted_version", "next_version"]
+__all__ = ["fail_where", "inserted_version", "next_version"]
 
 
-def first_version(table: JournalTable) -> exp.Expr:
+def _first_version(table: JournalTable) -> exp.Expr:
     """Return the version of a key that never existed: 1, or the statement's time."""
     return exp.Literal.number(1) if table.version_type == "BIGINT" else _now(table)
 
@@ -46,7 +46,7 @@ def inserted_version(
     if leaves is not None:
         free = exp.or_(free, leaves, copy=False)
     version_of_key = exp.Case(ifs=[exp.If(this=free, true=next_version(table, version.copy()))], default=version)
-    return exp.Coalesce(this=version_of_key, expressions=[first_version(table)])
+    return exp.Coalesce(this=version_of_key, expressions=[_first_version(table)])
 
 
 def fail_where(value: exp.Expr, again: exp.Expr) -> exp.Expr:

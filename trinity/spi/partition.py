@@ -9,9 +9,9 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["IDENTITY", "PartitionField", "parse_partition"]
+__all__ = ["PartitionField", "parse_partition"]
 
-IDENTITY: Final = "identity"
+_IDENTITY: Final = "identity"
 
 _TRANSFORMS: Final = {
     "bucket": True, "truncate": True, "years": False, "months": False, "days": False, "hours": False,
@@ -34,13 +34,13 @@ class PartitionField:
     """
 
     column: str
-    transform: str = IDENTITY
+    transform: str = _IDENTITY
     argument: int | None = None
 
     @property
     def identity(self) -> bool:
         """True when the column's values themselves are the partition values."""
-        return self.transform == IDENTITY
+        return self.transform == _IDENTITY
 
     def __str__(self) -> str:
         """Return the text of :attr:`TableDefinition.partition_by`: ``region``, ``days(ts)``, ``bucket(8, id)``."""
@@ -65,7 +65,7 @@ def parse_partition(text: str, columns: Collection[str]) -> PartitionField:
     if text.lower() in known or call is None:
         return PartitionField(known.get(text.lower(), text))
     name = _SINGULAR.get(call[1].lower(), call[1].lower())
-    if name == IDENTITY:
+    if name == _IDENTITY:
         return PartitionField(_column(call[2], known))
     if name not in _TRANSFORMS:
         raise TrinityError(

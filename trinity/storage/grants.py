@@ -33,7 +33,6 @@ __all__ = [
     "any_granted",
     "grant",
     "key_of",
-    "grants_to_learn",
     "is_granted",
     "options_at",
     "options_known",
@@ -229,7 +228,7 @@ def _below(text: str, prefix: str) -> bool:
 # -- Spark's workers --------------------------------------------------------------------------------------
 
 
-def grants_to_learn() -> str | None:
+def _grants_to_learn() -> str | None:
     """Return all valid keys that were given out, as text for :func:`~trinity.storage.learn_options`, or None."""
     with _mutex:
         known = list(_grants.values())
@@ -249,7 +248,7 @@ def with_grants(function: Callable[[_P], _R]) -> Callable[[_P], _R]:
 
     The keys are in the pickled function, and so in no text of a plan.
     """
-    text = grants_to_learn()
+    text = _grants_to_learn()
     if text is None:
         return function
 

@@ -39,7 +39,7 @@ from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
 from trinity.storage.unreadable import reporting_unreadable_file
 
-__all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
+__all__ = ["merge_sink"]
 
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Total size of the rewritten files that make one new file, and of a rewritten file that makes several, bytes."""
@@ -60,9 +60,9 @@ _DELETES: Final = (Operation.DELETE, Operation.UPDATE_DELETE)
 def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
     """Return the sink that stores the changes of a table in Parquet files."""
     if not merge.insert.definition.keyed:
-        return CopyOnWriteMergeSink(provider, merge, sink)
+        return _CopyOnWriteMergeSink(provider, merge, sink)
     by_column = merge_spec(merge.insert.definition).by_column
-    return (ColumnMergeSink if by_column else VersionMergeSink)(provider, merge, sink)
+    return (_ColumnMergeSink if by_column else _VersionMergeSink)(provider, merge, sink)
 
 
 class _ParquetMergeSink(MergeSink):
@@ -175,7 +175,7 @@ class _Replaced:
         return page
 
 
-class CopyOnWriteMergeSink(_ParquetMergeSink):
+class _CopyOnWriteMergeSink(_ParquetMergeSink):
     """Sink of plain tables: it rewrites files that lose rows without them, so that every reader sees the result.
 
     The row id is STRUCT(``file`` STRING, ``pos`` BIGINT). The update layout is the file, so all deletes of a file reach
@@ -322,7 +322,7 @@ def _by_file(row_ids: pa.StructArray) -> Iterator[tuple[str, np.ndarray, pa.Bool
         yield file, as_numpy(places.filter(mine)), mine
 
 
-class VersionMergeSink(_ParquetMergeSink):
+class _VersionMergeSink(_ParquetMergeSink):
     """Sink of keyed tables: it appends new row versions and tombstones; nothing is read or rewritten.
 
     The row id has key and ordering columns, and the other columns of deleted rows. All changes of a key reach one sink.
@@ -415,7 +415,7 @@ class VersionMergeSink(_ParquetMergeSink):
         return pc.struct_field(row_ids, [index]).cast(stored)
 
 
-class ColumnMergeSink(VersionMergeSink):
+class _ColumnMergeSink(_VersionMergeSink):
     """Sink of tables that fold by column: stores the columns that an update changes, and deletes as hard deletes (M11).
 
     The file of hard deletes comes before that of the new rows, since a key that is deleted and inserted starts blank.

@@ -15,7 +15,7 @@ from trinity.errors import TrinityError
 from trinity.spi import PageSink, SinkId, TableDefinition, WriteTarget
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, attempt_id, sync_folders_of
 
-__all__ = ["PartitionValues", "PartitionedPageSink", "identity_only", "partition_folder"]
+__all__ = ["PartitionValues", "PartitionedPageSink", "identity_only"]
 
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST_FOLDER: Final = 255
@@ -93,7 +93,7 @@ class PartitionedPageSink(PageSink):
 
     def _new_sink(self, partition: dict[str, Any]) -> ParquetPageSink:
         # numbered, so that names are unique across partitions and sort in the order in which the files were begun
-        file = SinkFile(self._attempt, self._made, partition_folder(partition), partition)
+        file = SinkFile(self._attempt, self._made, _partition_folder(partition), partition)
         self._made += 1
         return self.new_file(self._target, self._sink, file)
 
@@ -153,7 +153,7 @@ def _python_values(values: pa.RecordBatch, row: int) -> dict[str, Any]:
     return found
 
 
-def partition_folder(partition: dict[str, Any]) -> str:
+def _partition_folder(partition: dict[str, Any]) -> str:
     """Return the folders of a partition in Hive's form: ``region=eu/day=2024-01-31``, values percent-encoded.
 
     Trinity reads no value from a path, but Polars and DuckDB do for such paths, so the values must be right.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
-__all__ = ["ATTEMPTS", "PATIENCE", "SILENCE", "Cause", "StoreKind"]
+__all__ = ["PATIENCE", "SILENCE", "Cause", "StoreKind"]
 
 _O = TypeVar("_O", bound=StoreOptions)
 
@@ -26,7 +26,7 @@ Cause = tuple[str, ErrorCode, str]
 The message may contain ``{bucket}``, ``{region}`` and ``{reason}``.
 """
 
-ATTEMPTS: Final = 6
+_ATTEMPTS: Final = 6
 SILENCE: Final = timedelta(seconds=10)
 """How long a store may stay silent."""
 PATIENCE: Final = timedelta(seconds=18)
@@ -144,7 +144,7 @@ def _patience(options: StoreOptions, *, once: bool) -> dict[str, Any]:
             "timeout": timedelta(minutes=10),
         },
         "retry_config": {
-            "max_retries": 0 if once else ATTEMPTS,
+            "max_retries": 0 if once else _ATTEMPTS,
             "retry_timeout": PATIENCE,
             "backoff": {"init_backoff": FIRST_PAUSE, "max_backoff": LONGEST_PAUSE, "base": 2},
         },

@@ -37,7 +37,7 @@ from trinity.spi import (
     removal,
 )
 
-__all__ = ["Attempt", "Begun", "names_of"]
+__all__ = ["Attempt", "Begun"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Begun:
         _same_version(merge.table, program)
         merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         condition = program.cases[0].condition if program.source is None else program.on
-        facts = condition_facts(condition, splits.definition, names_of(program))
+        facts = condition_facts(condition, splits.definition, _names_of(program))
         return cls(table, program, merge, splits, facts)
 
     def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
@@ -86,7 +86,7 @@ class Begun:
         return StatementPlan(name, definition, self.program, merge.row_id, merge.insert_layout, known)
 
 
-def names_of(program: Program) -> Names:
+def _names_of(program: Program) -> Names:
     """Return the names of a statement's expressions that mean its target, and those that mean its source."""
     source_alias = program.source_alias if program.source is not None else None
     return Names(program.target_alias, source_alias, program.source_columns)
@@ -194,7 +194,7 @@ class Attempt(ABC):
             return None
         files = self.files
         if case.condition is not None:
-            columns = partition_columns(case.condition, self.definition, names_of(self.program), files)
+            columns = partition_columns(case.condition, self.definition, _names_of(self.program), files)
             if columns is None:
                 return None
             files = self.selected(str(case.condition), columns, files)

@@ -12,7 +12,7 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, Tier
 
-__all__ = ["Round", "commits_since_full_compaction", "is_full_compaction", "round_before", "rounds"]
+__all__ = ["Round", "commits_since_full_compaction", "round_before", "rounds"]
 
 _DEFINES: Final = frozenset({"create", "alter"})
 """Operations of ``history()`` that concern columns and properties alone."""
@@ -48,7 +48,7 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
         for place in range(part.first, part.behind):
             if makes_another(target, history, place):
                 raise another_table(target, history[place].version)
-            if is_full_compaction(target, history, place):
+            if _is_full_compaction(target, history, place):
                 first = _beginning(target, history, place)
                 if first is None:
                     raise _vacuumed(target, history, history[place].version)
@@ -69,7 +69,7 @@ def round_before(target: Target, history: Sequence[HistoryEntry], version: int) 
     return history[max(first - 1, 0)]
 
 
-def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
     """Return True when a commit folded everything into a new base."""
     if history[place].operation != "compact":
         return False
@@ -94,7 +94,7 @@ def commits_since_full_compaction(target: Target, at_most: int) -> int:
 
 def _ends_round(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
     """Return True for a full compaction, and for a commit that made another table of this one."""
-    return makes_another(target, history, place) or is_full_compaction(target, history, place)
+    return makes_another(target, history, place) or _is_full_compaction(target, history, place)
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:

@@ -21,11 +21,11 @@ from trinity.errors import TrinityError, system_code
 from trinity.loggers import logger
 from trinity.spi.jars import Jar
 
-__all__ = ["CENTRAL", "FOLDER", "MIRROR", "Fetched", "fetch_jars", "jars_folder", "repositories"]
+__all__ = ["CENTRAL", "FOLDER", "Fetched", "fetch_jars", "jars_folder", "repositories"]
 
 CENTRAL: Final = "https://repo1.maven.org/maven2"
 """The address of Maven Central."""
-MIRROR: Final = "TRINITY_MAVEN"
+_MIRROR: Final = "TRINITY_MAVEN"
 """Environment variable with the address of a repository to use instead of Maven Central."""
 FOLDER: Final = "TRINITY_JARS"
 """Environment variable with the folder of the JARs."""
@@ -66,7 +66,7 @@ def repositories(settings: Mapping[str, str]) -> list[str]:
         settings: Spark's settings.
     """
     given = settings.get("spark.jars.repositories", "").split(",")
-    every = [*given, os.environ.get(MIRROR) or CENTRAL]
+    every = [*given, os.environ.get(_MIRROR) or CENTRAL]
     return [address.strip().rstrip("/") for address in every if address.strip()]
 
 
@@ -99,7 +99,7 @@ def _kept(jar: Jar, folder: Path, addresses: Sequence[str]) -> Fetched:
     raise TrinityError(
         "CONFIGURATION_INVALID",
         f"The JAR {jar.coordinates}, which Spark needs, is not in {folder} and cannot be fetched: "
-        f"{'; '.join(failures)}. Check the network, or name a mirror of Maven Central by {MIRROR}; or let "
+        f"{'; '.join(failures)}. Check the network, or name a mirror of Maven Central by {_MIRROR}; or let "
         f"'trinity jars --to DIR' fetch the JARs elsewhere, bring the folder here, and name it by {FOLDER}.",
     )
 

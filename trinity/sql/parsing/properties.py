@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 
-__all__ = ["Options", "option_text", "read_options", "table_properties"]
+__all__ = ["Options", "read_options", "table_properties"]
 
 _KEY_OPTIONS: Final = ("primary-key",)
 _LOCATION_OPTIONS: Final = ("location", "external-location")
@@ -94,13 +94,13 @@ def _option(options: Options, node: exp.Property) -> None:
     if bare in _KEY_OPTIONS:
         options.primary_key = _list(key, node.args["value"])
     elif bare in _LOCATION_OPTIONS:
-        options.location = option_text(key, node.args["value"])
+        options.location = _option_text(key, node.args["value"])
     elif bare in _PARTITION_OPTIONS:
         _partitions(options, node.args["value"])
     elif key in options.properties:
         raise TrinityError("INVALID_TABLE_PROPERTY", f"Table property '{key}' is given more than once; keep one.")
     else:
-        options.properties[key] = option_text(key, node.args["value"])
+        options.properties[key] = _option_text(key, node.args["value"])
 
 
 def _key(node: exp.Expr) -> str:
@@ -111,7 +111,7 @@ def _key(node: exp.Expr) -> str:
     return str(node.name)
 
 
-def option_text(key: str, value: exp.Expr) -> str:
+def _option_text(key: str, value: exp.Expr) -> str:
     """Return the text of an option's value: a string, number, boolean, or array of them (joined by commas).
 
     Raises:
@@ -124,7 +124,7 @@ def option_text(key: str, value: exp.Expr) -> str:
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         return f"-{value.this.name}"
     if isinstance(value, (exp.Array, exp.Tuple)):
-        return ",".join(option_text(key, v) for v in value.expressions)
+        return ",".join(_option_text(key, v) for v in value.expressions)
     raise TrinityError(
         "INVALID_TABLE_PROPERTY",
         f"Table property '{key}': '{value.sql(dialect='spark')}' is no literal; write a string, number or boolean.",
@@ -132,12 +132,12 @@ def option_text(key: str, value: exp.Expr) -> str:
 
 
 def _list(key: str, value: exp.Expr) -> list[str]:
-    return [part.strip() for part in option_text(key, value).split(",") if part.strip()]
+    return [part.strip() for part in _option_text(key, value).split(",") if part.strip()]
 
 
 def _partitions(options: Options, value: exp.Expr) -> None:
     if isinstance(value, exp.Array):  # Trino: one text for each field, which may hold commas
-        options.partition_by += [option_text("partitioning", part).strip() for part in value.expressions]
+        options.partition_by += [_option_text("partitioning", part).strip() for part in value.expressions]
         return
     if not isinstance(value, (exp.Schema, exp.Tuple)):
         options.partition_by += _list("partitioned_by", value)

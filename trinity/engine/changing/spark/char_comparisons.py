@@ -20,7 +20,7 @@ from trinity.errors import TrinityError
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["padded_program", "padded_text"]
+__all__ = ["padded_program"]
 
 _COMPARISONS: Final = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -33,7 +33,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
     names = Names(program.target_alias, program.source_alias, program.source_columns)
 
     def padded(text: str) -> str:
-        return padded_text(text, definition, names, source)
+        return _padded_text(text, definition, names, source)
 
     def condition(given: Expression | None) -> Expression | None:
         return padded(given) if isinstance(given, str) else given
@@ -46,7 +46,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
 
 
 @deep_recursion()
-def padded_text(text: str, definition: TableDefinition, names: Names, source: DataFrame) -> str:
+def _padded_text(text: str, definition: TableDefinition, names: Names, source: DataFrame) -> str:
     """Return an expression whose comparisons of CHAR columns of the target with text of the source are padded.
 
     Args:

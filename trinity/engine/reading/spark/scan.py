@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bucketed_scan",
-    "empty_scan",
     "located_scan",
     "log_scan",
     "native_rows",
@@ -73,7 +72,7 @@ def plain_scan(
         TrinityError: BAD_DATA naming the file that is missing.
     """
     if not files:
-        return empty_scan(spark, storage)
+        return _empty_scan(spark, storage)
     with _missing_file_named():
         rows = _file_rows(spark, files, storage)
     return named(without_deleted(spark, rows, files, hidden), storage)
@@ -100,7 +99,7 @@ def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
     """Return rows of some files by the format's own reader, with :data:`NATIVE_FILE` and :data:`NATIVE_ROW`."""
     if not files:
         nowhere = (f"CAST(NULL AS STRING) AS {NATIVE_FILE}", f"CAST(NULL AS BIGINT) AS {NATIVE_ROW}")
-        return empty_scan(spark, storage).selectExpr("*", *nowhere)
+        return _empty_scan(spark, storage).selectExpr("*", *nowhere)
     refuse_remote(
         spark, "Reading a table of another engine by its format's own reader", "read it by Spark's own catalog"
     )
@@ -124,7 +123,7 @@ def _missing_file_named() -> Iterator[None]:
         raise missing_file((error.getMessageParameters() or {}).get("path", "")) from error
 
 
-def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
+def _empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
     """Return no rows, with the columns of the storage schema."""
     return arrow_frame(spark, storage.empty_table())
 
