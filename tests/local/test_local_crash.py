@@ -20,12 +20,13 @@ from tests.support.crash_rows import (
     SECOND,
     Row,
     arrow,
+    made_victim,
     merged,
     plainly_merged,
     values,
 )
 from tests.support.paths import TESTS
-from trinity import Column, Session
+from trinity import Session
 from trinity.table import Table
 
 LIVE = merged(FIRST, SECOND)
@@ -83,18 +84,8 @@ def crash(shim: Path, tmp_path: Path, warehouse: Path) -> Crash:
 
 def victim(session: Session, catalog: str, name: str) -> Table:
     """Make a table of two commits, and what the action needs to have something to do."""
-    columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
-    if ACTIONS[name].plain is not None:
-        plain = session.create_table(f"{catalog}.default.victim", columns)
-        plain.append(arrow(FIRST[:25]))
-        plain.append(arrow(FIRST[25:]))
-        return plain
-    options = {"watermark-key": "ts", "tombstone-key": "deleted"}
-    table = session.create_table(f"{catalog}.default.victim", columns, primary_key=["id"], properties=options)
-    table.upsert(arrow(FIRST))
-    if name == "resolve":
-        table.compact(full=True)
-    table.upsert(arrow(SECOND))
+    plain = ACTIONS[name].plain is not None
+    table = made_victim(session, f"{catalog}.default.victim", plain=plain, base=name == "resolve")
     if name == "vacuum":
         table.compact(full=True)
     return table

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from trinity import Column, Session
 from trinity.table import Table
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "SECOND",
     "Row",
     "arrow",
+    "made_victim",
     "merged",
     "plainly_merged",
     "read",
@@ -80,3 +82,20 @@ def arrow(rows: list[Row]) -> pa.Table:
 
 def read(table: Table) -> list[Row]:
     return sorted(tuple(row) for row in table.to_df().collect())
+
+
+def made_victim(session: Session, name: str, *, plain: bool, base: bool = False) -> Table:
+    """Make a table of two commits of rows; a keyed one has, if asked for, a base between them."""
+    columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
+    if plain:
+        table = session.create_table(name, columns)
+        table.append(arrow(FIRST[:25]))
+        table.append(arrow(FIRST[25:]))
+        return table
+    options = {"watermark-key": "ts", "tombstone-key": "deleted"}
+    table = session.create_table(name, columns, primary_key=["id"], properties=options)
+    table.upsert(arrow(FIRST))
+    if base:
+        table.compact(full=True)
+    table.upsert(arrow(SECOND))
+    return table

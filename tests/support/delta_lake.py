@@ -12,7 +12,15 @@ from pyspark.sql import SparkSession
 from trinity.spi import ConnectorContext, TableHandle
 from trinity_delta import DeltaConnector, DeltaFormat
 
-__all__ = ["commit_by_others", "commit_file", "last_action", "open_catalog", "restore_by_others"]
+__all__ = [
+    "actions_of",
+    "commit_by_others",
+    "commit_file",
+    "file_key",
+    "last_action",
+    "open_catalog",
+    "restore_by_others",
+]
 
 
 def open_catalog(warehouse: Path, spark: SparkSession | None) -> DeltaConnector:
@@ -69,10 +77,11 @@ def _named(added: dict[str, Any]) -> dict[str, Any]:
 
 def _newest(table: TableHandle, kind: str, version: int) -> Any:
     """The newest action of a kind by a version."""
-    return [a[kind] for n in range(version + 1) for a in _actions(table, n) if kind in a][-1]
+    return [a[kind] for n in range(version + 1) for a in actions_of(table, n) if kind in a][-1]
 
 
-def _actions(table: TableHandle, version: int) -> list[dict[str, Any]]:
+def actions_of(table: TableHandle, version: int) -> list[dict[str, Any]]:
+    """The actions of a version's commit."""
     return [json.loads(line) for line in commit_file(table, version).read_text().splitlines()]
 
 
@@ -80,12 +89,13 @@ def _live(table: TableHandle, version: int) -> dict[tuple[str, str | None], Any]
     """The files of a version, by path and deletion vector."""
     found: dict[tuple[str, str | None], Any] = {}
     for number in range(version + 1):
-        actions = _actions(table, number)
+        actions = actions_of(table, number)
         for file in (a["remove"] for a in actions if "remove" in a):
-            found.pop(_key(file), None)
-        found |= {_key(a["add"]): a["add"] for a in actions if "add" in a}
+            found.pop(file_key(file), None)
+        found |= {file_key(a["add"]): a["add"] for a in actions if "add" in a}
     return found
 
 
-def _key(file: dict[str, Any]) -> tuple[str, str | None]:
+def file_key(file: dict[str, Any]) -> tuple[str, str | None]:
+    """The path of a file, and its deletion vector."""
     return file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")

@@ -27,12 +27,13 @@ from tests.support.crash_rows import (
     PLAIN_MERGE,
     SECOND,
     arrow,
+    made_victim,
     merged,
     plainly_merged,
     read,
 )
 from tests.support.paths import TESTS
-from trinity import Column, Session
+from trinity import Session
 from trinity.table import Table
 
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
@@ -66,21 +67,8 @@ def victim(session: Session) -> Callable[[str, str], Table]:
     def make(catalog: str, action: str) -> Table:
         nonlocal made
         made += 1
-        columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
-        if action == "plain merge":
-            plain = session.create_table(f"{catalog}.default.victim_{made}", columns)
-            plain.append(arrow(FIRST[:25]))
-            plain.append(arrow(FIRST[25:]))
-            return plain
-        options = {"watermark-key": "ts", "tombstone-key": "deleted"}
-        table = session.create_table(
-            f"{catalog}.default.victim_{made}", columns, primary_key=["id"], properties=options
-        )
-        table.upsert(arrow(FIRST))
-        if action == "resolve":
-            table.compact(full=True)
-        table.upsert(arrow(SECOND))
-        return table
+        name = f"{catalog}.default.victim_{made}"
+        return made_victim(session, name, plain=action == "plain merge", base=action == "resolve")
 
     return make
 

@@ -11,6 +11,7 @@ from trinity.merge.changelog import check_changelog
 from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import aggregate_function, function_names
 from trinity.merge.options import column_options, duration_ms
+from trinity.merge.refusals import refused
 from trinity.merge.spec import MergeSpec
 from trinity.merge.triggers import check_trigger
 from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
@@ -86,7 +87,7 @@ class _Parser:
         )
 
     def refuse(self, message: str) -> TrinityError:
-        return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{self.definition.full_name}': {message}")
+        return refused(self.definition, message)
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
         """Return an option's value, lower case; the first of ``values`` by default."""
@@ -403,7 +404,7 @@ class _FieldsParser:
     # -- shared -------------------------------------------------------------------------------------------
 
     def _refuse(self, message: str) -> TrinityError:
-        return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{self.definition.full_name}': {message}")
+        return refused(self.definition, message)
 
     def _flag(self, option: str, text: str) -> bool:
         if text.strip().lower() not in ("true", "false"):

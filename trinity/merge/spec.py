@@ -112,3 +112,7 @@ class MergeSpec:
     def group_of(self, column: str) -> SequenceGroup | None:
         """Return the group that protects a column or is ordered by it, if any."""
         return next((g for g in self.groups if column in g.columns), None)
+
+    def ignores_retracts(self, column: str, group: SequenceGroup | None) -> bool:
+        """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
+        return column == self.row_kind or (self.engine is MergeEngine.PARTIAL_UPDATE and group is None)

@@ -20,6 +20,7 @@ from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement
+from trinity.syntax.quoting import text_literal
 from trinity.zones import zone_of
 
 if TYPE_CHECKING:
@@ -205,11 +206,11 @@ def create_statement(session: Session, table: Table) -> str:
     properties = shown_properties(definition)
     comment = properties.pop("comment", None)
     if comment is not None:
-        text += f"\nCOMMENT {_string_literal(comment)}"
+        text += f"\nCOMMENT {text_literal(comment)}"
     if definition.external:
-        text += f"\nLOCATION {_string_literal(table.location)}"
+        text += f"\nLOCATION {text_literal(table.location)}"
     if properties:
-        listed = ",\n  ".join(f"{_string_literal(k)} = {_string_literal(v)}" for k, v in sorted(properties.items()))
+        listed = ",\n  ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in sorted(properties.items()))
         text += f"\nTBLPROPERTIES (\n  {listed})"
     return text
 
@@ -225,7 +226,7 @@ def _column_line(definition: TableDefinition, column: Column) -> str:
     if column.default is not None:
         text += f" DEFAULT {_on_own_lines(column.default)}"
     if column.comment is not None:
-        text += f" COMMENT {_string_literal(column.comment)}"
+        text += f" COMMENT {text_literal(column.comment)}"
     return text
 
 
@@ -236,10 +237,6 @@ def _on_own_lines(expression: str) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(quoted_name, names))
-
-
-def _string_literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def describe(session: Session, statement: Statement) -> Rows:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare_merge, resolve
 from tests.support.alter import set_properties
-from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
+from tests.support.delta_lake import actions_of, commit_by_others, commit_file, file_key, last_action, open_catalog
 from trinity.definition.evolve import Change, added, dropped, rename_column, with_type
 from trinity.spi import Check, Column, SplitSource, TableHandle
 from trinity_delta import DeltaConnector
@@ -23,24 +23,16 @@ from trinity_delta.jvm import DeltaJvm
 Actions = list[dict[str, Any]]
 
 
-def actions(table: TableHandle, version: int) -> Actions:
-    return [json.loads(line) for line in commit_file(table, version).read_text().splitlines()]
-
-
 def removed(table: TableHandle, versions: range) -> set[tuple[str, str | None]]:
     """The files that commits removed and that are not live, each with its deletion vector."""
     gone, back = set(), set()
     for version in versions:
-        written = actions(table, version)
-        gone |= {key(action["remove"]) for action in written if "remove" in action}
-        back |= {key(action["add"]) for action in written if "add" in action}
-        gone -= {key(action["add"]) for action in written if "add" in action}
+        written = actions_of(table, version)
+        gone |= {file_key(action["remove"]) for action in written if "remove" in action}
+        back |= {file_key(action["add"]) for action in written if "add" in action}
+        gone -= {file_key(action["add"]) for action in written if "add" in action}
     assert back
     return gone
-
-
-def key(file: dict[str, Any]) -> tuple[str, str | None]:
-    return file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")
 
 
 def checkpoint(table: TableHandle, version: int) -> Actions:
@@ -142,7 +134,7 @@ def test_a_checkpoint_has_what_vacuum_needs_of_removed_files(lake: DeltaConnecto
     versions = range(3, newest + 1, 3)
     for version in versions:
         listed = [row["remove"] for row in checkpoint(frequent, version) if row["remove"]]
-        found = [key(file) for file in listed]
+        found = [file_key(file) for file in listed]
         assert sorted(found, key=str) == sorted(removed(frequent, range(1, version + 1)), key=str)
         assert not any(file["dataChange"] for file in listed)
     assert len(found) > 5
@@ -168,7 +160,7 @@ def test_a_checkpoint_of_deltas_own_is_gone_on_from(
     append(lake, frequent, (2, "b"))
     compact(lake, frequent, [{"id": 1}, {"id": 2}], [{"id": 9}])()
     append(lake, frequent, (3, "c"))
-    listed = [key(row["remove"]) for row in checkpoint(frequent, 6) if row["remove"]]
+    listed = [file_key(row["remove"]) for row in checkpoint(frequent, 6) if row["remove"]]
     assert sorted(listed) == sorted(removed(frequent, range(1, 7)))
     assert len(listed) == 3
     assert splits(open_catalog(tmp_path / "w", spark), frequent) == splits(lake, frequent)
@@ -235,7 +227,7 @@ def test_rows_are_numbered_as_delta_does(
         spark.sql(f"INSERT INTO delta.`{each.location}` (id, v) VALUES (5, 'e')")
         append(open_catalog(tmp_path / "w", None), each, (6, "f"))
         newest = lake.metadata.get_splits(each).version
-        listed = [action["commitInfo"]["engineInfo"] for n in range(newest + 1) for action in actions(each, n)[:1]]
+        listed = [action["commitInfo"]["engineInfo"] for n in range(newest + 1) for action in actions_of(each, n)[:1]]
         assert sum(engine.startswith("Trinity/") for engine in listed) >= 4
         live = live_files(lake, each)
         numbers = sorted((file["baseRowId"], json.loads(file["stats"])["numRecords"]) for file in live)
@@ -252,7 +244,7 @@ def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
     """The add actions of the live files."""
     found: dict[str, dict[str, Any]] = {}
     for version in range(lake.metadata.get_splits(table).version + 1):
-        written = actions(table, version)
+        written = actions_of(table, version)
         for action in written:
             if "remove" in action:
                 found.pop(action["remove"]["path"], None)
@@ -261,7 +253,7 @@ def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
 
 
 def new_files(table: TableHandle, version: int) -> Actions:
-    written = actions(table, version)
+    written = actions_of(table, version)
     gone = {action["remove"]["path"] for action in written if "remove" in action}
     return [
         action

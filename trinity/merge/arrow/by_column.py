@@ -309,7 +309,7 @@ class _Fold:
         if self.omits and not (function.commutes and column.nullable):  # a sum takes no note of NULL
             when = when & self._carries(column.name)
         retract = self.retract
-        if named.ignore_retract or self._unmoved_by_retracts(column, group):
+        if named.ignore_retract or self.spec.ignores_retracts(column.name, group):
             when, retract = when & ~retract, self.nothing
         return ColumnRows(
             name=column.name,
@@ -321,10 +321,6 @@ class _Fold:
             explicit=self._marked(column.name, "1") if self.omits else self.nothing,
             options=named.options,
         )
-
-    def _unmoved_by_retracts(self, column: Column, group: SequenceGroup | None) -> bool:
-        """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
-        return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
 
     def _carries(self, name: str) -> np.ndarray:
         return ~self._marked(name, "0")

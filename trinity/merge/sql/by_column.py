@@ -150,7 +150,7 @@ class ColumnFold:
         retract = f"({is_retract(KIND)})"
         when = f"{takes_part(group)} AND {carries}" if group else carries
         retracts = self.spec.folds_retracts
-        if function.ignore_retract or self._unmoved_by_retracts(column, group):
+        if function.ignore_retract or self.spec.ignores_retracts(column.name, group):
             when, retracts = f"{when} AND NOT {retract}", False
         return Field(
             name=column.name,
@@ -166,10 +166,6 @@ class ColumnFold:
             raises=self.raises,
             options=function.options,
         )
-
-    def _unmoved_by_retracts(self, column: Column, group: SequenceGroup | None) -> bool:
-        """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
-        return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
 
     def _mark(self, column: Column) -> str:
         return f"substr({CARRIED}, {self.definition.all_columns.index(column) + 1}, 1)"
