@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trinity.applying.shapes import Shape, check_target, shape_of
-from trinity.applying.upserts import apply_as_upserts
+from trinity.applying.upserts import apply_as_upserts, apply_here, deleting_here, stored_columns
 from trinity.applying.words import Given, Words
 from trinity.calls import public
 from trinity.definition.columns import columns_of
-from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_frame, source_frame
-from trinity.engine.executes import not_supported
+from trinity.engine.appending.append import append_rows, arrow_reader, given_rows, is_spark_frame, source_frame
+from trinity.engine.executes import execute, not_supported
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
@@ -214,24 +214,25 @@ def _apply_source(
         if session is None:
             message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
             raise TrinityError("INVALID_ARGUMENTS", message)
-        _check_executor(session, words)
+        _check_executor(session, events.columns, words)
         target = _create_target(session, target, shape, shape.properties, if_not_exists=True)
     else:
-        _check_executor(target.session, words)
+        _check_executor(target.session, events.columns, words)
     if checkpoint is None:
         return _apply(target, events.rows, words, shape, txn)
     check_target(str(target.name), target.definition, words, shape)
     return _start_stream(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
 
 
-def _check_executor(session: Session, words: Words) -> None:
+def _check_executor(session: Session, columns: Sequence[Column], words: Words) -> None:
     """Refuse what needs Spark in a session that must not start it, before a table is made."""
     if session.engine != "local":
         return
     if words.history:
         raise not_supported("apply_changes() of SCD type 2", NotLocal("it makes the versions of the events' keys anew"))
-    if words.deletes is not None:
-        raise not_supported("apply_changes() with apply_as_deletes", NotLocal("it evaluates the condition"))
+    found = deleting_here(columns, words, lambda: session.timezone) if words.deletes is not None else None
+    if isinstance(found, NotLocal):
+        raise not_supported("apply_changes() with apply_as_deletes", found)
 
 
 def _start_stream(
@@ -250,11 +251,20 @@ def _apply(table: Table, rows: Any, words: Words, shape: Shape, txn: Transaction
     """Apply one batch."""
     definition = table.definition
     spec = check_target(str(table.name), definition, words, shape)
-    if not words.history and words.deletes is None:
-        return apply_as_upserts(table, rows, words, definition, spec, txn)
-    events = source_frame(table.session.spark, rows)
-    if not words.history:
-        return apply_as_upserts(table, events, words, definition, spec, txn)
-    from trinity.applying.history import apply_to_history
+    if words.history:
+        from trinity.applying.history import apply_to_history
 
-    return apply_to_history(table, events, words, definition, txn)
+        return apply_to_history(table, source_frame(table.session.spark, rows), words, definition, txn)
+
+    def here() -> CommitResult | NotLocal:
+        found = deleting_here(columns_of(rows.schema), words, lambda: table.session.timezone)
+        return found if isinstance(found, NotLocal) else apply_here(table, rows, words, definition, spec, txn, found)
+
+    def by_spark() -> CommitResult:
+        return apply_as_upserts(table, source_frame(table.session.spark, rows), words, definition, spec, txn)
+
+    if is_spark_frame(rows):
+        return by_spark()
+    if words.deletes is None:
+        return append_rows(table, stored_columns(table, rows, words), txn, keyed=True)
+    return execute(table.session, f"apply_changes() to '{table.name}'", here, by_spark, arrow=True)

@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trinity.applying.words import Words, null_value
-from trinity.engine.appending.append import append_rows, is_spark_frame
+from trinity.engine.appending.append import append_rows
+from trinity.engine.expressions import Compiled, Scope, compile_predicate
+from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
 from trinity.merge.spec import MergeSpec
 from trinity.merge.tombstone import tombstone_marks
-from trinity.spi import CommitResult, TableDefinition, TransactionId
+from trinity.spi import Column, CommitResult, TableDefinition, TransactionId, arrow_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["apply_as_upserts"]
+__all__ = ["apply_as_upserts", "apply_here", "deleting_here", "stored_columns"]
+
+
+def deleting_here(columns: Sequence[Column], words: Words, timezone: Callable[[], str]) -> Compiled | NotLocal:
+    """Return the condition of the events that delete; why only Spark evaluates it, where it does.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
+    """
+    if not isinstance(words.deletes, str):
+        return NotLocal("apply_as_deletes is a Column of Spark's")
+    return compile_predicate(words.deletes, Scope.of(columns), timezone)
+
+
+def apply_here(
+    table: Target,
+    source: pa.Table,
+    words: Words,
+    definition: TableDefinition,
+    spec: MergeSpec,
+    txn: TransactionId | None,
+    deleting: Compiled,
+) -> CommitResult | NotLocal:
+    """Append events of Arrow data; or return why only Spark marks those that delete.
+
+    Arguments are those of :func:`apply_as_upserts`; deleting is the compiled condition of the events that delete.
+    """
+    rows = stored_columns(table, source, words)
+    batches = source.combine_chunks().to_batches()
+    gone = pa.chunked_array([pc.fill_null(deleting.evaluate(batch), False) for batch in batches], pa.bool_())
+    for name, value in _marks(spec, definition).items():
+        place, kind = rows.schema.get_field_index(name), arrow_type(definition.column(name).type)
+        others = rows.column(place) if place >= 0 else pa.scalar(None, kind)
+        if others.type != kind:
+            return NotLocal(f"column '{name}' marks deletes as {kind}, and the events have {others.type}")
+        marked = pc.if_else(gone, pa.scalar(value, kind), others)
+        rows = rows.set_column(place, name, marked) if place >= 0 else rows.append_column(name, marked)
+    return append_rows(table, rows, txn, keyed=True)
 
 
 def apply_as_upserts(
@@ -29,7 +70,7 @@ def apply_as_upserts(
 
     Args:
         table: the target, of the shape that the arguments need.
-        source: the events: a Spark DataFrame, or an Arrow table where none of them deletes.
+        source: the events, a Spark DataFrame.
         words: the arguments of ``apply_changes``.
         definition: the target's definition.
         spec: its options.
@@ -38,8 +79,6 @@ def apply_as_upserts(
     Raises:
         TrinityError: what an event is refused for.
     """
-    if not is_spark_frame(source):
-        return append_rows(table, _stored_columns(table, source, words), txn, keyed=True)
     from trinity.applying.events import deleting, missing
     from trinity.calls.spark import spark_errors
     from trinity.engine.spark.settings import pinned
@@ -64,7 +103,7 @@ def _marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
     return {spec.row_kind: "-D"} if spec.by_column and spec.row_kind else tombstone_marks(spec, definition)
 
 
-def _stored_columns(table: Target, source: pa.Table, words: Words) -> pa.Table:
+def stored_columns(table: Target, source: pa.Table, words: Words) -> pa.Table:
     """Select the columns that the target stores; refuse a NULL in the sequence. The append refuses one in the key."""
     for name in words.sequence:
         if source.column(name).null_count:
