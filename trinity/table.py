@@ -212,7 +212,9 @@ class Table:
         Raises:
             TrinityError: as :meth:`to_df`, and COLUMN_NOT_FOUND.
         """
-        return self.to_reader(columns, where, version, timestamp, limit).read_all()
+        from trinity.engine.reading.arrow_read import arrow_table
+
+        return arrow_table(self.session, splits_at(self, version, timestamp), columns, where, limit)
 
     def to_reader(
         self,
@@ -245,7 +247,7 @@ class Table:
         Raises:
             TrinityError: CONFIGURATION_INVALID without pandas.
         """
-        return as_pandas(self.to_reader(columns, where, version, timestamp, limit))
+        return as_pandas(self.to_arrow(columns, where, version, timestamp, limit).to_reader())
 
     @overload
     def to_polars(
@@ -294,7 +296,7 @@ class Table:
             TrinityError: CONFIGURATION_INVALID without Polars.
         """
         if not lazy:
-            return as_polars(self.to_reader(columns, where, version, timestamp, limit))
+            return as_polars(self.to_arrow(columns, where, version, timestamp, limit).to_reader())
         from trinity.engine.reading.arrow_read import arrow_reader, arrow_schema
 
         splits = splits_at(self, version, timestamp)

@@ -66,6 +66,7 @@ def test_files_of_the_julian_calendar(session: Session, spark: SparkSession, tmp
     table = session.register("theirs", "parquet", folder, {})
     assert table.splits().files[0].bounds("day") is None
     assert [r.day for r in session.sql("SELECT day FROM theirs WHERE day = DATE '1200-01-01'").collect()] == [old]
+    assert table.to_arrow(["day"]).to_pylist() == table.to_polars(["day"]).to_dicts() == [{"day": old}]
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", pytest.param("UTC", marks=pytest.mark.full)])

@@ -79,6 +79,7 @@ from trinity.storage.grants import to_learn as to_learn
 from trinity.storage.grants import with_grants as with_grants
 from trinity.storage.graves import check_free as check_free
 from trinity.storage.graves import check_only_graves as check_only_graves
+from trinity.storage.julian import OldDays as OldDays
 from trinity.storage.local_folders import bury as bury
 from trinity.storage.local_folders import check_warehouse as check_warehouse
 from trinity.storage.local_folders import remove_empty as remove_empty

@@ -12,13 +12,17 @@ import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 
-__all__ = ["check_days", "is_julian"]
+__all__ = ["OldDays", "check_days", "is_julian"]
 
 _MARKS: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _VERSION: Final = b"org.apache.spark.version"
 _DAY: Final = dt.date(1582, 10, 15)
 _MOMENT: Final = dt.datetime(1900, 1, 1)
 """The first values that both calendars have alike; local times of places changed until then."""
+
+
+class OldDays(TrinityError):
+    """The error of a value that only Spark converts."""
 
 
 def is_julian(footer: pq.FileMetaData) -> bool:
@@ -32,16 +36,17 @@ def check_days(path: str, column: str, values: pa.Array) -> None:
     """Refuse days and times of a Julian file that are others in today's calendar.
 
     Raises:
-        TrinityError: NOT_SUPPORTED naming the file and the column.
+        OldDays: NOT_SUPPORTED naming the file and the column.
     """
     for part in _parts(values):
         first = _DAY if pa.types.is_date(part.type) else _MOMENT
         least = pc.min(part).cast(pa.date32() if first is _DAY else pa.timestamp("us"))
         if least.is_valid and pc.less(least, pa.scalar(first, least.type)).as_py():
-            raise TrinityError(
+            raise OldDays(
                 "NOT_SUPPORTED",
                 f"'{path}' was written by the Julian calendar, and column '{column}' has a value before {first}, which "
-                "only Spark converts: read the table by to_df(), or connect with engine='spark'.",
+                "only Spark converts: read the table by to_arrow() with engine='auto', by to_df(), or with "
+                "engine='spark'.",
             )
 
 

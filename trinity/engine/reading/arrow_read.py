@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 
 from trinity.calls import translated
 from trinity.calls.spark import spark_errors
 from trinity.engine.executes import execute
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource
+from trinity.storage import OldDays
 from trinity.syntax.quoting import quoted
 
-__all__ = ["arrow_reader", "arrow_schema", "counted_rows"]
+__all__ = ["arrow_reader", "arrow_schema", "arrow_table", "counted_rows"]
+
+T = TypeVar("T")
 
 
 def arrow_reader(
@@ -29,18 +34,57 @@ def arrow_reader(
     limit: int | None = None,
 ) -> pa.RecordBatchReader:
     """Return the merged rows of a version as a stream, as of :meth:`trinity.Table.to_reader`. Raises as that does."""
+    return _executed(session, splits, columns, where, limit, lambda reader: reader)
+
+
+def arrow_table(
+    session: Host,
+    splits: SplitSource,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    limit: int | None = None,
+) -> pa.Table:
+    """Return the merged rows of a version, as of :meth:`trinity.Table.to_arrow`. Raises as that does.
+
+    Spark reads them all where a file turns out to have values that only Spark converts.
+    """
+
+    def whole(reader: pa.RecordBatchReader) -> pa.Table | NotLocal:
+        try:
+            return reader.read_all()
+        except OldDays as error:
+            return NotLocal(error.message, error)
+
+    return _executed(session, splits, columns, where, limit, whole)
+
+
+def _executed(
+    session: Host,
+    splits: SplitSource,
+    columns: Sequence[str] | None,
+    where: str | None,
+    limit: int | None,
+    taken: Callable[[pa.RecordBatchReader], T | NotLocal],
+) -> T:
+    """Return what is taken of the merged rows, whoever executes."""
     if limit is not None and limit < 0:
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _wanted(splits, columns)
-    pages = execute(
-        session,
-        f"Reading '{splits.definition.full_name}'",
-        lambda: LocalExecutor(wanted).rows(_plan(session, splits, where)),
-        lambda: _by_spark(session, splits, wanted, where, limit),
-        arrow=True,
-    )
-    rows = translated(pages if limit is None else _at_most(pages, limit))
-    return pa.RecordBatchReader.from_batches(_schema(wanted), rows)
+
+    def reader(pages: Iterator[pa.RecordBatch]) -> T | NotLocal:
+        rows = translated(pages if limit is None else _at_most(pages, limit))
+        return taken(pa.RecordBatchReader.from_batches(_schema(wanted), rows))
+
+    def here() -> T | NotLocal:
+        pages = LocalExecutor(wanted).rows(_plan(session, splits, where))
+        return pages if isinstance(pages, NotLocal) else reader(pages)
+
+    def by_spark() -> T:
+        found = reader(_by_spark(session, splits, wanted, where, limit))
+        assert not isinstance(found, NotLocal)
+        return found
+
+    return execute(session, f"Reading '{splits.definition.full_name}'", here, by_spark, arrow=True)
 
 
 def arrow_schema(splits: SplitSource, columns: Sequence[str] | None) -> pa.Schema:
