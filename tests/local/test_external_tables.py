@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyiceberg.typedef import Record
 
 import trinity
@@ -123,6 +124,18 @@ def test_old_days_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_p
     pq.write_table(marked, tmp_path / "theirs" / "old.parquet")
     with refused("NOT_SUPPORTED", "old.parquet", "'day'", "1582-10-15"):
         table.to_arrow()
+
+
+def test_delta_rs_reads_nulls_around_what_is_not_null(local: Session, tmp_path: Path) -> None:
+    inner = pa.struct(
+        [pa.field("a", pa.int32(), nullable=False), ("b", pa.list_(pa.field("element", pa.int64(), False)))]
+    )
+    theirs = pa.schema([("id", pa.int32()), ("s", inner), ("l", pa.list_(pa.field("element", inner, nullable=False)))])
+    rows = [{"id": 1, "s": {"a": 1, "b": [2]}, "l": [{"a": 3, "b": None}]}, {"id": 2, "s": None, "l": None}]
+    DeltaTable.create(str(tmp_path / "theirs"), theirs)
+    table = local.register("theirs", "delta", tmp_path / "theirs")
+    table.append(rows)
+    assert table.to_arrow().to_pylist() == DeltaTable(tmp_path / "theirs").to_pyarrow_table().to_pylist() == rows
 
 
 def test_delete_files_of_iceberg(local: Session, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from trinity.spi import (
 )
 from trinity.storage import (
     FIELD_ID,
+    REQUIRED,
     Location,
     check_calendar,
     file_uri,
@@ -265,7 +266,11 @@ def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: 
 
 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
-    """Return the storage schema of new files; column mapping adds physical names and field ids on every level."""
+    """Return the storage schema of new files, in which what is NOT NULL within a column is marked.
+
+    Column mapping adds physical names and field ids on every level. delta-rs does not read a NULL struct of a file
+    whose fields are nullable where the table's are not.
+    """
     found = []
     for column, field in _with_fields(definition, metadata):
         stored = stored_field(column, _arrow_type(field["type"], metadata))
@@ -315,17 +320,23 @@ def _field_id(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[byt
 
 
 def _arrow(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> pa.Field:
-    kind = _arrow_type(field["type"], metadata)
-    return pa.field(_physical_name(field, metadata), kind, metadata=_field_id(field, metadata))
+    about = {**_field_id(field, metadata), **_required(nullable=field["nullable"])}
+    return pa.field(_physical_name(field, metadata), _arrow_type(field["type"], metadata), metadata=about)
+
+
+def _required(*, nullable: bool) -> dict[bytes, bytes]:
+    return {} if nullable else dict(REQUIRED)
 
 
 def _arrow_type(kind: Any, metadata: Mapping[str, Any]) -> pa.DataType:
     if isinstance(kind, str):
         return parse_type(kind).to_arrow()
     if kind["type"] == "array":
-        return pa.list_(pa.field("element", _arrow_type(kind["elementType"], metadata)))
+        about = _required(nullable=kind["containsNull"])
+        return pa.list_(pa.field("element", _arrow_type(kind["elementType"], metadata), metadata=about))
     if kind["type"] == "map":
-        value = pa.field("value", _arrow_type(kind["valueType"], metadata))
+        about = _required(nullable=kind["valueContainsNull"])
+        value = pa.field("value", _arrow_type(kind["valueType"], metadata), metadata=about)
         return pa.map_(_arrow_type(kind["keyType"], metadata), value)
     return pa.struct([_arrow(field, metadata) for field in kind["fields"]])
 
