@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Final, cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     ManifestContent,
     ManifestEntry,
+    ManifestEntryStatus,
     ManifestFile,
     ManifestWriter,
     read_manifest_list,
@@ -25,10 +26,13 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from trinity.errors import TrinityError
+from trinity.storage import Cache
 from trinity_iceberg.index import bad_data
 from trinity_iceberg.swap import writing
 
-__all__ = ["NewManifests", "delete_files", "live_manifests", "read_entries", "read_manifests", "schema_with"]
+__all__ = [
+    "NewManifests", "WrittenEntries", "delete_files", "live_manifests", "read_entries", "read_manifests", "schema_with",
+]  # fmt: skip
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
@@ -63,11 +67,47 @@ def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
     return frozenset(m.manifest_path for m in found if m.content != ManifestContent.DATA)
 
 
+def _numbered(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+    """Return an entry as it was written with the numbers that an added one has of its manifest, as a reader does."""
+    if entry.status != ManifestEntryStatus.ADDED:
+        return entry
+    own, of_file = entry.sequence_number, entry.file_sequence_number
+    return ManifestEntry.from_args(
+        status=entry.status,
+        snapshot_id=entry.snapshot_id,
+        sequence_number=manifest.sequence_number if own is None else own,
+        file_sequence_number=manifest.sequence_number if of_file is None else of_file,
+        data_file=entry.data_file,
+    )
+
+
+class WrittenEntries:
+    """The live entries of manifests that were written, so that they are not read back: decoding them is slow."""
+
+    def __init__(self) -> None:
+        self._known: Cache[str, list[ManifestEntry]] = Cache(_MOST_KEPT * 100, lambda entries: len(entries) + 1)
+
+    def put(self, path: str, entries: list[ManifestEntry]) -> None:
+        """Remember the entries of a manifest, unless there are many: of such a one reading is a small part."""
+        if len(entries) <= _MOST_KEPT:
+            self._known.put(path, entries)
+
+    def of(self, io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Return the live entries of a manifest, with their sequence numbers."""
+        known = self._known.peek(manifest.manifest_path)
+        return read_entries(io, manifest) if known is None else [_numbered(entry, manifest) for entry in known]
+
+
+_MOST_KEPT: Final = 100
+"""Entries of the largest manifest that is remembered."""
+
+
 class NewManifests:
     """The manifests that a commit writes, and removes when it fails."""
 
-    def __init__(self, table: Table, snapshot_id: int) -> None:
+    def __init__(self, table: Table, snapshot_id: int, entries: WrittenEntries) -> None:
         self._table = table
+        self._entries = entries
         self._snapshot_id = snapshot_id
         self._paths: list[str] = []
 
@@ -93,20 +133,29 @@ class NewManifests:
         version, codec = self._table.metadata.format_version, self._compression()
         place = (own, schema or schema_with(self._table.metadata, own), output, self._snapshot_id, codec)
         written = write_manifest(version, *place) if writer is None else writer(*place)
+        live = list[ManifestEntry]()
         with writing(self._table), written as opened:
             for entry in entries:
                 opened.add_entry(entry)
-        return opened.to_manifest_file()
+                if entry.status != ManifestEntryStatus.DELETED:
+                    live.append(entry)
+        found = opened.to_manifest_file()
+        if writer is None and version > 1:
+            self._entries.put(found.manifest_path, live)
+        return found
 
-    def manifest_list(self, manifests: list[ManifestFile], parent: Snapshot | None, sequence: int) -> str:
-        """Write the list of a snapshot's manifests, and return its location. Raises as :meth:`manifest`."""
+    def manifest_list(
+        self, manifests: list[ManifestFile], parent: Snapshot | None, sequence: int
+    ) -> tuple[str, list[ManifestFile]]:
+        """Write the list of a snapshot's manifests. Return its location, and the list. Raises as :meth:`manifest`."""
         path = self._new_path(f"snap-{self._snapshot_id}")
         output, version = self._table.io.new_output(path), self._table.metadata.format_version
         parent_id = parent.snapshot_id if parent else None
         opened = write_manifest_list(version, output, self._snapshot_id, parent_id, sequence, self._compression())
         with writing(self._table), opened as writer:
-            writer.add_manifests(manifests)
-        return path
+            listed = [writer.prepare_manifest(manifest) for manifest in manifests]  # with the numbers of new ones
+            writer.add_manifests(listed)
+        return path, listed
 
     def discard(self) -> None:
         """Remove what was written."""

@@ -44,7 +44,7 @@ from trinity_iceberg.column_paths import column_paths
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.expire import expiry_due
-from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries, schema_with
+from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, schema_with
 from trinity_iceberg.order import order_of
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, snapshot_of
@@ -108,7 +108,7 @@ class _Producer:
         self.parent = state.snapshot
         self.snapshot_id = self.metadata.new_snapshot_id()
         self.sequence = self.metadata.next_sequence_number()
-        self.written = NewManifests(self.table, self.snapshot_id)
+        self.written = NewManifests(self.table, self.snapshot_id, snapshots.entries)
         self.summary = SnapshotSummaryCollector()
 
     def run(self, change: SnapshotChange) -> int:
@@ -150,14 +150,15 @@ class _Producer:
             schema, spec = change.layout or (self.table.schema(), self.metadata.spec())
             added = self._added(change.added, schema, spec)
             manifests = [self.written.manifest(added, spec, schema=schema), *manifests]
-        manifests = self._merged(manifests)
+        location, listed = self.written.manifest_list(self._merged(manifests), self.parent, self.sequence)
+        self.snapshots.remember(location, listed)
         return Snapshot.model_validate(
             {
                 "snapshot-id": self.snapshot_id,
                 "parent-snapshot-id": self.parent.snapshot_id if self.parent else None,
                 "sequence-number": self.sequence,
                 "timestamp-ms": next_timestamp_ms(self.parent.timestamp_ms if self.parent else 0),
-                "manifest-list": self.written.manifest_list(manifests, self.parent, self.sequence),
+                "manifest-list": location,
                 "summary": self._summary(change),
                 "schema-id": _schema_id(change, self.metadata.current_schema_id),
             }
@@ -199,11 +200,11 @@ class _Producer:
         back = {
             entry.data_file.file_path: (manifest, entry)
             for manifest in self.snapshots.manifest_list(self.table, then)
-            for entry in read_entries(self.table.io, manifest)
+            for entry in self.snapshots.entries.of(self.table.io, manifest)
         }
         kept, wanted = [], frozenset(back)
         for manifest in manifests:
-            entries = read_entries(self.table.io, manifest)
+            entries = self.snapshots.entries.of(self.table.io, manifest)
             gone = {e.data_file.file_path for e in entries} - wanted
             for entry in entries:
                 back.pop(entry.data_file.file_path, None)
@@ -230,7 +231,9 @@ class _Producer:
         missing = set(change.removed)
         kept = []
         for manifest in manifests:
-            entries = read_entries(self.table.io, manifest) if manifest.content == ManifestContent.DATA else []
+            entries = (
+                self.snapshots.entries.of(self.table.io, manifest) if manifest.content == ManifestContent.DATA else []
+            )
             gone = {local_path(e.data_file.file_path) for e in entries} & change.removed
             missing -= gone
             spec = self.metadata.specs()[manifest.partition_spec_id]
@@ -258,7 +261,7 @@ class _Producer:
             if manifest.content != ManifestContent.DATA:
                 continue
             spec, entries = self.metadata.specs()[manifest.partition_spec_id], []
-            for entry in read_entries(self.table.io, manifest):
+            for entry in self.snapshots.entries.of(self.table.io, manifest):
                 if (made := wanted.pop(local_path(entry.data_file.file_path), None)) is not None:
                     file = delete_file(made, entry.data_file)
                     file.spec_id = spec.spec_id
@@ -279,7 +282,7 @@ class _Producer:
         for manifest in manifests:
             if manifest.content != ManifestContent.DATA:
                 spec = self.metadata.specs()[manifest.partition_spec_id]
-                for entry in read_entries(self.table.io, manifest):
+                for entry in self.snapshots.entries.of(self.table.io, manifest):
                     self.summary.remove_file(entry.data_file, schema_with(self.metadata, spec), spec)
         return data
 
@@ -304,7 +307,7 @@ class _Producer:
                 groups[_magnitude(manifest)].append(manifest)
         for group in groups.values():
             if len(group) >= MERGE_AT:
-                entries = [e for m in group for e in read_entries(self.table.io, m)]
+                entries = [e for m in group for e in self.snapshots.entries.of(self.table.io, m)]
                 merged = self.written.manifest(map(existing, entries))
                 return [*(m for m in manifests if m not in group), merged]
         return manifests

@@ -28,6 +28,7 @@ from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
 from trinity_iceberg.recorded import DEFINITION, definitions, lost, mark_of
 from trinity_iceberg.snapshot import Snapshots
+from trinity_iceberg.sql_tables import location_in
 from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
 
@@ -38,8 +39,9 @@ def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
     """Return the current metadata file, as the catalog names it without a load; None where only a load tells."""
     if isinstance(catalog, LocationCatalog):
         return catalog.metadata_file()
-    row = _row(catalog, table)
-    return row.metadata_location if row else None
+    if not isinstance(catalog, SqlCatalog):
+        return None
+    return location_in(catalog, *identifier_of(table.schema, table.table))
 
 
 def registered_at(catalog: Catalog, table: TableHandle) -> str | None:

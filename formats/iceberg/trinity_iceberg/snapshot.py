@@ -23,7 +23,7 @@ from trinity_iceberg.entries import Columns, data_file
 from trinity_iceberg.external import IcebergScan, external_storage
 from trinity_iceberg.history import commit_of, history_entry, is_compaction
 from trinity_iceberg.index import open_index
-from trinity_iceberg.manifests import delete_files, live_manifests, read_entries, read_manifests
+from trinity_iceberg.manifests import WrittenEntries, delete_files, live_manifests, read_manifests
 from trinity_iceberg.order import order_of
 from trinity_iceberg.partition import from_record
 from trinity_iceberg.schema import DEFINITION
@@ -39,9 +39,14 @@ _Files = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]  # live files in arri
 
 
 class Snapshots:
-    """Reads versions, and remembers what it read."""
+    """Reads versions, and remembers what it read.
+
+    Attributes:
+        entries: those of manifests that this process has written.
+    """
 
     def __init__(self) -> None:
+        self.entries = WrittenEntries()
         self._manifests: Cache[tuple[str, int], tuple[DataFile, ...]] = Cache(CACHED_MANIFESTS)
         self._lists: Cache[str, list[ManifestFile]] = Cache(CACHED_VERSIONS)
         self._versions: Cache[tuple[str, int, int], _Files] = Cache(CACHED_VERSIONS)
@@ -51,6 +56,10 @@ class Snapshots:
         if snapshot is None:
             return []
         return self._lists.get(snapshot.manifest_list, lambda: live_manifests(read_manifests(table.io, snapshot)))
+
+    def remember(self, location: str, manifests: list[ManifestFile]) -> None:
+        """Remember the list of manifests that a commit has written, so that it is not read back."""
+        self._lists.put(location, live_manifests(manifests))
 
     def split_source(self, handle: TableHandle, newest: State) -> SplitSource:
         """Return the handle's version as a read needs it, from the newest one."""
@@ -139,7 +148,7 @@ class Snapshots:
                     data_file(e, columns, snapshots.get(e.snapshot_id or 0)),
                     partition=from_record(spec, schema, e.data_file.partition),
                 )
-                for e in read_entries(table.io, manifest)
+                for e in self.entries.of(table.io, manifest)
             )
 
         return self._manifests.get((manifest.manifest_path, schema.schema_id), read)

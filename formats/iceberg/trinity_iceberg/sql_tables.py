@@ -27,18 +27,37 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.typedef import Identifier
 from pyiceberg.utils.config import Config
-from sqlalchemy import ColumnElement, Connection, Insert, Update, and_, delete, event, exists, update
+from sqlalchemy import ColumnElement, Connection, Insert, Update, and_, bindparam, delete, event, exists, select, update
 
 from trinity.storage import Cache, Location, ObjectStore, Stat
 from trinity_iceberg.sql_limits import keep_limits
 
-__all__ = ["SqlTables", "stat_of"]
+__all__ = ["SqlTables", "location_in", "stat_of"]
 
 _KEPT: Final = 16
 _TEXTS: Final = 64 * 1024 * 1024
 """Bytes of snapshots as text that a process keeps."""
 _PLAIN: Final = (SetPropertiesUpdate, SetStatisticsUpdate, RemoveStatisticsUpdate)
 """Updates that use no snapshot."""
+
+
+_ROWS: Final = IcebergTables.__table__.c
+_LOCATION: Final = select(_ROWS.metadata_location).where(
+    _ROWS.catalog_name == bindparam("catalog"),
+    _ROWS.table_namespace == bindparam("namespace"),
+    _ROWS.table_name == bindparam("name"),
+)
+
+
+def location_in(catalog: SqlCatalog, namespace: str, name: str) -> str | None:
+    """Return a table's current metadata file; None without such a table.
+
+    Each read and each commit asks for it: by SQLAlchemy's mapped objects that would take several times as long.
+    """
+    with catalog.engine.connect() as connection:
+        where = {"catalog": catalog.name, "namespace": namespace, "name": name}
+        found: str | None = connection.execute(_LOCATION, where).scalar()
+    return found
 
 
 class SqlTables(SqlCatalog):
