@@ -332,6 +332,13 @@ class VacuumForgetsTransactions(_Written):
         return replace(version, txns={}) if version.operation == "vacuum" else version
 
 
+class TruncateForgetsTransactions(_Written):
+    """TRUNCATE forgets the recorded transactions (against L4)."""
+
+    def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
+        return replace(version, txns={}) if version.operation == "truncate" else version
+
+
 class TenthForgetsTransactions(_Written):
     """Each tenth version sums up those before it, and forgets the recorded transactions (against L4)."""
 
@@ -724,8 +731,8 @@ _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     NullPartitionAsText, PartitionsStripped, NullTextIsNull, PastIsNewest, PastByOne, PastHasPresentColumns,
     StaleSnapshot, NewestAsText, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone,
     HistoryWithoutTheNewest,
-    CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TenthForgetsTransactions,
-    TransactionsOfAllTogether,
+    CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TruncateForgetsTransactions,
+    TenthForgetsTransactions, TransactionsOfAllTogether,
     AppendUndoesDeletes, TruncateKeepsTombstones, RestoreKeepsLaterFiles, RemovedStaysRemoved, RestoredFilesAreNew,
     RestoreForgetsTransactions,
     CompactionInTwoSteps, MergeInTwoSteps, LastWriterWins, ConflictsOverlooked, ConstraintsOverlooked, ChecksForgotten,

@@ -300,13 +300,14 @@ def _deletes_by_position_stay(bench: _Bench) -> None:
 
 
 def _truncate_takes_all(bench: _Bench) -> None:
-    """Check that TRUNCATE takes rows and tombstones, and tells how many rows it took (M12)."""
+    """Check that TRUNCATE takes rows and tombstones, tells how many rows it took, and leaves transactions (M12, L4)."""
     table = bench.keyed()
-    table.upsert(_rows((1, 5, "a"), (2, 5, "a"), (3, 5, "a")))
+    table.upsert(_rows((1, 5, "a"), (2, 5, "a"), (3, 5, "a")), txn=("app", 1))
     table.delete([1])
     table.compact(full=True)
     _expect(table.truncate().rows, 2, "rows of the result of TRUNCATE")
     _expect(_read(table), [], "a table after TRUNCATE")
+    _expect(table.upsert(_rows((1, 5, "a")), txn=("app", 1)).skipped, True, "skipped, a retry after TRUNCATE")
     table.upsert(_rows((1, 1, "again"), (2, 1, "again")))
     _expect(_read(table), [(1, "again"), (2, "again")], "late rows after TRUNCATE")
 

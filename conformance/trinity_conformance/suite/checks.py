@@ -265,7 +265,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "writers",
         ("L7",),
         "a serial order explains the results of writers in several processes, and what they leave",
-        {"action within another process's": 3},
+        {"action within another process's": 6},
         {},
         races=True,
     ),
