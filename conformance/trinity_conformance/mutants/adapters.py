@@ -186,6 +186,14 @@ class NullsUncounted(_Listed):
         return replace(found, nulls=0)
 
 
+class BoundsUnderOldNames(MemoryMetadata):
+    """Bounds stand under the names that columns had when the file was written (against L9)."""
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        files = tuple(f for f in self.load_version(table).files if f.tier is not Tier.SIDECAR)
+        return replace(super().get_splits(table), files=files)
+
+
 class BucketsOfToday(_Listed):
     """Buckets are said to be of the types that the key has now (against K5)."""
 
@@ -491,6 +499,41 @@ class SortOrderForgotten(MemoryMetadata):
         return super().create_table(replace(definition, properties=kept))
 
 
+class _Declared(_Written):
+    """Metadata that store another definition than they are given."""
+
+    def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
+        return replace(version, definition=self.definition(version.definition, before.definition))
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        return super().create_table(self.definition(definition, definition))
+
+    def definition(self, given: TableDefinition, before: TableDefinition) -> TableDefinition:
+        """Return the definition that is stored."""
+        raise NotImplementedError
+
+
+class CommentsForgotten(_Declared):
+    """Comments of columns are not stored (against L3)."""
+
+    def definition(self, given: TableDefinition, before: TableDefinition) -> TableDefinition:
+        return replace(given, columns=tuple(replace(column, comment=None) for column in given.columns))
+
+
+class DefaultsForgotten(_Declared):
+    """DEFAULTs of columns are not stored (against L3)."""
+
+    def definition(self, given: TableDefinition, before: TableDefinition) -> TableDefinition:
+        return replace(given, columns=tuple(replace(column, default=None) for column in given.columns))
+
+
+class PropertiesOfCreation(_Declared):
+    """Properties stay those of the new table (against L3)."""
+
+    def definition(self, given: TableDefinition, before: TableDefinition) -> TableDefinition:
+        return replace(given, properties=before.properties)
+
+
 # -- transactions and results ---------------------------------------------------------------------------
 
 
@@ -727,7 +770,7 @@ class TimesShifted(_Values):
 _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     CommitsInReverse, CommitNumbersByHalves, TombstonesForgotten, LastFileOfTenMissing, TextBoundsCut,
     TextBoundsRoundedByOneByte, TimeBoundsInMilliseconds, BoundsOfLongsAsFloats, BoundsOfDecimalsAsFloats,
-    BoundsOfBytesCut, NullsUncounted, BucketsOfToday,
+    BoundsOfBytesCut, NullsUncounted, BoundsUnderOldNames, BucketsOfToday,
     NullPartitionAsText, PartitionsStripped, NullTextIsNull, PastIsNewest, PastByOne, PastHasPresentColumns,
     StaleSnapshot, NewestAsText, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone,
     HistoryWithoutTheNewest,
@@ -736,7 +779,8 @@ _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     AppendUndoesDeletes, TruncateKeepsTombstones, RestoreKeepsLaterFiles, RemovedStaysRemoved, RestoredFilesAreNew,
     RestoreForgetsTransactions,
     CompactionInTwoSteps, MergeInTwoSteps, LastWriterWins, ConflictsOverlooked, ConstraintsOverlooked, ChecksForgotten,
-    SortOrderForgotten, TransactionsIgnored, LowerTransactionsPass, TransactionInASecondCommit, OrphansCounted,
+    SortOrderForgotten, CommentsForgotten, DefaultsForgotten, PropertiesOfCreation,
+    TransactionsIgnored, LowerTransactionsPass, TransactionInASecondCommit, OrphansCounted,
     RowsAreFiles, BytesUntold, VersionBefore, SkippedUntold, ResolveDeletesNothing,
     VacuumTakesWhatThePastNeeds, VacuumTakesTombstones, VacuumWithoutRetention, VacuumLeavesOrphans,
 )  # fmt: skip

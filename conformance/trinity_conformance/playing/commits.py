@@ -331,6 +331,41 @@ def _a_restore_brings_back(bench: _Bench) -> None:
     _expect(_read(table), [(2, "newer")], "rows that come after a restore")
 
 
+def _what_is_declared_stays(bench: _Bench) -> None:
+    """Check that NOT NULL, DEFAULT, comments and properties are as they were given, whatever is committed (L3)."""
+    name = f"c.default.commits{next(_NUMBERS)}"
+    statement = (
+        "k INT NOT NULL COMMENT 'the key', w INT DEFAULT 7, v STRING NOT NULL DEFAULT 'it\\'s' COMMENT 'ä \"value\"', "
+        "PRIMARY KEY (k) NOT ENFORCED) TBLPROPERTIES ('watermark-key' = 'w', 'comment' = 'all of it')"
+    )
+    bench.record.made(name, f"CREATE TABLE t ({statement}")
+    bench.session.sql(f"CREATE TABLE {name} ({statement}")
+    table = Recorded(bench.session.table(name), bench.record)
+
+    declared = {
+        "k": ("int", False, None, "the key"),
+        "w": ("int", True, "7", None),
+        "v": ("string", False, r"'it\'s'", 'ä "value"'),
+        "watermark-key": "w",
+        "comment": "all of it",
+    }
+
+    def stays(when: str) -> None:
+        found = table.connector.metadata.get_table_definition(table.handle)
+        columns = {c.name: (c.type, c.nullable, c.default, c.comment) for c in found.visible}
+        for what, wanted in declared.items():
+            _expect({**found.properties, **columns}.get(what), wanted, f"what is declared of {what} {when}")
+
+    stays("in a new table")
+    table.upsert(_rows((1, 1, "a")))
+    table.compact(full=True)
+    stays("after an upsert and a compaction")
+    bench.run(f"ALTER TABLE {name} ALTER COLUMN w COMMENT 'when'")
+    bench.run(f"ALTER TABLE {name} SET TBLPROPERTIES ('comment' = 'none of it')")
+    declared |= {"w": ("int", True, "7", "when"), "comment": "none of it"}
+    stays("after new comments")
+
+
 def _bounds_lose_no_row(bench: _Bench) -> None:
     """Check that a predicate on an ordering column finds each value again, in a file of its own (L9)."""
     _find_all(bench, _BOUNDS)
@@ -373,6 +408,18 @@ def _finds(table: Any, where: str, number: int) -> None:
         raise NonConformance(_CHECK, f"row {number} is not found by {where}; it finds {sorted(found)}")
 
 
+def _bounds_follow_their_columns(bench: _Bench) -> None:
+    """Check that a predicate finds the rows of columns that have exchanged their names (L3, L9)."""
+    table = bench.make(key=(), kind="int")
+    table.append(_rows((1, 10, 100), kind="int"))
+    table.append(_rows((2, 20, 200), kind="int"))
+    for old, new in (("w", "x"), ("v", "w"), ("x", "v")):
+        bench.run(f"ALTER TABLE {table.name} RENAME COLUMN {old} TO {new}")
+    table = Recorded(bench.session.table(str(table.name)), bench.record)
+    for number, where in ((1, "w = 100"), (2, "w = 200"), (1, "v = 10"), (2, "v = 20")):
+        _finds(table, where, number)
+
+
 def _partitions_keep_their_values(bench: _Bench) -> None:
     """Check that partition values come back as they were, NULL and odd text among them (L9, K5)."""
     texts = [None, "a", "__HIVE_DEFAULT_PARTITION__x", "a/b", "a=b", "%41", " x ", "ä", "null", "NULL"]
@@ -400,8 +447,10 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _truncate_takes_all,
         _a_restore_brings_back,
         _partitions_keep_their_values,
+        _what_is_declared_stays,
         _bounds_lose_no_row,
         _bounds_of_other_types_lose_no_row,
+        _bounds_follow_their_columns,
     )
 }
 """All checks, by name."""
@@ -417,6 +466,7 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
         Capability.DECIMAL, Capability.TIMESTAMP, Capability.TIMESTAMP_NTZ, Capability.DATE,
     )),
     _bounds_of_other_types_lose_no_row: frozenset((Capability.BINARY, Capability.DOUBLE)),
+    _bounds_follow_their_columns: frozenset((Capability.RENAME_COLUMN,)),
 }  # fmt: skip
 """What a check needs of the adapter."""
 
