@@ -50,7 +50,7 @@ class Catalogs(Mapping[str, Connector]):
             keep(options)
         given = {name: _connector(name, options) for name, options in self._options.items()}
         self._names = {name: _name_of(connector) for name, connector in given.items()}
-        self._formats = {name: _made(name, connector) for name, connector in given.items()}
+        self._formats = {name: _format_of(name, connector) for name, connector in given.items()}
         self._buckets = Buckets(self._options, self._formats, storage)
         self._open: dict[str, Connector] = {}
         self._closed = False
@@ -195,7 +195,7 @@ def _connector(catalog: str, options: dict[str, Any]) -> object:
     return connector
 
 
-def _made(catalog: str, connector: object) -> Format:
+def _format_of(catalog: str, connector: object) -> Format:
     """Return the format of a catalog: an instance of a class that was given, or of an installed one of that name."""
     if isinstance(connector, type) and issubclass(connector, Format):
         return connector()

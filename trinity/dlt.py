@@ -83,7 +83,7 @@ def _load(session: Session, place: TableName, file: Path, hints: _Hints) -> None
         table.truncate(txn=("dlt truncate", number))
     txn: TransactionId = (f"dlt {_place(file)}", number)
     if table.definition.keyed:
-        table.upsert(_deduplicated(rows, table.definition.primary_key, hints), txn=txn, evolve=True)
+        table.upsert(_in_dedup_order(rows, table.definition.primary_key, hints), txn=txn, evolve=True)
     else:
         table.append(rows, txn=txn, evolve=True)
 
@@ -131,7 +131,7 @@ def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, 
     return made
 
 
-def _deduplicated(rows: pa.Table, key: tuple[str, ...], hints: _Hints) -> pa.Table:
+def _in_dedup_order(rows: pa.Table, key: tuple[str, ...], hints: _Hints) -> pa.Table:
     """Return the rows in such an order that the last one of a key is the one that ``dedup_sort`` wants."""
     for column, given in hints["columns"].items():
         if (order := given.get("dedup_sort")) is not None:

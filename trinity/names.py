@@ -27,7 +27,7 @@ class TableName:
     table: str
 
     def __str__(self) -> str:
-        return ".".join(map(_written, self.parts))
+        return ".".join(map(_written_part, self.parts))
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -35,7 +35,7 @@ class TableName:
         return self.catalog, self.schema, self.table
 
 
-def _written(part: str) -> str:
+def _written_part(part: str) -> str:
     """Return a part of a name as :func:`split_name` reads it."""
     return "`" + part.replace("`", "``") + "`" if _ODD.search(part) else part
 

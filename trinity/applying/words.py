@@ -81,13 +81,13 @@ class Given:
         """
         known = {name.lower(): name for name in source}
         history = _history(self.stored_as_scd_type)
-        key = _listed("keys", self.keys, known)
-        sequence = _listed("sequence_by", _names_of(self.sequence_by), known)
+        key = _named_columns("keys", self.keys, known)
+        sequence = _named_columns("sequence_by", _names_of(self.sequence_by), known)
         if both := [name for name in sequence if name in key]:
             message = f"Column '{both[0]}' is in keys and in sequence_by; it can be in one."
             raise TrinityError("INVALID_ARGUMENTS", message)
         lists = ("column_list", self.column_list), ("except_columns", self.except_columns)
-        chosen = _chosen(*lists, known, source)
+        chosen = _stored_columns(*lists, known, source)
         columns = tuple(name for name in source if name in chosen)
         _check_stored(key, sequence, columns, history)
         tracked = self._tracked([name for name in columns if name not in key], sequence) if history else ()
@@ -102,7 +102,7 @@ class Given:
         only = ("track_history_column_list", self.track_history_column_list)
         without = ("track_history_except_column_list", self.track_history_except_column_list)
         by_default = [name for name in values if name not in sequence]
-        return tuple(_chosen(only, without, {name.lower(): name for name in values}, by_default))
+        return tuple(_stored_columns(only, without, {name.lower(): name for name in values}, by_default))
 
     def _check_untracked(self) -> None:
         if self.track_history_column_list is not None or self.track_history_except_column_list is not None:
@@ -137,7 +137,7 @@ def _history(given: int | str) -> bool:
     return str(given) == "2"
 
 
-def _listed(word: str, given: Sequence[str], known: dict[str, str], *, empty: bool = False) -> tuple[str, ...]:
+def _named_columns(word: str, given: Sequence[str], known: dict[str, str], *, empty: bool = False) -> tuple[str, ...]:
     """Return the columns that an argument names, in the source's spelling."""
     if not given and not empty:
         raise TrinityError("INVALID_ARGUMENTS", f"{word} names no column.")
@@ -153,7 +153,7 @@ def _listed(word: str, given: Sequence[str], known: dict[str, str], *, empty: bo
     return tuple(found)
 
 
-def _chosen(
+def _stored_columns(
     only: tuple[str, Sequence[str] | None],
     without: tuple[str, Sequence[str] | None],
     known: dict[str, str],
@@ -163,8 +163,8 @@ def _chosen(
     if only[1] is not None and without[1] is not None:
         raise TrinityError("INVALID_ARGUMENTS", f"Give {only[0]} or {without[0]}, not both.")
     if only[1] is not None:
-        return _listed(only[0], only[1], known, empty=True)
-    left_out = _listed(without[0], without[1] or (), known, empty=True)
+        return _named_columns(only[0], only[1], known, empty=True)
+    left_out = _named_columns(without[0], without[1] or (), known, empty=True)
     return [name for name in by_default if name not in left_out]
 
 

@@ -69,7 +69,7 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
                 return function(*places, **names)
         except Exception as error:
             failed = error
-        found = translate(_misused(function, failed) or failed)
+        found = translate(_call_error(function, failed) or failed)
         if found is not failed:
             found.__cause__ = failed
         scrub(found)  # outside the except block, which would attach the handled error as context again
@@ -81,7 +81,7 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
     return call
 
 
-def _misused(function: Callable[..., Any], error: Exception) -> CallError | None:
+def _call_error(function: Callable[..., Any], error: Exception) -> CallError | None:
     """Return a CallError for a TypeError of the call itself, which the callee did not raise; else None."""
     if not isinstance(error, TypeError) or error.__traceback__ is None or error.__traceback__.tb_next is not None:
         return None

@@ -97,7 +97,9 @@ def debezium(
     form, own = form_of(rows, key, position, watermark, row_kind, tombstone, preimages), dict(unavailable or {})
     reading = Reading(messages, column, row_columns(rows, form, [*own.values()]), form, position, invalid)
     _check_own(own, reading)
-    return reading.row_versions(_enveloped(reading), Encoding(timestamps, decimals, days=True), placeholder, own)
+    return reading.row_versions(
+        _changes_in_envelopes(reading), Encoding(timestamps, decimals, days=True), placeholder, own
+    )
 
 
 @public
@@ -167,7 +169,7 @@ def _kind(reading: Reading, update: str) -> str:
     return f"IF({update} AND CASE {lacks} ELSE false END, NULL, kind)"
 
 
-def _enveloped(reading: Reading) -> DataFrame:
+def _changes_in_envelopes(reading: Reading) -> DataFrame:
     """Return the changes in envelopes, as :meth:`Reading.row_versions` takes them."""
     struct = f"STRUCT<{fields_of(reading.columns)}>"
     source, times = (", ".join(f"{name}: STRING" for name in names) for names in (_SOURCE, _TIMES))
@@ -176,14 +178,14 @@ def _enveloped(reading: Reading) -> DataFrame:
     places = {n: f"e.{n}" for n in _TIMES} | {f"source.{n}": f"e.source.{n}" for n in _SOURCE}
     read = reading.parsed(f"{fields}, payload: STRUCT<{fields}>")
     with pinned(reading.messages.sparkSession):
-        event = _unwrapped("m.op", ("op", "before", "after", "source", *_TIMES))
+        event = _event_of_message("m.op", ("op", "before", "after", "source", *_TIMES))
         events = reading.of_rows(read.selectExpr("text", "key", "m", event), "Debezium", cases)
         return events.selectExpr(
             "text",
             f"{_kind(reading, _BARE_UPDATE)} AS kind",
             "e.before AS before",
             "e.after AS after",
-            f"{_at(reading.position, places)} AS at",
+            f"{_position(reading.position, places)} AS at",
         )
 
 
@@ -204,13 +206,13 @@ def _flat(reading: Reading) -> DataFrame:
     read = reading.parsed(f"{fields}, payload: STRUCT<{fields}>" if wrapped else fields)
     with pinned(reading.messages.sparkSession):
         names = [*(c.name for c in reading.columns), *added]
-        event = _unwrapped("coalesce(m.__op, m.__deleted)", names) if wrapped else "m AS e"
+        event = _event_of_message("coalesce(m.__op, m.__deleted)", names) if wrapped else "m AS e"
         events = reading.of_rows(read.selectExpr("text", "key", "m", event), "ExtractNewRecordState", cases)
         found = events.selectExpr(
             "text",
             f"{_kind(reading, _FLAT_UPDATE)} AS kind",
             "e AS after",
-            f"{_at(reading.position, places)} AS at",
+            f"{_position(reading.position, places)} AS at",
         )
         return found.selectExpr("text", "kind", "after AS before", "after", "at")
 
@@ -226,7 +228,7 @@ def _check_own(own: Mapping[str, str], reading: Reading) -> None:
         raise TrinityError("INVALID_ARGUMENTS", "unavailable needs a position, for the columns' own watermarks.")
 
 
-def _unwrapped(marker: str, names: Sequence[str]) -> str:
+def _event_of_message(marker: str, names: Sequence[str]) -> str:
     """Return Spark SQL of the event ``e``: the message, or its ``payload`` if the marker is NULL."""
     bare = ", ".join(f"{text_literal(n)}, m.{quoted(n)}" for n in names)
     return f"IF({marker} IS NULL AND m.payload IS NOT NULL, m.payload, named_struct({bare})) AS e"
@@ -238,7 +240,7 @@ def _wrapped_null(marker: str) -> str:
     return f"e.{marker} IS NULL AND m.payload IS NULL AND {keys}"
 
 
-def _at(position: str | None, places: Mapping[str, str]) -> str:
+def _position(position: str | None, places: Mapping[str, str]) -> str:
     """Return Spark SQL of the position of a change, which fails for a message without one."""
     if position is None:
         return "CAST(NULL AS BIGINT)"

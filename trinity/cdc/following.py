@@ -115,7 +115,7 @@ class _Following:
                 return CommitResult(at.version, skipped=True)
         handle = self.target.handle.pinned(at.version, at.definition.id)
         with reporting_dropped_table(self.target.connector, handle), spark_errors():
-            changes = self._all(newest) if reached is None else self._since(reached, newest)
+            changes = self._all_rows(newest) if reached is None else self._changes_since(reached, newest)
             rows = delta_versions(self._without_marks(changes, newest), self.form)
             rows = transformed(self.target, rows, self.transform)
             return append_own(self.target, rows, handle, at, (application, number_of(Reached.of(newest))))
@@ -127,7 +127,7 @@ class _Following:
     def _check(self, reached: Reached, found: HistoryEntry | SplitSource) -> None:
         reached.check(self.source.name, found, self._reader, _REMEDY)
 
-    def _all(self, newest: SplitSource) -> DataFrame:
+    def _all_rows(self, newest: SplitSource) -> DataFrame:
         """Return the rows of a version as a feed of inserts."""
         from trinity.spark_names import F
 
@@ -135,7 +135,7 @@ class _Following:
         marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
         return rows.withColumns({**marks, "_commit_timestamp": F.lit(None)})
 
-    def _since(self, reached: Reached, newest: SplitSource) -> DataFrame:
+    def _changes_since(self, reached: Reached, newest: SplitSource) -> DataFrame:
         """Return the changes of the merged rows since the version that the target has, whatever the feed shows."""
         from trinity.engine.feed.interval import Bound
         from trinity.engine.feed.shape import Form as Shown

@@ -182,7 +182,7 @@ def _row_versions(changes: _Changes, form: Form) -> DataFrame:
     An update that changes the key is a ``-D`` of the old key and a ``+I`` of the new one; every other one its new row.
     """
     with pinned(changes.rows.sparkSession):
-        found = changes.rows.where("kind IS NOT NULL").selectExpr("*", f"{_moved(changes, form)} AS moved")
+        found = changes.rows.where("kind IS NOT NULL").selectExpr("*", f"{_changes_key(changes, form)} AS moved")
         found = found.selectExpr("at", f"inline({_versions(form)})")
         # each step names what the next one uses several times: so expressions stay small, and Spark plans fewer nodes
         numbered = [*enumerate(changes.columns)]
@@ -197,7 +197,7 @@ def _row_versions(changes: _Changes, form: Form) -> DataFrame:
         return found.selectExpr(*values, *form.marks("at", "kind"), *owns)
 
 
-def _moved(changes: _Changes, form: Form) -> str:
+def _changes_key(changes: _Changes, form: Form) -> str:
     """Return Spark SQL that is true for an update that changes the key, and fails where that cannot be known."""
     columns = {c.name.lower(): c for c in changes.columns}
     differ = []

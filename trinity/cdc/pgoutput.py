@@ -124,7 +124,7 @@ def transactions(messages: Iterable[tuple[int, bytes]]) -> Iterator[Transaction]
             yield current
             current = None
         elif kind == b"T":
-            current.changes += [Change(relations[oid], "t", lsn) for oid in _truncated(message)]
+            current.changes += [Change(relations[oid], "t", lsn) for oid in _truncated_relations(message)]
         else:
             current.changes.append(_change(message, relations[_OID.unpack_from(message, 1)[0]], lsn))
 
@@ -162,7 +162,7 @@ def _name(message: bytes, at: int) -> tuple[str, int]:
     return message[at:end].decode(), end + 1
 
 
-def _truncated(message: bytes) -> tuple[int, ...]:
+def _truncated_relations(message: bytes) -> tuple[int, ...]:
     """Return the OIDs of the relations that a TRUNCATE empties."""
     (count,) = _OID.unpack_from(message, 1)
     found: tuple[int, ...] = struct.unpack_from(f">{count}I", message, 6)

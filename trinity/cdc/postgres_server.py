@@ -140,7 +140,8 @@ class Server:
             columns.setdefault((schema, table), {})[column] = Field(column, kind, True)
             filters.setdefault((schema, table), set()).add(rowfilter)
         return [
-            (Relation(*name, tuple(fields.values())), _any(filters[name])) for name, fields in sorted(columns.items())
+            (Relation(*name, tuple(fields.values())), _any_filter(filters[name]))
+            for name, fields in sorted(columns.items())
         ]
 
     def rows(self, snapshot: Snapshot, relation: Relation, where: str | None) -> Iterator[Sequence[str | None]]:
@@ -195,7 +196,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _any(filters: set[str | None]) -> str | None:
+def _any_filter(filters: set[str | None]) -> str | None:
     """Return the filter of the rows of a table in several publications."""
     texts = [f"({text})" for text in filters if text]
     return " OR ".join(sorted(texts)) if len(texts) == len(filters) else None

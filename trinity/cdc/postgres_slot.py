@@ -184,7 +184,7 @@ class PostgresSlot:
         """
         envelopes = Envelopes(self._server.type_name)
         followed = {name: table for name, table in tables.items() if table is not None}
-        reached = {name: self._reached(table) for name, table in followed.items()}
+        reached = {name: self._reached_lsn(table) for name, table in followed.items()}
         while True:
             batch = self._read(_at_least_one(limit))
             _check(batch.changes, tables)
@@ -211,7 +211,7 @@ class PostgresSlot:
         """The application in the ``txn`` by which :meth:`create` marks that it begins to fill a table."""
         return f"{self.application}/copy"
 
-    def _reached(self, table: Table) -> int:
+    def _reached_lsn(self, table: Table) -> int:
         """Return the LSN that a table has reached; 0 for a new one. Raise CONFIGURATION_INVALID as :meth:`follow`."""
         metadata = table.connector.metadata
         reached, begun = (metadata.recorded_txn(table.handle, name) or 0 for name in (self.application, self._copy))

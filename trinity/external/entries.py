@@ -144,12 +144,12 @@ class _InBucket:
                     self._when_open(file.rpartition("/")[0])
                     self._when_made(_makers(file))
                     check()
-                    return self._store.put_if_absent(_next(file, last), _marked(data))
+                    return self._store.put_if_absent(_next(file, last), _with_id(data))
                 self._store.put_if_absent(_next(file, last), _claim(), commits=False)
         raise AlreadyExists(file)
 
     def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
-        return self._put_behind(file, lambda last: _marked(changed(self._store.get(last.path))))
+        return self._put_behind(file, lambda last: _with_id(changed(self._store.get(last.path))))
 
     def remove(self, file: str) -> bool:
         return self._put_behind(file, lambda _: _gone())
@@ -161,19 +161,19 @@ class _InBucket:
     def excluding(self, folder: str, check: Callable[[list[str]], object], name: str | None = None) -> Iterator[None]:
         if name is not None:
             with self._making(f"{folder}/{name}"):
-                check(self._settled(folder, name))
+                check(self._settled_names(folder, name))
                 yield
-                check(self._settled(folder, name))
+                check(self._settled_names(folder, name))
             return
         closed = self._close(folder)
         try:
-            check(self._settled(folder))
+            check(self._settled_names(folder))
             yield
         except BaseException:
             self._open(closed)
             raise
         if not self._open(closed):  # it took longer than others wait
-            check(self._settled(folder))
+            check(self._settled_names(folder))
 
     def _close(self, folder: str) -> str:
         """Keep files from being added to a folder until :meth:`_open`, and return the object that says so."""
@@ -200,7 +200,7 @@ class _InBucket:
         """
         try:
             with suppress(TrinityError):
-                self._store.put_if_absent(_after(closed), _gone(), commits=False)
+                self._store.put_if_absent(_path_after(closed), _gone(), commits=False)
         except AlreadyExists:
             return False
         return True
@@ -227,7 +227,7 @@ class _InBucket:
                 return
         self._store.delete(maker.path for maker in found)
 
-    def _settled(self, folder: str, name: str | None = None) -> list[str]:
+    def _settled_names(self, folder: str, name: str | None = None) -> list[str]:
         """Return the names of the files in a folder, after withdrawing those that are being added."""
         while True:
             found = self._rows(folder)
@@ -272,7 +272,7 @@ def _gone() -> bytes:
     return uuid.uuid4().hex.encode()
 
 
-def _marked(data: bytes) -> bytes:
+def _with_id(data: bytes) -> bytes:
     """Add a unique ``id`` to a file: two callers that put the same bytes could not tell which one was first."""
     return json.dumps({**json.loads(data), "id": uuid.uuid4().hex}).encode()
 
@@ -283,10 +283,10 @@ def _makers(file: str) -> str:
 
 
 def _next(file: str, last: Entry | None) -> str:
-    return _after(last.path) if last else file
+    return _path_after(last.path) if last else file
 
 
-def _after(path: str) -> str:
+def _path_after(path: str) -> str:
     """Return the path of the object of a file that comes after another one."""
     stem, _, number = path.rpartition(SUFFIX)
     return f"{stem}{SUFFIX}.{int(number[1:] or 0) + 1:010d}"

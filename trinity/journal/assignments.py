@@ -60,13 +60,13 @@ def _parts(value: exp.Expr, count: int, table: JournalTable) -> list[exp.Expr]:
         return list(value.expressions)
     query = value.this if isinstance(value, exp.Subquery) else value
     if isinstance(query, exp.Query):
-        return [_only(query, i, count) for i in range(count)]
+        return [_one_column(query, i, count) for i in range(count)]
     raise TrinityError(
         "NOT_SUPPORTED", f"UPDATE {table}: assign {count} columns from a row or a SELECT of {count} columns."
     )
 
 
-def _only(query: exp.Query, index: int, count: int) -> exp.Expr:
+def _one_column(query: exp.Query, index: int, count: int) -> exp.Expr:
     """Return one column of a query of several."""
     names = [trees.identifier(f"c{i}") for i in range(count)]
     return exp.Subquery(

@@ -73,7 +73,7 @@ class Changes:
         if returning is None:
             body: exp.Query = trees.select([exp.Count(this=exp.Star(), big_int=True)], exp.to_table(changed))
         else:
-            body = self._returned(returning, changed, filled if kinds & {"U", "I"} else None, other_columns)
+            body = self._returning_query(returning, changed, filled if kinds & {"U", "I"} else None, other_columns)
         unique = self.table if self.table.unique_keys and kinds & {"U", "I"} else None
         return RewrittenChange(body, lock, tuple(members), counted=returning is None, unique=unique)
 
@@ -204,12 +204,12 @@ class Changes:
                         found.setdefault(column.sql(), column)
         return list(found.values())
 
-    def _returned(
+    def _returning_query(
         self, returning: Sequence[exp.Expr], changed: str, filled: str | None, other_columns: Sequence[exp.Expr]
     ) -> exp.Query:
         """Return a query of the new rows as stored, and of deleted rows as they were."""
         names = {column.sql(): trees.column(f"out_{i}", "_trinity_c") for i, column in enumerate(other_columns)}
-        wanted = [_substituted(e, names) for e in returning]
+        wanted = [_over_stored_row(e, names) for e in returning]
         queries: list[exp.Query] = []
         if filled is not None:
             query = trees.select(wanted, exp.alias_(exp.to_table(filled), self.alias.copy(), table=True))
@@ -226,7 +226,7 @@ class Changes:
             extra = [trees.column(f"out_{i}", "c") for i in range(len(other_columns))]
             deleted = trees.select([*rows, *extra], _aliased(changed, "c"), [_is_of_kind("c", "D")])
             own = {column.sql(): trees.column(f"out_{i}", self.alias) for i, column in enumerate(other_columns)}
-            wanted = [_substituted(e, own) for e in returning]
+            wanted = [_over_stored_row(e, own) for e in returning]
             queries.append(trees.select(wanted, trees.derived(deleted, self.alias)))
         return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
 
@@ -249,7 +249,7 @@ def _aliased(name: str, alias: str) -> exp.Table:
     return exp.Table(this=trees.identifier(name), alias=exp.TableAlias(this=trees.identifier(alias)))
 
 
-def _substituted(node: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
+def _over_stored_row(node: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
     """Return an expression of RETURNING over the stored row, with other tables' columns from the list of changes."""
     copy = node.copy()
     if not names:

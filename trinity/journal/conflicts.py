@@ -35,7 +35,7 @@ def insert_on_conflict(
     if not table.unique_keys and not source.is_long:
         lock = lock_of(table, source.as_query(_NEW, node), key, [source.rows])
     on = columns or table.key
-    base = trees.select([], _numbered(source.as_table("given"), table, on))
+    base = trees.select([], _numbered_within_key(source.as_table("given"), table, on))
     if lock.keys is not None and not source.constant:
         base.where(is_locked(table, key), copy=False)
     base.append("joins", _live_join(table, alias, on, dialect))
@@ -83,7 +83,7 @@ def conflicting_key(conflict: exp.OnConflict, table: JournalTable) -> tuple[str,
     )
 
 
-def _numbered(source: exp.Expr, table: JournalTable, on: tuple[str, ...]) -> exp.Subquery:
+def _numbered_within_key(source: exp.Expr, table: JournalTable, on: tuple[str, ...]) -> exp.Subquery:
     """Number the new rows within their key."""
     keys = [trees.cast(trees.column(c, "given"), table.column(c).declared) for c in on]
     nth = exp.Window(this=exp.RowNumber(), partition_by=keys)

@@ -38,7 +38,7 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
         if (clause := node.args.get("with_")) is not None:
             base.set("with_", clause.copy())
         lock = lock_of(table, base, key, [base, on])
-    base = trees.select([], _marked(plain, name) if by_source else plain)
+    base = trees.select([], _with_source_mark(plain, name) if by_source else plain)
     if lock.keys is not None and key is not None:
         base = trees.select([], trees.derived(_only_locked(plain, name, table, key), name))
     live = trees.derived(live_rows(table, dialect, versioned=True), alias)
@@ -65,13 +65,15 @@ def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: 
     if isinstance(then, exp.Update):
         return Action("U", condition, assignments(then.expressions, table, dialect))
     if isinstance(then, exp.Insert):
-        return Action("I", condition, _inserted(then, table, source, dialect))
+        return Action("I", condition, _inserted_values(then, table, source, dialect))
     if str(then.name).upper() == "DELETE":
         return Action("D", condition, {})
     return Action("N", condition, {})
 
 
-def _inserted(then: exp.Insert, table: JournalTable, source: exp.Identifier, dialect: str) -> dict[str, exp.Expr]:
+def _inserted_values(
+    then: exp.Insert, table: JournalTable, source: exp.Identifier, dialect: str
+) -> dict[str, exp.Expr]:
     """Return a value for each column: the given one, or the DEFAULT."""
     values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
     listed = isinstance(then.this, exp.Tuple) and then.expression is not None
@@ -132,7 +134,7 @@ def _only_locked(source: exp.Expr, name: exp.Identifier, table: JournalTable, ke
     return trees.select([every], source.copy(), [is_locked(table, key)])
 
 
-def _marked(source: exp.Expr, name: exp.Identifier) -> exp.Subquery:
+def _with_source_mark(source: exp.Expr, name: exp.Identifier) -> exp.Subquery:
     """Add a column to the source that marks its rows, which those added by a FULL JOIN lack."""
     every = exp.Column(this=exp.Star(), table=name.copy())
     return trees.derived(trees.select([every, exp.alias_(exp.true(), _PRESENT)], source), name)

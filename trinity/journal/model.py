@@ -141,7 +141,7 @@ def load_model(source: ModelSource) -> LoadedModel:
         TrinityError: CONFIGURATION_INVALID, naming schema, table and property; FILESYSTEM_ERROR for a file that cannot
             be read.
     """
-    text, label, folder = _text(source)
+    text, label, folder = _source_text(source)
     model = _validated(_Model, text, label)
     names = [s.name for s in model.schemas]
     if len(set(names)) != len(names):
@@ -157,7 +157,7 @@ def load_model(source: ModelSource) -> LoadedModel:
     return LoadedModel(journal, _one_backend(model, folder, label))
 
 
-def _text(source: ModelSource) -> tuple[Any, str, Path]:
+def _source_text(source: ModelSource) -> tuple[Any, str, Path]:
     """Return the JSON value, the model's name in errors, and the folder that relative paths start from."""
     if isinstance(source, Mapping):
         return dict(source), "The model", Path()

@@ -101,7 +101,7 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
         return plain
     words = words_of(numbered)
     if words[:1] == ("EXPLAIN",):
-        return _explained(sql, numbered, model, dialect)
+        return _rewrite_explain(sql, numbered, model, dialect)
     if check_unread(words, model, numbered):
         return plain
     tree = _parse(numbered.text, dialect)
@@ -132,7 +132,7 @@ def _parse(text: str, dialect: str) -> exp.Expr:
     return tree
 
 
-def _explained(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:
+def _rewrite_explain(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:
     """Rewrite EXPLAIN [options] statement: it explains the rewritten statement."""
     tokens = numbered.tokens
     at = 1
@@ -215,7 +215,7 @@ class _Statement:
                 found = self._modify(member.this, hidden)
                 if isinstance(found, RewrittenChange):
                     members += found.members
-                    member.set("this", _nested(member.this, found))
+                    member.set("this", _as_member(member.this, found))
             else:
                 self.scopes.replace(member.this, hidden)
             members.append(member)
@@ -306,7 +306,7 @@ def _names(tree: exp.Query) -> frozenset[str]:
     return frozenset(trees.folded(c.args["alias"].this) for c in members)
 
 
-def _nested(node: exp.Expr, found: RewrittenChange) -> exp.Expr:
+def _as_member(node: exp.Expr, found: RewrittenChange) -> exp.Expr:
     """Return a change as a member of WITH, which may have its own WITH."""
     clause = node.args.get("with_")
     if clause is not None and found.members:

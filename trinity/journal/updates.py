@@ -21,7 +21,7 @@ def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect
     """Rewrite an UPDATE; references to other tables have been replaced already."""
     values = assignments(node.expressions, table, dialect)
     others = [node.args["from_"].this.copy()] if node.args.get("from_") is not None else []
-    found = _found(node, table, alias, dialect, others)
+    found = _selected_rows(node, table, alias, dialect, others)
     lock = _lock(found, table, alias)
     setting_unique = any(c in values for u in table.unique_keys for c in u)
     returning = _returning(node, table, alias, others)
@@ -42,7 +42,7 @@ def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect
 def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:
     """Rewrite a DELETE; references to other tables have been replaced already."""
     others = [o.copy() for o in node.args.get("using") or []]
-    found = _found(node, table, alias, dialect, others)
+    found = _selected_rows(node, table, alias, dialect, others)
     lock = _lock(found, table, alias)
     returning = _returning(node, table, alias, others)
     if returning is None:
@@ -54,7 +54,7 @@ def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect
     return RewrittenChange(body, lock)
 
 
-def _found(
+def _selected_rows(
     node: exp.Update | exp.Delete, table: JournalTable, alias: exp.Identifier, dialect: str, others: list[exp.Expr]
 ) -> exp.Select:
     """Return a query of the live rows that the statement selects, with the tables that it joins; each row once."""

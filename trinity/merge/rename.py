@@ -51,14 +51,14 @@ def _options(properties: Mapping[str, str], lower: Mapping[str, str]) -> dict[st
     for key, value in properties.items():
         if key in by_column:
             columns, option = by_column[key]
-            key = f"fields.{_listed(columns, lower)}.{option}"
-            value = _listed(value, lower) if option == "sequence-group" else value
+            key = f"fields.{_renamed_list(columns, lower)}.{option}"
+            value = _renamed_list(value, lower) if option == "sequence-group" else value
         elif key in _COLUMN_LISTS:
-            value = _listed(value, lower)
+            value = _renamed_list(value, lower)
         found[key] = value
     return found
 
 
-def _listed(text: str, lower: Mapping[str, str]) -> str:
+def _renamed_list(text: str, lower: Mapping[str, str]) -> str:
     """Return a list of columns with the new names."""
     return ",".join(lower.get(name.strip().lower(), name.strip()) for name in text.split(","))

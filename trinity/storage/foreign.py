@@ -59,13 +59,13 @@ def foreign_definition(
     key, options = split_key(bare)
     draft = TableDefinition(*name, tuple(columns), key or tuple(identifier), tuple(partition_by), external=True)
     if not draft.keyed:
-        return draft.with_properties({**own, **_known({k: v for k, v in options.items() if k == "comment"})})
-    keyed = draft.with_key(draft.primary_key).with_properties({**own, **_known(options)})
+        return draft.with_properties({**own, **_known_options({k: v for k, v in options.items() if k == "comment"})})
+    keyed = draft.with_key(draft.primary_key).with_properties({**own, **_known_options(options)})
     merge_spec(keyed)
     return keyed
 
 
-def _known(options: Mapping[str, str]) -> dict[str, str]:
+def _known_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that Trinity knows; a table of others may have any properties."""
     found: dict[str, str] = {}
     for key, value in options.items():

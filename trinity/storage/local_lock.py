@@ -45,7 +45,7 @@ def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
             yield
             return
         try:
-            if _locked(handle, alone) and _same(handle, folder):
+            if _locked(handle, alone) and _is_same_folder(handle, folder):
                 yield
                 return
         finally:
@@ -71,7 +71,7 @@ def _locked(handle: int, alone: bool) -> bool:
     return True
 
 
-def _same(handle: int, folder: str) -> bool:
+def _is_same_folder(handle: int, folder: str) -> bool:
     """Return whether the folder is still the one that was opened."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(folder))

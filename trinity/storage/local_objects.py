@@ -165,7 +165,7 @@ def _link(path: str, new: str) -> None:
     try:
         os.link(path, new)
     except OSError as error:
-        same = _same(path, new)
+        same = _same_file(path, new)
         if same:  # NFS repeats a request whose answer was lost, and then says EEXIST
             return
         if same is None and (isinstance(error, FileExistsError) or error.errno in _UNCLEAR):
@@ -181,7 +181,7 @@ def _link(path: str, new: str) -> None:
         raise
 
 
-def _same(path: str, other: str) -> bool | None:
+def _same_file(path: str, other: str) -> bool | None:
     """Return whether both names are links to one file; None when the disk does not say."""
     for pause in _PAUSES_S:
         try:

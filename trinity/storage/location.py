@@ -52,7 +52,7 @@ class Location:
             TrinityError: NOT_SUPPORTED for schemes other than ``file`` and those of object stores;
                 CONFIGURATION_INVALID for a text that cannot name a bucket.
         """
-        if (found := _stored(text)) is not None:
+        if (found := _store_of(text)) is not None:
             kind, authority, path = found
             return cls(_normal(os.path.normpath(path)), f"{kind.scheme}://{authority}")
         if text.startswith("file:"):
@@ -157,7 +157,7 @@ def _normal(path: str) -> str:
     return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
 
 
-def _stored(text: str) -> tuple[StoreKind[Any], str, str] | None:
+def _store_of(text: str) -> tuple[StoreKind[Any], str, str] | None:
     """Return the kind of store, the authority in normal form and the path; None for a place in no object store."""
     found = _STORED.fullmatch(text)
     kind = by_scheme(found["scheme"]) if found else None

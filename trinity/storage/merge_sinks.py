@@ -186,8 +186,8 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
         definition, changed = merge.insert.definition, merge.updated_columns
-        self._changed = [n for n, column in enumerate(definition.columns) if column.name in changed]
-        self._held = self._changed if merge.in_place else range(len(self._storage))
+        self._carried_columns = [n for n, column in enumerate(definition.columns) if column.name in changed]
+        self._held = self._carried_columns if merge.in_place else range(len(self._storage))
         self._held_bytes = 0
         self._positions: defaultdict[str, list[np.ndarray]] = defaultdict(list)
         self._updates: defaultdict[str, _Updates] = defaultdict(_Updates)
@@ -206,7 +206,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             here = about.size if about else 0
             replaced, gone = self._in_place(file, gone)
             alone = replaced is not None and not len(gone) and (here >= _LARGE or len(self._positions) == 1)
-            copied = self._copied(path, replaced) if replaced is not None and alone else None
+            copied = self._copy_with_columns(path, replaced) if replaced is not None and alone else None
             if copied is not None:
                 fragments += [copied, removal(path)]
                 continue
@@ -267,12 +267,12 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         if not np.isin(places, gone).all():
             return None, gone
         del self._updates[file]
-        columns = rows.select([self._storage.field(n).name for n in self._changed])
+        columns = rows.select([self._storage.field(n).name for n in self._carried_columns])
         return _Replaced(places, columns), np.setdiff1d(gone, places, assume_unique=True)
 
-    def _copied(self, path: str, replaced: _Replaced) -> bytes | None:
+    def _copy_with_columns(self, path: str, replaced: _Replaced) -> bytes | None:
         """Write a file with the replaced columns, and the others as they are; None where all have to be encoded."""
-        kinds, target = pa.schema([self._storage.field(n) for n in self._changed]), self._merge.insert.target
+        kinds, target = pa.schema([self._storage.field(n) for n in self._carried_columns]), self._merge.insert.target
         found = with_replaced_columns(target, self._sink, path, kinds, replaced.among, pa.cpu_count())
         if found is None:
             return None
@@ -376,7 +376,7 @@ class _VersionMergeSink(_ParquetMergeSink):
         alike = [pc.add(c, pa.scalar(0.0, c.type)) if pa.types.is_floating(c.type) else c for c in columns]
         return pa.table(alike, names=[str(i) for i in range(len(alike))])
 
-    def _replaced(self, row_ids: pa.StructArray) -> np.ndarray:
+    def _loses_to_new_row(self, row_ids: pa.StructArray) -> np.ndarray:
         """Return True for each deleted row whose key a new row takes that wins against it (U1, K4)."""
         old = self._identities([self._old(row_ids, i) for i in (*self._key, *self._ordering)])
         new = pa.concat_tables(self._filled)
@@ -397,7 +397,7 @@ class _VersionMergeSink(_ParquetMergeSink):
     def _tombstones(self) -> pa.RecordBatch:
         row_ids = pa.concat_arrays(self._vacated)
         if self._filled and self._filling_replaces:
-            row_ids = row_ids.filter(as_arrow(~self._replaced(row_ids)))
+            row_ids = row_ids.filter(as_arrow(~self._loses_to_new_row(row_ids)))
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
         marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
         for name, value in marks.items():
@@ -446,9 +446,9 @@ class _ColumnMergeSink(_VersionMergeSink):
             super()._insert(new)
         for number in case.filter(updated).unique().to_pylist():
             of_case = page.filter(pc.and_(updated, pc.equal(case, number)))
-            self._rows.append_page(self._changed(of_case, self._merge.update_case_columns[number]))
+            self._rows.append_page(self._carried_columns(of_case, self._merge.update_case_columns[number]))
 
-    def _changed(self, page: pa.RecordBatch, changed: tuple[str, ...]) -> pa.RecordBatch:
+    def _carried_columns(self, page: pa.RecordBatch, changed: tuple[str, ...]) -> pa.RecordBatch:
         """Return rows with only the columns that they carry. A NOT NULL column keeps its value, which is ignored."""
         carried = carried_columns(self._spec, changed)
         columns = [

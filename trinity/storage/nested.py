@@ -54,7 +54,7 @@ def conformed(array: pa.Array, file: pa.Field, wanted: pa.Field) -> pa.Array:
     if has_fields_of(file, wanted):
         return array.cast(wanted.type)
     if pa.types.is_struct(wanted.type) and pa.types.is_struct(file.type):
-        children = list(_found(array, file.type, wanted.type))
+        children = list(_wanted_children(array, file.type, wanted.type))
         return _struct(children, wanted.type, array.is_null())
     if pa.types.is_map(wanted.type) and pa.types.is_map(file.type):
         parts = zip((array.keys, array.items), *_both(file, wanted), strict=True)
@@ -71,7 +71,7 @@ def _both(file: pa.Field, wanted: pa.Field) -> tuple[list[pa.Field], list[pa.Fie
     return _children(file.type), _children(wanted.type)
 
 
-def _found(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) -> Iterator[pa.Array]:
+def _wanted_children(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) -> Iterator[pa.Array]:
     """Yield the wanted children of a struct."""
     theirs = _children(file)
     by_id = {number: place for place, f in enumerate(theirs) if (number := _id(f)) is not None}

@@ -164,10 +164,10 @@ class _Copy:
     def _encoders(self) -> Iterator[Callable[[], tuple[Any, Mapping[tuple[bytes, ...], Struct]]]]:
         first = 0
         for number, group in enumerate(of(self.footer, 4)[1]):
-            yield partial(self._encoded, number, first)
+            yield partial(self._encoded_columns, number, first)
             first += of(group, 3)
 
-    def _encoded(self, number: int, first: int) -> tuple[Any, Mapping[tuple[bytes, ...], Struct]]:
+    def _encoded_columns(self, number: int, first: int) -> tuple[Any, Mapping[tuple[bytes, ...], Struct]]:
         """Return a file of one row group with the new columns, and path of a column -> its chunk there."""
         with reporting_unreadable_file(self.source):
             pages = [page for _, page in stored_row_groups(self.source, self.columns, lambda _: [number])]

@@ -45,7 +45,7 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
     if cast == "DATE" and kind != "date" and ":" in text:  # the cast would cut the time
         return None
     try:
-        found: Any = _padded(text, parse_type(full).arguments[0]) if kind == "char" else convert(text)
+        found: Any = _char_text(text, parse_type(full).arguments[0]) if kind == "char" else convert(text)
         if not _compares_exactly(found, cast, full):
             return None
         return _instant(found, timezone) if kind == "timestamp" else found
@@ -66,7 +66,7 @@ def _compares_exactly(found: Any, cast: str, kind: str) -> bool:
     return max(precision - scale, len(digits) - fraction) + max(scale, fraction) <= 38
 
 
-def _padded(text: str, length: int) -> str:
+def _char_text(text: str, length: int) -> str:
     """Return text padded as CHAR (K2). Raise ValueError when it is too long, not counting trailing blanks."""
     if len(text.rstrip(" ")) > length:
         raise ValueError(text)

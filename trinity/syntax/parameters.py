@@ -144,7 +144,7 @@ def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -
 
 
 def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
-    named, names = _named(sql, dialect)
+    named, names = _cut_at_names(sql, dialect)
     return _with_literal_values(named, [_value(name, values) for name in names], dialect)
 
 
@@ -175,11 +175,11 @@ def positional(sql: str, dialect: str) -> tuple[str, Callable[[Mapping[str, Any]
     """
     if number(sql, dialect).count:
         raise TrinityError("INVALID_ARGUMENTS", "The values have names, and the statement has '?'; write ':name'.")
-    named, names = _named(sql, dialect)
+    named, names = _cut_at_names(sql, dialect)
     return named.filled(["?"] * len(names)), lambda values: [_value(name, values) for name in names]
 
 
-def _named(sql: str, dialect: str) -> tuple[Numbered, list[Token]]:
+def _cut_at_names(sql: str, dialect: str) -> tuple[Numbered, list[Token]]:
     """Return a statement cut at each ``:name``, and the names."""
     tokens = _tokens(sql, dialect)
     pieces: list[str] = []

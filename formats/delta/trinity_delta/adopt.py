@@ -58,11 +58,11 @@ def on_record(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinitio
     settings = metadata["configuration"]
     text, (sealed, _, digest) = settings.get(DEFINITION), settings.get(TABLE, "").partition(" ")
     if text is None or (digest and digest != definition_digest(text)):
-        raise _changed(table, "changed" if text else "taken away")
+        raise _definition_changed(table, "changed" if text else "taken away")
     try:
         known = TableDefinition.from_dict(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise _changed(table, "changed") from error
+        raise _definition_changed(table, "changed") from error
     if (sealed or known.id or metadata["id"]) != metadata["id"]:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -80,7 +80,7 @@ def _is_recorded(metadata: Mapping[str, Any]) -> bool:
     return DEFINITION in settings or settings.get(TABLE, "").partition(" ")[0] == metadata.get("id")
 
 
-def _changed(table: TableHandle, what: str) -> TrinityError:
+def _definition_changed(table: TableHandle, what: str) -> TrinityError:
     return TrinityError(
         "NOT_SUPPORTED",
         f"Another engine has {what} the property '{DEFINITION}' of Delta table '{table.full_name}', which says what "
@@ -110,7 +110,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
         if parts:
             raise refused(table, f"the column '{column.name}', whose part '{parts[0]}' has another name in data files")
         was = by_name.get(column.stored_name)
-        present.append((was, _merged(was, column, field, known) if was else column))
+        present.append((was, _adopted_column(was, column, field, known) if was else column))
     present.sort(key=lambda pair: pair[1].hidden)
     definition = adopted_definition(table.full_name, known, present)
     _check_partitions(table, definition, metadata)
@@ -119,7 +119,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
     return replace(definition, checks=checks, properties=properties)
 
 
-def _merged(was: Column, now: Column, field: Mapping[str, Any], known: TableDefinition) -> Column:
+def _adopted_column(was: Column, now: Column, field: Mapping[str, Any], known: TableDefinition) -> Column:
     """Return a column that Trinity knows, as it is now. Types that Delta lacks stay what they were."""
     same = TEXT not in field["metadata"] and stored_as(parse_type(was.type)) == stored_as(parse_type(now.type))
     return replace(

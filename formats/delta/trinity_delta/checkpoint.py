@@ -193,7 +193,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
         names: the names of the log's objects.
     """
     found = replayed(store, table, version, names)
-    removed = _removed(found, removed_since_ms)
+    removed = _removed_files(found, removed_since_ms)
     rows = [_row(action) for action in found.actions() if "commitInfo" not in action]
     kept = pa.table({kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}, _SCHEMA)
     with pq.ParquetWriter(out := pa.BufferOutputStream(), _SCHEMA) as writer:
@@ -213,7 +213,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
     store.put(LAST_CHECKPOINT, json.dumps(hint).encode())
 
 
-def _removed(found: Replayed, since_ms: int) -> pa.StructArray:
+def _removed_files(found: Replayed, since_ms: int) -> pa.StructArray:
     """Return a checkpoint's removed files: those of the one before, which Python does not look at, and new ones."""
     kind = _SCHEMA.field("remove").type
     fresh = [_row(action)["remove"] for action in found.removed.values()]

@@ -126,7 +126,7 @@ class DeltaAttempt(Attempt[State]):
         after = before if change.merge is None else definition_after(change.merge, before)
         found: dict[str, Any] = {}
         if after.replaced != before.replaced:
-            return self._replaced(after)
+            return self._replaced_metadata(after)
         if after != before:
             settings = self.logs.settings(self.table.location, present, after, needs(before, after).settings)
             schema = evolved(self.newest.metadata["schemaString"], after, mapped=self.newest.mapped)
@@ -135,7 +135,7 @@ class DeltaAttempt(Attempt[State]):
             found["configuration"] = {**present, VECTORS: "true"}
         return found
 
-    def _replaced(self, after: TableDefinition) -> dict[str, Any]:
+    def _replaced_metadata(self, after: TableDefinition) -> dict[str, Any]:
         """Return the fields of ``metaData`` of a table that takes the place of this one."""
         before, present = self.newest.definition, self.newest.metadata["configuration"]
         check_dropped(self.table, replace(after, dropped=before.all_columns), self.newest.clustering)

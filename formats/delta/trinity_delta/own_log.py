@@ -54,7 +54,7 @@ class OwnLog:
         return checked_settings(given)
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
-        settled = _settled(metadata)
+        settled = _normal_metadata(metadata)
         store = ObjectStore(location)
         further = (*_enabled_features(metadata["configuration"]), *(() if store.on_disk else (CONDITIONAL_PUT,)))
         parameters = {
@@ -62,12 +62,12 @@ class OwnLog:
             "clusterBy": "[]",
             "description": None,
             "isManaged": "false",
-            "properties": _text(settled["configuration"]),
+            "properties": _shown_settings(settled["configuration"]),
         }
         protocol = protocol_of(settled["schemaString"], settled["configuration"], further=further)
         info = _commit_info("CREATE TABLE", parameters, next_timestamp_ms(0), blind=True)
         store.make_folder(LOG)
-        _put(store, 0, [{"commitInfo": info}, {"protocol": protocol}, {"metaData": settled}])
+        _put_commit(store, 0, [{"commitInfo": info}, {"protocol": protocol}, {"metaData": settled}])
         after_commit("Version 0 has no checksum", lambda: write_checksum(store, 0, info, settled, protocol, ()))
 
 
@@ -110,7 +110,7 @@ class OwnTransaction:
 
     def alter(self, change: Mapping[str, Any]) -> None:
         self.update(change)
-        self._commit([], *_altered(self._state.metadata, self._metadata))
+        self._commit([], *_alter_operation(self._state.metadata, self._metadata))
 
     def update(self, change: Mapping[str, Any]) -> None:
         wanted = {**self._metadata, **change}
@@ -121,7 +121,7 @@ class OwnTransaction:
                 "'none' any more. Leave it out.",
             )
         self._further |= _enabled_features(wanted["configuration"])
-        self._metadata = _settled(wanted)
+        self._metadata = _normal_metadata(wanted)
 
     def vacuum(self, mark: Mapping[str, Any], retained_ms: int) -> None:
         kept = retention_ms(self._metadata["configuration"])
@@ -155,9 +155,9 @@ class OwnTransaction:
         info = _commit_info(operation, parameters, at, tags, read=self._state.version)
         if FEATURE in (self._state.protocol.get("writerFeatures") or ()):
             actions = with_row_ids(actions, self._state.row_ids, number)
-        wanted = [{"commitInfo": info}, *self._described(), *with_domains(actions, self._domains)]
+        wanted = [{"commitInfo": info}, *self._metadata_actions(), *with_domains(actions, self._domains)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
-        size = _put(store, number, wanted)
+        size = _put_commit(store, number, wanted)
         if operation != RESTORE:  # what the files of another version were is read from that one
             after_commit(f"Version {number} will be read back", lambda: self._cache.keep(self._table, made, size))
         if not made.definition.external:  # how many rows others deleted in their files is not known
@@ -168,7 +168,7 @@ class OwnTransaction:
         after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(store, made))
         return number
 
-    def _described(self) -> list[Action]:
+    def _metadata_actions(self) -> list[Action]:
         """Return the ``protocol`` and the ``metaData`` actions, where they have changed."""
         if self._metadata is self._state.metadata:
             return []
@@ -225,7 +225,7 @@ def _enabled_features(settings: Mapping[str, str]) -> set[str]:
     return {key.removeprefix(SUPPORTED) for key in settings if key.startswith(SUPPORTED)}
 
 
-def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _normal_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ``metaData`` as Delta keeps it: without settings of the protocol, and with numbered columns."""
     given = metadata["configuration"].items()
     settings = {key: text for key, text in given if key not in _MINIMA and not key.startswith(SUPPORTED)}
@@ -233,7 +233,7 @@ def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {**metadata, "schemaString": schema, "configuration": settings}
 
 
-def _altered(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _alter_operation(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the operation for a change of a table's metadata, and its parameters."""
     old, new = before["schemaString"], after["schemaString"]
     if renamed := renamed_columns(old, new):
@@ -241,7 +241,7 @@ def _altered(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, 
     if json.loads(old) != json.loads(new):
         return "UPDATE SCHEMA", {"oldSchema": old, "newSchema": new}
     changed = dict(after["configuration"].items() - before["configuration"].items())
-    return "SET TBLPROPERTIES", {"properties": _text(changed)}
+    return "SET TBLPROPERTIES", {"properties": _shown_settings(changed)}
 
 
 def _commit_info(
@@ -274,7 +274,7 @@ def _engine() -> str:
     return f"{ENGINE}{version_of('trinity-merge')}"
 
 
-def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
+def _put_commit(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
     """Put a commit file, and return its bytes. Raises CommitRaced where another writer took the number."""
     data = "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
     try:
@@ -284,7 +284,7 @@ def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) 
     return len(data)
 
 
-def _text(settings: Mapping[str, str]) -> str:
+def _shown_settings(settings: Mapping[str, str]) -> str:
     """Return settings as a commit shows them; the definition is in the ``metaData`` beside it."""
     kept = {key: text for key, text in settings.items() if key not in (DEFINITION, TABLE)}
     return json.dumps(kept, separators=(",", ":"))

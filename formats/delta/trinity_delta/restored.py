@@ -71,7 +71,7 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
     """
     if is_restore(actions):
         named = _info(actions).get("operationParameters", {}).get("version")
-        return _found(store, table, number, actions) if named is None else int(named)
+        return _restored_version(store, table, number, actions) if named is None else int(named)
     return number - 1 if _removes_domains(actions) else None
 
 
@@ -82,7 +82,7 @@ def as_remembered(now: State, then: State, actions: Commit) -> State:
     removed = _removes_domains(actions) or not allows_domains(now.definition, now.protocol)
     return replace(
         now,
-        files={path: _known(now.files[path], then.files.get(path)) for path in paths},
+        files={path: _as_known_then(now.files[path], then.files.get(path)) for path in paths},
         sidecar=then.sidecar,
         order=then.order,
         displaced=then.displaced,
@@ -105,7 +105,7 @@ def in_force(table: TableHandle, state: State) -> list[Action]:
     ]
 
 
-def _known(file: DataFile, before: DataFile | None) -> DataFile:
+def _as_known_then(file: DataFile, before: DataFile | None) -> DataFile:
     """Return a file as the earlier version knew it: with its place in the order of commits."""
     return before if before is not None and before.deletes == file.deletes else file
 
@@ -134,21 +134,21 @@ def _is_of_trinity(number: int, actions: Commit) -> bool:
     return any((a["add"].get("tags") or {}).get(TAG_ORDER) == str(number) for a in actions if "add" in a)
 
 
-def _found(store: ObjectStore, table: str, number: int, actions: Commit) -> int:
+def _restored_version(store: ObjectStore, table: str, number: int, actions: Commit) -> int:
     """Return the newest version before a RESTORE that has the files which it brought back.
 
     A RESTORE to a time records it as the user wrote it, in an unknown time zone. So this walks back the log: a file
     that a commit added or removed is one difference more, or one less, to the version before it.
     """
-    differ = _toggled(set(), actions)
+    differ = _differences_after(set(), actions)
     for version in range(number - 1, -1, -1):
         if not differ:
             return version
-        differ = _toggled(differ, read_commit(store, table, version))
+        differ = _differences_after(differ, read_commit(store, table, version))
     raise TrinityError("BAD_DATA", f"Table '{table}': no version of its log has the files of the RESTORE {number}.")
 
 
-def _toggled(differ: set[tuple[Any, ...]], actions: Commit) -> set[tuple[Any, ...]]:
+def _differences_after(differ: set[tuple[Any, ...]], actions: Commit) -> set[tuple[Any, ...]]:
     gone, come = ({_key(a[kind]) for a in actions if kind in a} for kind in ("remove", "add"))
     return differ ^ gone ^ come
 

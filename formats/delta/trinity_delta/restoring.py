@@ -31,14 +31,14 @@ def restoring(table: TableHandle, now: State, then: State) -> list[Action]:
         return []
     removed = [remove(path, file, now.definition, changes=True) for path, file in gone]
     domains = in_force(table, replace(then, version=now.version, written=False))
-    return [*removed, *(_added(table, then, back) if back else []), *domains]
+    return [*removed, *(_add_actions(table, then, back) if back else []), *domains]
 
 
 def _same(file: DataFile, other: DataFile | None) -> bool:
     return other is not None and file.deletes == other.deletes
 
 
-def _added(table: TableHandle, then: State, back: Mapping[str, DataFile]) -> list[Action]:
+def _add_actions(table: TableHandle, then: State, back: Mapping[str, DataFile]) -> list[Action]:
     """Return the actions that add files again as they were. A file of another engine gets its commit's number."""
     store = ObjectStore(table.location)
     known = replayed(store, table.full_name, then.version, store.names(LOG)).files.values()

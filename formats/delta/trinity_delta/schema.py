@@ -387,11 +387,11 @@ def _fields(text: str) -> tuple[dict[str, Any], ...]:
     schema = json.loads(text)
     if not isinstance(schema, dict) or schema.get("type") != "struct":
         raise ValueError("it is no struct")
-    found: Sequence[dict[str, Any]] = _filled(schema, "the table")["fields"]
+    found: Sequence[dict[str, Any]] = _with_defaults(schema, "the table")["fields"]
     return tuple(found)
 
 
-def _filled(kind: Any, where: str) -> Any:
+def _with_defaults(kind: Any, where: str) -> Any:
     """Return a type's JSON with missing entries filled in. Raises ValueError naming the place of a malformed one."""
     if isinstance(kind, str):
         return kind
@@ -405,7 +405,7 @@ def _filled(kind: Any, where: str) -> Any:
         raise ValueError(f"the {name} of {where} lacks '{missing[0]}'")
     if name == "struct":
         return {**found, "fields": _filled_fields(found["fields"], where)}
-    return {key: _filled(part, where) if key.endswith("Type") else part for key, part in found.items()}
+    return {key: _with_defaults(part, where) if key.endswith("Type") else part for key, part in found.items()}
 
 
 def _filled_fields(fields: Any, where: str) -> list[dict[str, Any]]:
@@ -417,5 +417,10 @@ def _filled_fields(fields: Any, where: str) -> list[dict[str, Any]]:
             raise ValueError(f"{where} has two fields '{name}'")
         if not isinstance(field.get("metadata", {}), dict):
             raise ValueError(f"the metadata of field '{name}' are no object")
-        found[name.lower()] = {"nullable": True, "metadata": {}, **field, "type": _filled(field["type"], f"'{name}'")}
+        found[name.lower()] = {
+            "nullable": True,
+            "metadata": {},
+            **field,
+            "type": _with_defaults(field["type"], f"'{name}'"),
+        }
     return list(found.values())

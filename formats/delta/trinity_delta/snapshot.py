@@ -55,7 +55,7 @@ def is_table(folder: Location) -> bool:
     return has_commits(ObjectStore(folder))
 
 
-def _named(table: TableHandle, state: State) -> State:
+def _under_name(table: TableHandle, state: State) -> State:
     """Return the state under the name that was asked for: an external table may have several."""
     definition = state.definition
     if not definition.external or (definition.schema, definition.name) == (table.schema, table.table):
@@ -95,7 +95,7 @@ class Snapshots:
                 return self._oldest(store, table.full_name, newest)
 
             try:
-                return _named(table, version_at(table, known.newest, read, oldest))
+                return _under_name(table, version_at(table, known.newest, read, oldest))
             except TrinityError as error:  # another process may have cleaned up the log since it was listed
                 if error.code != "BAD_DATA" or store.on_disk or listed(store).first in (None, known.first):
                     raise
@@ -239,7 +239,7 @@ class Snapshots:
         """Return the memory of the table, with its newest version: counted on from the known one, else listed."""
         known = self._known.get(store.root)
         if not store.on_disk:
-            return self._listed(store, table, known)
+            return self._listed_memory(store, table, known)
         if known is None or commit_stamp(store, known.newest) != known.stamp:
             newest = newest_commit(store, table.full_name)
             known = Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
@@ -250,7 +250,7 @@ class Snapshots:
                 known.forget_from(known.newest)
         return known
 
-    def _listed(self, store: ObjectStore, table: TableHandle, known: Known | None) -> Known:
+    def _listed_memory(self, store: ObjectStore, table: TableHandle, known: Known | None) -> Known:
         """Return the memory of a table in an object store; a new one once the newest known commit has changed.
 
         A dropped table has neither a first commit nor a checkpoint, whatever others may still put there.
@@ -291,11 +291,11 @@ class Snapshots:
                 return self._from_checkpoint(table, known, summed, at, version)
             at -= 1
         for number in range(at + 1, version + 1):
-            state = self._applied(table, known, state, number, read_commit(store, table.full_name, number))
+            state = self._apply_commit(table, known, state, number, read_commit(store, table.full_name, number))
         assert state is not None
         return state
 
-    def _applied(
+    def _apply_commit(
         self, table: TableHandle, known: Known, state: State | None, number: int, commit: Sequence[Mapping[str, Any]]
     ) -> State:
         """Return the state after a commit, rebuilt where the commit hands the table to another engine, or back."""
@@ -335,7 +335,7 @@ class Snapshots:
         at += len(ours)
         state = apply(table, None, at, found.actions())
         for number, commit in enumerate(commits[len(ours) :], at + 1):
-            state = self._applied(table, known, state, number, commit)
+            state = self._apply_commit(table, known, state, number, commit)
         return state
 
     def _since_trinity(self, table: TableHandle, version: int) -> Since:
@@ -357,10 +357,10 @@ class Snapshots:
         if since.turn is not None and since.turn < version:
             state = self._state(table, known, since.turn)
             for number in range(since.turn + 1, version + 1):
-                state = self._applied(table, known, state, number, read_commit(store, name, number))
+                state = self._apply_commit(table, known, state, number, read_commit(store, name, number))
             return state
         found = replace(
-            self._ordered(table, apply(table, None, version, actions)), displaced=since.displaced, commit=""
+            self._with_order(table, apply(table, None, version, actions)), displaced=since.displaced, commit=""
         )
         if commit_stamp(store, version) is None:  # a version that has a checkpoint may lack its commit file
             return found
@@ -368,7 +368,7 @@ class Snapshots:
         found = replace(found, commit=commit_id(by_kind(commit)))
         return found if since.turn is None else self._remembering(table, known, found, commit)
 
-    def _ordered(self, table: TableHandle, found: State) -> State:
+    def _with_order(self, table: TableHandle, found: State) -> State:
         """Return a version rebuilt from a checkpoint, with the order of rows from the commits since Trinity's."""
         store, name = ObjectStore(table.location), table.full_name
         if all(f.origin is Origin.OWN for f in found.files.values()):

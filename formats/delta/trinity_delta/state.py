@@ -159,14 +159,14 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             version without protocol or metadata, or with a malformed schema.
     """
     found = by_kind(actions)
-    what, store = _described(table, state, found, version), ObjectStore(table.location)
+    what, store = _without_files(table, state, found, version), ObjectStore(table.location)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     # a RESTORE, like a version that is rebuilt from a checkpoint, adds files of many commits at once (`restored.py`)
     gathered = state is None or is_restore([{"commitInfo": info} for info in found.get("commitInfo", ())])
     if what.definition.external:
 
         def file_of(added: Mapping[str, Any], at: int) -> DataFile:
-            return _marked(store, _file(store, added, what.definition, at), added, None)
+            return _with_deleted_rows(store, _file(store, added, what.definition, at), added, None)
 
         apply_external(files, adds, found, file_of, version)
     else:
@@ -177,7 +177,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             origin = origin_of(added, alone=not gathered and "remove" not in found)
             file = _file(store, added, what.definition, version, origin, rebuilt=gathered)
             before = state.files.get(added["path"]) if state and not gathered else None
-            files[added["path"]] = _marked(store, file, added, before)
+            files[added["path"]] = _with_deleted_rows(store, file, added, before)
             if file.tier is Tier.BASE:
                 adds[added["path"]] = added
     return replace(
@@ -188,7 +188,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         txns={**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
         added=adds,
         order=order_after(state.order if state else RowOrder(), found, what.definition, version),
-        displaced=_displaced(state, found) if state else frozenset(),
+        displaced=_displaced_files(state, found) if state else frozenset(),
         commit=commit_id(found),
         **{
             **_domains(store, state, found.get("domainMetadata", [])),
@@ -230,7 +230,7 @@ def _in_force(
     return {"forgotten": before, "written": state.written}
 
 
-def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
+def _displaced_files(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
     """Return the compacted files that other engines have removed, or deleted rows of; none after a new sidecar."""
     if any(
         domain["domain"] == SIDECAR_DOMAIN and not domain.get("removed") for domain in found.get("domainMetadata", ())
@@ -248,7 +248,7 @@ def _is_compacted(file: DataFile) -> bool:
     return file.tier is Tier.BASE or file.origin is Origin.REWRITTEN
 
 
-def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]], version: int) -> State:
+def _without_files(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]], version: int) -> State:
     """Return the state after a commit, without files: the definition as Trinity left it, with others' changes."""
     if state and not found.keys() & {"metaData", "protocol"}:
         return state
@@ -314,7 +314,9 @@ def _file(
     )
 
 
-def _marked(store: ObjectStore, file: DataFile, added: Mapping[str, Any], before: DataFile | None) -> DataFile:
+def _with_deleted_rows(
+    store: ObjectStore, file: DataFile, added: Mapping[str, Any], before: DataFile | None
+) -> DataFile:
     """Return a file with its deleted rows. One that only lost rows keeps its commit number and its maker."""
     if before is not None:
         file = replace(file, commit=before.commit, origin=before.origin)

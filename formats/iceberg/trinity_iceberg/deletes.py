@@ -153,7 +153,7 @@ def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, Pos
             for entry in delete_entries(table, manifest):
                 for path, deletes in _targets(entry):
                     found.setdefault(path, []).append(deletes)
-    return {path: _together(deletes) for path, deletes in found.items()}
+    return {path: _joined_deletes(deletes) for path, deletes in found.items()}
 
 
 def delete_entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
@@ -170,7 +170,7 @@ def _targets(entry: ManifestEntry) -> list[tuple[str, PositionDeletes]]:
     return [(local_path(name), PositionDeletes(rows, (file,), name)) for name, rows in named.items()]
 
 
-def _together(deletes: Sequence[PositionDeletes]) -> PositionDeletes:
+def _joined_deletes(deletes: Sequence[PositionDeletes]) -> PositionDeletes:
     """Return the deleted rows of a data file from its several delete files."""
     if len(deletes) == 1:
         return deletes[0]

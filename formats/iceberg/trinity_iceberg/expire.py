@@ -27,7 +27,7 @@ _KEEP: Final = "history.expire.min-snapshots-to-keep"
 def expire(loaded: Table, older_than_ms: int) -> bool:
     """Forget the versions whose successor is old enough, and their definitions; return whether there were any."""
     metadata = loaded.metadata
-    gone = _expired(metadata, older_than_ms)
+    gone = _expired_versions(metadata, older_than_ms)
     definitions = unneeded(metadata, gone)
     if not gone and not definitions:
         return False
@@ -53,11 +53,11 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
     limit = int(time.time() * 1000) - age
     if snapshots[EXPIRED_AT_ONCE].timestamp_ms > limit:
         return ()
-    gone = _expired(metadata, limit, keep or 1)
+    gone = _expired_versions(metadata, limit, keep or 1)
     return _removal(metadata, gone) if len(gone) >= EXPIRED_AT_ONCE else ()
 
 
-def _expired(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[int]:
+def _expired_versions(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[int]:
     """Return the ids of versions whose successor is old enough, except the newest ``keep``, and of what is left."""
     chain = lineage(metadata)
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
@@ -66,10 +66,10 @@ def _expired(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[
     # what older versions of other engines carry is in the last Trinity commit before them, which has to stay
     while old and len(old) < len(chain) - 1 and OPERATION not in summary_of(chain[len(old)]):
         old.pop()
-    return {s.snapshot_id for s in old} - heads | _left(metadata, older_than_ms)
+    return {s.snapshot_id for s in old} - heads | _unreferenced_snapshots(metadata, older_than_ms)
 
 
-def _left(metadata: TableMetadata, older_than_ms: int) -> set[int]:
+def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[int]:
     """Return the ids of old snapshots to which no branch and no tag leads.
 
     Others went back behind them, or staged them. All stay if one was the newest version lately, to go forward again.

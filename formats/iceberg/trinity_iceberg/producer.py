@@ -141,7 +141,7 @@ class _Producer:
         manifests = self.snapshots.manifest_list(self.table, self.parent)
         check_own_writable(self.table, manifests)
         if change.restored is not None:
-            manifests = self._restored(manifests, change.restored)
+            manifests = self._restored_manifests(manifests, change.restored)
         if change.removed or change.deletes:
             manifests = self._with_positions(manifests, change)
         if change.removed:
@@ -150,7 +150,7 @@ class _Producer:
             schema, spec = change.layout or (self.table.schema(), self.metadata.spec())
             added = self._added(change.added, schema, spec)
             manifests = [self.written.manifest(added, spec, schema=schema), *manifests]
-        location, listed = self.written.manifest_list(self._merged(manifests), self.parent, self.sequence)
+        location, listed = self.written.manifest_list(self._merged_manifests(manifests), self.parent, self.sequence)
         self.snapshots.remember(location, listed)
         return Snapshot.model_validate(
             {
@@ -195,7 +195,7 @@ class _Producer:
             data_file=file,
         )
 
-    def _restored(self, manifests: list[ManifestFile], then: Snapshot) -> list[ManifestFile]:
+    def _restored_manifests(self, manifests: list[ManifestFile], then: Snapshot) -> list[ManifestFile]:
         """Return manifests with the files of an earlier snapshot alone, each with the sequence number that it had."""
         back = {
             entry.data_file.file_path: (manifest, entry)
@@ -295,7 +295,7 @@ class _Producer:
             marked.append(deleted(entry, self.snapshot_id) if is_gone else existing(entry))
         return marked
 
-    def _merged(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+    def _merged_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
         """Merge manifests of one order of magnitude once there are enough of them."""
         if not property_as_bool(self.metadata.properties, "commit.manifest-merge.enabled", True):
             return manifests

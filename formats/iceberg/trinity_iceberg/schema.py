@@ -201,7 +201,7 @@ def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: Tabl
     if before.replaced != after.replaced:
         return _replaced_schema(metadata, before, after)
     hidden = _hidden(metadata)
-    known, ids = _known(metadata, before), count(metadata.last_column_id + 1)
+    known, ids = _known_fields(metadata, before), count(metadata.last_column_id + 1)
     fields = [
         hidden[c.name] if c.hidden else _field(known.get(c.field_id or 0), c, ids, _is_required(after, c))
         for c in after.columns
@@ -211,7 +211,7 @@ def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: Tabl
 
 def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
     """Return the schema of a table that takes the place of another one, or does so again by a restore."""
-    hidden, known, ids = _hidden(metadata), _known(metadata, before), count(metadata.last_column_id + 1)
+    hidden, known, ids = _hidden(metadata), _known_fields(metadata, before), count(metadata.last_column_id + 1)
     again = after.replaced <= newest(metadata)  # by a restore
     alike = {} if again else {(c.name, c.type): known[c.field_id] for c in before.visible if c.field_id in known}
     fields = []
@@ -234,7 +234,7 @@ def _hidden(metadata: TableMetadata) -> dict[str, it.NestedField]:
     return {STAMP: it.NestedField(STAMP_ID, STAMP, it.LongType(), False), **found}
 
 
-def _known(metadata: TableMetadata, before: TableDefinition) -> dict[int | None, it.NestedField]:
+def _known_fields(metadata: TableMetadata, before: TableDefinition) -> dict[int | None, it.NestedField]:
     """Return the fields of the columns that the table has, or has had, by their ids."""
     present = {f.field_id: f for schema in (*metadata.schemas, metadata.schema()) for f in schema.fields}
     return {c.field_id: present[c.field_id] for c in before.all_columns if c.field_id in present}
@@ -339,7 +339,7 @@ def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column
 def _foreign(field: it.NestedField) -> Column:
     number = None if field.name.startswith(HIDDEN_PREFIX) else field.field_id
     kind, within = str(trinity_type(field.field_type)), tuple(_ids(field.field_type))
-    required = tuple(_required(field.field_type))
+    required = tuple(_required_paths(field.field_type))
     return Column(field.name, kind, not field.required, None, field.doc, number, within=within, required=required)
 
 
@@ -350,13 +350,13 @@ def _ids(kind: it.IcebergType) -> Iterator[int]:
         yield from _ids(field.field_type)
 
 
-def _required(kind: it.IcebergType) -> Iterator[tuple[str, ...]]:
+def _required_paths(kind: it.IcebergType) -> Iterator[tuple[str, ...]]:
     """Yield the paths of what is NOT NULL within a type; no key of a map is NULL anyway."""
     key = kind.key_id if isinstance(kind, it.MapType) else None
     for field in fields_within(kind):
         if field.required and field.field_id != key:
             yield (field.name,)
-        yield from ((field.name, *path) for path in _required(field.field_type))
+        yield from ((field.name, *path) for path in _required_paths(field.field_type))
 
 
 def fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:

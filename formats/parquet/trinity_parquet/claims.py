@@ -131,7 +131,7 @@ class Claims:
             return Stage.DONE
         if self._is_staged(claim):
             return Stage.MOVING
-        if self._replaced(claim):
+        if self._replaced_files(claim):
             return Stage.REMOVING
         self._done = claim.number
         return Stage.DONE
@@ -151,7 +151,7 @@ class Claims:
             if claim.removed and not self._store.on_disk:
                 self._store.put(f"{_CLAIMS}/{claim.number:020d}{_REPLACES}", b"")
                 self.replaced = {**self.replaced, claim.number: claim.removed}
-            self._store.delete(self._replaced(claim))
+            self._store.delete(self._replaced_files(claim))
             self._done = max(self._done, claim.number)
             with contextlib.suppress(TrinityError):
                 self._clear(claim)
@@ -182,7 +182,7 @@ class Claims:
             return any(map(self._store.exists, claim.moves))
         return any(entry.path in claim.moves for entry in self._store.list(_staging(claim.statement)))
 
-    def _replaced(self, claim: Claim) -> list[str]:
+    def _replaced_files(self, claim: Claim) -> list[str]:
         """Return the files that a claim replaces, and that still exist."""
         there = self._marks(claim.removed) if claim.removed else {}
         return [path for path, mark in claim.removed.items() if there.get(path) == mark]

@@ -152,7 +152,7 @@ class Snapshots:
         if known is not None and known.born != born:  # a file that is put back may have its old stat
             self.forget(table)
             known = None
-        look = _counted if store.on_disk else _listed
+        look = _count_on if store.on_disk else _list_newest
         found = look(store, table, born, known)
         if found is None:  # another manifest has its number: the table was put back to an earlier state
             self.forget(table)
@@ -201,26 +201,26 @@ class _Checkpoints:
 
     def __init__(self, store: ObjectStore, number: int) -> None:
         self._store = store
-        self._listed = max(0, number - _LISTED_BACK)
+        self._list_newest = max(0, number - _LISTED_BACK)
 
     def read(self, number: int) -> TableVersion | None:
         """Return a version's checkpoint; None where there is none."""
         if self._store.on_disk:
             return _checkpoint(self._store, number)
-        names = self._newest if number > self._listed else self._all
+        names = self._newest if number > self._list_newest else self._all
         return _checkpoint(self._store, number) if checkpoint_name(number) in names else None
 
     @cached_property
     def _newest(self) -> frozenset[str]:
         """The names after a version near by; one request lists them, however many come before."""
-        return frozenset(entry.path for entry in self._store.list(LOG, after=manifest_name(self._listed)))
+        return frozenset(entry.path for entry in self._store.list(LOG, after=manifest_name(self._list_newest)))
 
     @cached_property
     def _all(self) -> frozenset[str]:
         return frozenset(entry.path for entry in self._store.list(LOG))
 
 
-def _hinted(store: ObjectStore) -> int:
+def _hinted_version(store: ObjectStore) -> int:
     """Return a version that exists, or did before a vacuum; 0 without a hint."""
     try:
         number = json.loads(store.get(NEWEST))["version"]
@@ -229,9 +229,9 @@ def _hinted(store: ObjectStore) -> int:
     return number if isinstance(number, int) and number > 0 else 0
 
 
-def _counted(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
+def _count_on(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
     """Return the newest version on a disk; None where the manifest of the known one has changed."""
-    at = start = known.newest if known else _hinted(store)
+    at = start = known.newest if known else _hinted_version(store)
     stamp = store.stat(manifest_name(at))
     if known and stamp != known.stamp:
         return None
@@ -243,12 +243,12 @@ def _counted(store: ObjectStore, table: TableHandle, born: Stat, known: _Known |
     return _Known(born, at, stamp)
 
 
-def _listed(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
+def _list_newest(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
     """Return the newest version by one listing, from the newest known one on. That one is deleted only with its table.
 
     None where the manifest of that version has changed.
     """
-    start = known.newest if known else _hinted(store)
+    start = known.newest if known else _hinted_version(store)
     found = _stamps(store, manifest_name(start - 1) if start else None)
     if known and found.get(start) != known.stamp:
         return None

@@ -58,12 +58,12 @@ def _table(rows: Sequence[Mapping[str, Any]], definition: TableDefinition | None
     names = {name.lower(): name for row in rows for name in row}
     if not names:  # no row says which columns it has
         names = {c.name.lower(): c.name for c in columns}
-    folded = [_folded(row, number) for number, row in enumerate(rows)]
+    folded = [_lower_case_names(row, number) for number, row in enumerate(rows)]
     arrays = [_array(shown, [row.get(name) for row in folded], types.get(name)) for name, shown in names.items()]
     return pa.table(dict(zip(names.values(), arrays, strict=True)))
 
 
-def _folded(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+def _lower_case_names(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
     """Return a row with its names in lower case."""
     found = {name.lower(): value for name, value in row.items()}
     if len(found) < len(row):

@@ -19,7 +19,7 @@ __all__ = ["alter"]
 def alter(target: Target, *changes: evolve.Change) -> None:
     """Make changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""
     before = target.definition
-    filled = _filled(before, altering.altered(target, before, changes))
+    filled = _columns_with_default(before, altering.altered(target, before, changes))
     if not filled:
         altering.alter(target, *changes)
         return
@@ -42,7 +42,7 @@ def _program(
     """Return the program that adds columns, and sets them to their DEFAULTs in all rows."""
     before = splits.definition
     after = altering.altered(target, before, changes)
-    filled = _filled(before, after)
+    filled = _columns_with_default(before, after)
     if not filled:  # another statement has added them
         nothing = Case(When.MATCHED, Operation.DELETE, "false")
         return nullcontext(Program("ALTER TABLE", (nothing,), target_alias=target.name.table))
@@ -57,7 +57,7 @@ def _program(
     return nullcontext(Program("ALTER TABLE", (case,), target_alias=target.name.table, after=after))
 
 
-def _filled(before: TableDefinition, after: TableDefinition) -> list[Column]:
+def _columns_with_default(before: TableDefinition, after: TableDefinition) -> list[Column]:
     """Return the new columns that have a DEFAULT."""
     known = {c.identity for c in before.columns}
     return [c for c in after.visible if c.identity not in known and c.default is not None]

@@ -75,14 +75,14 @@ class _Watch:
         Raises:
             TrinityError: MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION naming the row.
         """
-        if twice := _repeated(self.changed):
+        if twice := _repeated_row(self.changed):
             row = shown_row(self.guard.identity, twice)
             raise TrinityError(
                 "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
                 f"One row of table '{self.guard.table}' ({row}) matched more than one source row; make the source's "
                 "rows unique on the ON columns (M2).",
             )
-        if twice := _repeated(self.filled):
+        if twice := _repeated_row(self.filled):
             row = shown_row(self.guard.key_names, twice)
             raise TrinityError(
                 "CONSTRAINT_VIOLATION",
@@ -98,7 +98,7 @@ def _table(columns: list[pa.Array]) -> pa.Table:
     return pa.table(columns, names=[str(i) for i in range(len(columns))])
 
 
-def _repeated(parts: list[pa.Table]) -> list[object] | None:
+def _repeated_row(parts: list[pa.Table]) -> list[object] | None:
     """Return the values of one row that occurs more than once, or None."""
     if not parts:
         return None

@@ -53,7 +53,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
     case = replace(case, condition=_spelled_out(case.condition, Use.FILTER))
     if case.operation not in (Operation.UPDATE, Operation.INSERT):
         return case
-    given = _star(program, definition) if case.values is None else _named(case.values, program, definition)
+    given = _star(program, definition) if case.values is None else _under_own_names(case.values, program, definition)
     if case.operation is Operation.INSERT:
         omitted: dict[str, Value] = {
             c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given
@@ -67,7 +67,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
     return replace(case, values=texts)
 
 
-def _named(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
+def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
     """Return values under the names that the table has; a dotted name is a column behind the alias, or a field."""
     columns = {c.name.lower(): c for c in definition.visible}
     found, others = dict[str, Value](), list[tuple[Place, Expression]]()

@@ -132,12 +132,12 @@ class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
         moved = np.zeros(len(rows.operation), dtype=bool)
         for name in self.key:
             place = self.columns.index(name)
-            moved |= ~_same(rows.layout[place], rows.data[place])
+            moved |= ~_same_key_value(rows.layout[place], rows.data[place])
         moved &= rows.operation == Operation.UPDATE
         return self._split(rows, moved, (Operation.DELETE, Operation.INSERT))
 
 
-def _same(old: pa.Array, new: pa.Array) -> np.ndarray:
+def _same_key_value(old: pa.Array, new: pa.Array) -> np.ndarray:
     """Return True for each row in which two columns hold one key value: all NaNs are one (K2)."""
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(old.type):

@@ -70,12 +70,12 @@ def run(
     def here(splits: SplitSource) -> Program | NotLocal:
         assert local is not None
         found = local(splits)
-        return found if isinstance(found, NotLocal) else _evolved(table, found, splits)
+        return found if isinstance(found, NotLocal) else _evolved_program(table, found, splits)
 
     @contextmanager
     def anywhere(splits: SplitSource) -> Iterator[Program]:
         with prepare(splits) as program:
-            yield _evolved(table, program, splits)
+            yield _evolved_program(table, program, splits)
 
     def attempt() -> _Done:
         return _execute(table, anywhere, lambda begun: _commit(begun, txn), here if local is not None else None)
@@ -132,7 +132,7 @@ def _execute(
     return execute(table.session, f"The statement on '{table.name}'", local, by_spark)
 
 
-def _evolved(table: Target, program: Program, splits: SplitSource) -> Program:
+def _evolved_program(table: Target, program: Program, splits: SplitSource) -> Program:
     """Return a program whose target has the columns that it takes from its source.
 
     Raises:

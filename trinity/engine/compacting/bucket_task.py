@@ -52,10 +52,10 @@ class BucketTask:
             yield from self.merge.live(merged.winners)
         else:
             live = pa.Table.from_batches(self.merge.live(merged.winners), self.merge.schema)
-            yield from self._interleaved(bucket, merged.file, merged, live)
+            yield from self._with_log_rows(bucket, merged.file, merged, live)
         yield from self.merge.tombstones(merged.winners).to_batches()
 
-    def _interleaved(
+    def _with_log_rows(
         self, bucket: int, file: DataFile, merged: MergedBucket, live: pa.Table
     ) -> Iterator[pa.RecordBatch]:
         """Return a base file's rows that stay, with the log's in their places."""

@@ -30,7 +30,7 @@ def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[st
     """
     hidden = state.known
     if state.later:
-        found = _found(state, executor)
+        found = _later_bits(state, executor)
         if found is None:
             return None
         hidden = _together(hidden, found)
@@ -38,7 +38,7 @@ def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[st
     return hidden
 
 
-def _found(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.ndarray] | None:
+def _later_bits(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.ndarray] | None:
     """Find the bits that the later log adds to those of the earlier one."""
     splits, version = state.splits, state.version
     touched = may_share_keys(state.base, state.later, splits.definition)

@@ -48,11 +48,11 @@ def may_share_keys(
     """Return the files that may hold a key of a keyed table's other files, by the bounds of the key columns."""
     for name in definition.primary_key:
         if parse_type(definition.column(name).type).name not in _UNBOUNDED:
-            files = _within(files, name, [file.bounds(name) for file in others])
+            files = _files_within(files, name, [file.bounds(name) for file in others])
     return list(files)
 
 
-def _within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
+def _files_within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
     """Return the files in which a column may have values within some bounds; all where those are not known."""
     known = [bounds for bounds in wanted if bounds is not None]
     if len(known) < len(wanted):

@@ -59,10 +59,10 @@ class StatsTests:
         return self._comparison(found) if found else _no_test
 
     def _flag(self, column: exp.Column, *, wanted: bool) -> StatsTest:
-        known = self._known(column)
+        known = self._usable_column(column)
         if known is None or known[1] != "boolean":
             return _no_test
-        return self._bounded(column, lambda s: s.min <= wanted <= s.max)
+        return self._comparison_test(column, lambda s: s.min <= wanted <= s.max)
 
     def _comparison(self, found: Comparison) -> StatsTest:
         if found.operator is exp.Is:
@@ -74,9 +74,9 @@ class StatsTests:
             return _no_test
         if found.operator is exp.In:
             values.sort()
-        return self._bounded(found.column, partial(test, values))
+        return self._comparison_test(found.column, partial(test, values))
 
-    def _bounded(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
+    def _comparison_test(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
         """Return the test of a comparison, which is true for no NULL."""
 
         def checked(stats: ColumnStats) -> bool:
@@ -90,7 +90,7 @@ class StatsTests:
         return self._on(column, checked)
 
     def _on(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
-        known = self._known(column)
+        known = self._usable_column(column)
         if known is None:
             return _no_test
         name, _ = known
@@ -102,10 +102,10 @@ class StatsTests:
 
     def _literal(self, column: exp.Column, value: exp.Expr) -> Any:
         """Return the value in the type of the column's bounds, or None when it is uncertain what Spark makes of it."""
-        known = self._known(column)
+        known = self._usable_column(column)
         return None if known is None else literal_value(value, known[1], self.timezone)
 
-    def _known(self, column: exp.Column) -> tuple[str, str] | None:
+    def _usable_column(self, column: exp.Column) -> tuple[str, str] | None:
         """Return (name, type) of a column that may be used; None for another, and for a field of a struct."""
         return None if column.table else self.known.get(column.name.lower())
 

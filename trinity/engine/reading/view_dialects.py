@@ -106,7 +106,7 @@ def _is_variable(name: exp.Identifier) -> bool:
     return not isinstance(parent, exp.Column | exp.ColumnDef)
 
 
-def _sorted(node: exp.ArraySort) -> exp.Expr:
+def _sort_by_place(node: exp.ArraySort) -> exp.Expr:
     """Sort by the first field, the place, which no two rows of a key share: DuckDB's list_sort takes no comparison."""
     ways = [exp.Literal.string(way) for way in ("ASC", "NULLS FIRST")]
     return exp.func("LIST_SORT", node.this.copy(), *ways)
@@ -183,7 +183,7 @@ _RULES: Final[Mapping[type[exp.Expr], Callable[..., exp.Expr]]] = {
     exp.ArrayDistinct: _distinct,
     exp.ArrayPosition: _position,
     exp.ArraySlice: _slice,
-    exp.ArraySort: _sorted,
+    exp.ArraySort: _sort_by_place,
     exp.BitwiseLeftShift: _shifted_left,
     exp.BitwiseRightShift: _shifted_right,
     exp.Inline: _inline,

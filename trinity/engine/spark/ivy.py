@@ -27,15 +27,15 @@ def resolve(packages: tuple[str, ...], settings: Mapping[str, str], addresses: S
         TrinityError: CONFIGURATION_INVALID where they cannot be resolved.
     """
     known = jars_folder() / f"ivy-{sha256(','.join(sorted(packages)).encode()).hexdigest()[:16]}.json"
-    jars = _remembered(known)
+    jars = _cached_jars(known)
     if jars is None:
-        jars = _resolved(packages, {**settings, "spark.jars.repositories": ",".join(addresses)})
+        jars = _resolve_packages(packages, {**settings, "spark.jars.repositories": ",".join(addresses)})
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text(json.dumps(jars))
     return jars
 
 
-def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+def _resolve_packages(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
     """Let spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
     from pyspark import java_gateway
 
@@ -65,7 +65,7 @@ def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[st
     return [jar.removeprefix("file://") for jar in found.split(",") if jar]
 
 
-def _remembered(known: Path) -> list[str] | None:
+def _cached_jars(known: Path) -> list[str] | None:
     """Return the JAR files of an earlier resolution, if all still exist: Spark then starts without a network."""
     try:
         jars: list[str] = json.loads(known.read_text())

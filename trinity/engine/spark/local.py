@@ -113,7 +113,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
             check_spark(running, requirements)
             return running
         if _SUBMITTED in os.environ:
-            submitted = _start(_wanted(requirements, _with(_submitted_settings(), settings)))
+            submitted = _start(_new_settings(requirements, _overridden(_submitted_settings(), settings)))
             check_spark(submitted, requirements)
             return submitted
         return _start_own(requirements, settings)
@@ -126,11 +126,11 @@ def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str,
 
     _check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    wanted = _with_java_options(_wanted(requirements, {"spark.master": "local[*]", **settings}))
+    wanted = _with_java_options(_new_settings(requirements, {"spark.master": "local[*]", **settings}))
     jars = find_jars(requirements, wanted)
     if SparkContext._jvm is not None:
         add_jars(SparkContext._jvm, jars)
-    started = _start(_with(wanted, {"spark.jars": ",".join(jars)} if jars else {}))
+    started = _start(_overridden(wanted, {"spark.jars": ",".join(jars)} if jars else {}))
     try:
         check_workers(started)
     except TrinityError:
@@ -147,7 +147,7 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
     if not lacking and not _lacking_jars(running, requirements):
         return running
     every = [*own.requirements, *(need for need in requirements if need not in own.requirements)]
-    wanted = _wanted(every, own.settings)
+    wanted = _new_settings(every, own.settings)
     jars = find_jars(every, wanted)
     add_jars(running._jvm, jars)
     if not runs_in_process(running):
@@ -159,13 +159,13 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
     return running
 
 
-def _wanted(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
+def _new_settings(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a new Spark."""
     local = given.get("spark.master", "local").startswith("local")
-    return _with({**(_LOCAL if local else {}), **_DEFAULTS, **_joined(requirements)}, given)
+    return _overridden({**(_LOCAL if local else {}), **_DEFAULTS, **_joined(requirements)}, given)
 
 
-def _with(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
+def _overridden(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
     """Return settings, overridden by stronger ones; lists get the items of both."""
     found = {**settings, **stronger}
     for key in _JOINED:

@@ -45,7 +45,7 @@ def prepare_buckets(spark: SparkSession, buckets: Mapping[str, StoreOptions]) ->
     for store in buckets:
         for name, value in kind_of(store).hadoop_patience(store).items():
             hadoop.setIfUnset(name, value)
-    for store, wanted in _agreed(buckets).items():
+    for store, wanted in _agreed_settings(buckets).items():
         known = {name: hadoop.get(name) for name in wanted}
         if known == wanted:
             continue
@@ -68,7 +68,7 @@ def _check_needs(hadoop: Any, buckets: Mapping[str, StoreOptions]) -> None:
             )
 
 
-def _agreed(buckets: Mapping[str, StoreOptions]) -> dict[str, dict[str, str]]:
+def _agreed_settings(buckets: Mapping[str, StoreOptions]) -> dict[str, dict[str, str]]:
     """Return the settings for each bucket, which must not contradict those for another one in use."""
     found = {store: _settings(store, options) for store, options in buckets.items()}
     clash: tuple[str, str] | None = None

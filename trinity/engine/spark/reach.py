@@ -83,7 +83,7 @@ def reach_of_statement(spark: SparkSession, text: str) -> str | None:
         plan = _parsed(spark, text, "parsePlan")
     except TrinityError:  # Spark raises it again when it runs the text
         return None
-    return next(_found(spark, plan, closely), None)
+    return next(_reached_nodes(spark, plan, closely), None)
 
 
 def reach_of_expression(spark: SparkSession, text: str) -> str | None:
@@ -97,7 +97,7 @@ def reach_of_expression(spark: SparkSession, text: str) -> str | None:
     if is_remote(spark):
         return unseen(text)
     _parsed(spark, text, "parseExpression")
-    return next(_found(spark, _parsed(spark, f"SELECT (\n{text}\n)", "parsePlan"), closely=True), None)
+    return next(_reached_nodes(spark, _parsed(spark, f"SELECT (\n{text}\n)", "parsePlan"), closely=True), None)
 
 
 def _suspect(text: str) -> bool:
@@ -116,7 +116,7 @@ def _parsed(spark: SparkSession, text: str, way: str) -> Any:
         raise TrinityError("SYNTAX_ERROR", f"Spark cannot parse '{text.strip()[:100]}'.") from error
 
 
-def _found(spark: SparkSession, root: Any, closely: bool) -> Iterator[str]:
+def _reached_nodes(spark: SparkSession, root: Any, closely: bool) -> Iterator[str]:
     """Yield the reach of each node of a plan; only ``closely`` are the nodes' expressions searched too."""
     plans = [root]
     while plans:

@@ -103,7 +103,7 @@ def pinned(spark: SparkSession) -> Iterator[None]:
 def _needed_settings(spark: SparkSession, session: Any) -> Iterator[None]:
     with _lock:
         name = str(session.sessionUUID())
-        changed = _changed(spark, session, name)
+        changed = _changed_settings(spark, session, name)
         running, before = _statements.get(name, (0, {}))
         if running or changed:
             _statements[name] = (running + 1, {**changed, **before})
@@ -120,7 +120,7 @@ def _needed_settings(spark: SparkSession, session: Any) -> Iterator[None]:
                 _release(spark, name)
 
 
-def _changed(spark: SparkSession, session: Any, name: str) -> dict[str, str | None]:
+def _changed_settings(spark: SparkSession, session: Any, name: str) -> dict[str, str | None]:
     """Return the settings that are other than they should be, with their values."""
     found = dict(_SET.findall(_settings_text(spark, session, name)))
     if found.get(_JAVA_TIMES, "").lower() != "true":

@@ -35,9 +35,9 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
     if options.transform is None and options.apply is None:  # the result of a transform is not known before a batch
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
-    planned = _planned(frame.sparkSession, str(options.checkpoint))
+    planned = _planned_batch(frame.sparkSession, str(options.checkpoint))
     batches = Batches(table, options, planned, compactor)
-    query = _writer(_observed(table, frame), options).foreachBatch(batches.write).start()
+    query = _writer(_observe_progress(table, frame), options).foreachBatch(batches.write).start()
     if compactor is not None:
         compactor.end_with(query)
     return query
@@ -52,7 +52,7 @@ def _writer(frame: DataFrame, options: StreamOptions) -> DataStreamWriter:
     return writer.trigger(availableNow=True) if options.available_now else writer
 
 
-def _observed(table: Target, frame: DataFrame) -> DataFrame:
+def _observe_progress(table: Target, frame: DataFrame) -> DataFrame:
     """Return the stream; its progress has the number of rows and, if it has that column, the newest watermark."""
     from trinity.spark_names import F
 
@@ -64,7 +64,7 @@ def _observed(table: Target, frame: DataFrame) -> DataFrame:
     return frame.observe(_METRICS, *metrics)
 
 
-def _planned(spark: SparkSession, checkpoint: str) -> int:
+def _planned_batch(spark: SparkSession, checkpoint: str) -> int:
     """Return the highest batch that a checkpoint has planned, -1 for none; it may have been committed, too.
 
     Temporary files that a crash left of the first batch's plan are deleted: Spark refuses a checkpoint that has one.

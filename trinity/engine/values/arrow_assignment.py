@@ -103,7 +103,7 @@ def _number(source: DataType, wanted: DataType) -> _Cast | None:
             return lambda values: cast_array(values, target, "", "UTC")
         return (lambda values: values.cast(target, safe=False)) if wanted.name in _FLOATS else None
     if wanted.name == "decimal":
-        return lambda values: _rounded(values, target)
+        return lambda values: _rounded_to_decimal(values, target)
     return lambda values: _within(pc.trunc(values).cast(pa.decimal128(38, 0)), target)
 
 
@@ -119,7 +119,7 @@ def _within(values: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.if_else(fits, values, pa.scalar(None, values.type)).cast(target)
 
 
-def _rounded(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
+def _rounded_to_decimal(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     """Return numbers rounded half up to a DECIMAL; NULL for those with too many digits before the point."""
     source = values.type if pa.types.is_decimal(values.type) else pa.decimal128(19, 0)
     wide = values.cast(pa.decimal256(_DIGITS, source.scale))

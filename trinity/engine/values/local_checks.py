@@ -77,12 +77,12 @@ class LocalChecks:
         names = [c.name for c in self.definition.columns]
         rows = pa.RecordBatch.from_arrays(page.columns, names=names)
         for check, condition in zip(self.definition.checks, self.conditions, strict=True):
-            violated = pc.fill_null(pc.invert(condition.evaluate(self._checked(check, rows))), False)
+            violated = pc.fill_null(pc.invert(condition.evaluate(self._rows_to_check(check, rows))), False)
             if violated.true_count:
-                return self._violation(check, self._checked(check, rows).filter(violated).slice(0, 1))
+                return self._violation(check, self._rows_to_check(check, rows).filter(violated).slice(0, 1))
         return None
 
-    def _checked(self, check: Check, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _rows_to_check(self, check: Check, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that have to meet a constraint: those of the format's own all of them, others live ones."""
         if check.every or not self.definition.keyed:
             return rows
@@ -91,7 +91,7 @@ class LocalChecks:
 
     def _violation(self, check: Check, row: pa.RecordBatch) -> TrinityError:
         columns = constrained_columns(self.definition, check)
-        shown = ", ".join(f"{name} = {_shown(row.column(name)[0].as_py())}" for name in columns) or "always"
+        shown = ", ".join(f"{name} = {_as_spark_text(row.column(name)[0].as_py())}" for name in columns) or "always"
         return TrinityError(
             "CONSTRAINT_VIOLATION",
             f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{self.table}': "
@@ -99,7 +99,7 @@ class LocalChecks:
         )
 
 
-def _shown(value: Any) -> str:
+def _as_spark_text(value: Any) -> str:
     """Return a value as Spark's CAST to STRING writes the usual ones."""
     if value is None:
         return "NULL"
@@ -112,12 +112,12 @@ def constant_of(column: Column) -> Compiled | NotLocal:
         found = compile_expression(column.default or "NULL", Scope((), lasting=True), no_zone)
         if isinstance(found, NotLocal) or found.type == parse_type(column.type):
             return found
-        return _assigned(found, column)
+        return _as_stored_number(found, column)
     except TrinityError as error:  # as for a name: Spark says that it is no constant
         return NotLocal(error.message)
 
 
-def _assigned(value: Compiled, column: Column) -> Compiled | NotLocal:
+def _as_stored_number(value: Compiled, column: Column) -> Compiled | NotLocal:
     """Return a number in a column's type of numbers, as it is stored there."""
     kind, why = (
         parse_type(column.type),

@@ -49,14 +49,14 @@ def unlike(source: DataType, target: DataType) -> str:
 
     Fields of structs match by place and name, in any case, so that values never change places unseen.
     """
-    if source.nested and assignable(_sorted(source), _sorted(target)):
+    if source.nested and assignable(_with_sorted_fields(source), _with_sorted_fields(target)):
         return "the fields are the same, in another order; give them in the column's order"
     return "cast it first"
 
 
-def _sorted(kind: DataType) -> DataType:
+def _with_sorted_fields(kind: DataType) -> DataType:
     """Return a type with the fields of its structs in the order of their names."""
-    parts = [(name.lower() if kind.fields else "", _sorted(part)) for name, part in kind.parts]
+    parts = [(name.lower() if kind.fields else "", _with_sorted_fields(part)) for name, part in kind.parts]
     parts = sorted(parts, key=lambda part: part[0]) if kind.fields else parts
     return replace(
         kind, children=tuple(part for _, part in parts), fields=tuple(name for name, _ in parts if kind.fields)

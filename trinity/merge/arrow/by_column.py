@@ -318,14 +318,14 @@ class _Fold:
             order=order,
             when=when,
             retract=retract,
-            explicit=self._marked(column.name, "1") if self.omits else self.nothing,
+            explicit=self._has_mark(column.name, "1") if self.omits else self.nothing,
             options=named.options,
         )
 
     def _carries(self, name: str) -> np.ndarray:
-        return ~self._marked(name, "0")
+        return ~self._has_mark(name, "0")
 
-    def _marked(self, name: str, mark: str) -> np.ndarray:
+    def _has_mark(self, name: str, mark: str) -> np.ndarray:
         """Return True for rows whose mark of a column is this one."""
         assert self.marks is not None
         place = self.of.definition.all_columns.index(self.of.definition.column(name))

@@ -94,8 +94,8 @@ def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
     first = spec.engine is MergeEngine.FIRST_ROW
     wins = pa.chunked_array([as_arrow(np.full(len(earlier), first))])
     fresher = pc.less if spec.descending else pc.greater
-    earlier, later = (comparable(rows.select(_compared(spec))) for rows in (earlier, later))
-    for name in () if first else reversed(_compared(spec)):
+    earlier, later = (comparable(rows.select(_differing_columns(spec))) for rows in (earlier, later))
+    for name in () if first else reversed(_differing_columns(spec)):
         mine, other = earlier.column(name), later.column(name)
         there = pc.and_(pc.is_valid(mine), pc.is_null(other))
         strictly = pc.or_(pc.fill_null(fresher(mine, other), FALSE), there)
@@ -105,14 +105,14 @@ def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
     return found
 
 
-def _compared(spec: MergeSpec) -> list[str]:
+def _differing_columns(spec: MergeSpec) -> list[str]:
     """Return the ordering columns in which rows of one key may differ."""
     return [name for name in spec.ordering if name not in spec.key]
 
 
 def compared_columns(spec: MergeSpec) -> list[str]:
     """Return the key and ordering columns, by which base and log are compared."""
-    return [*spec.key, *_compared(spec)]
+    return [*spec.key, *_differing_columns(spec)]
 
 
 def losers(

@@ -23,7 +23,7 @@ from trinity.syntax.quoting import quoted
 __all__ = ["MergeMap", "MergeMapWithKeytime", "NestedPartialUpdate", "NestedUpdate", "nested_key"]
 
 
-def _put(entries: str, same: str, replaced: str, fits: str = "true") -> str:
+def _put_entry(entries: str, same: str, replaced: str, fits: str = "true") -> str:
     """Return Spark SQL: list ``b`` with entry ``e`` in the place of the one with its key, else at the end."""
     there = f"transform(b, t -> IF({same}, {replaced}, t))"
     return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array({entries})) ELSE b END"
@@ -83,7 +83,7 @@ class MergeMap(_Entries):
         return "t.key = e.key"
 
     def put(self, field: Field) -> str:
-        return _put("e", self.same(field), "e")
+        return _put_entry("e", self.same(field), "e")
 
     def whole(self, entries: str) -> str:
         return f"map_from_entries({entries})"
@@ -124,7 +124,7 @@ class MergeMapWithKeytime(MergeMap):
         newer = f"IF(CAST(e.value.{time} AS STRING) > CAST(t.value.{time} AS STRING), e, t)"
         return (
             f"CASE WHEN e.value IS NULL THEN filter(b, t -> NOT ({self.same(field)})) "
-            f"WHEN e.value.{time} IS NULL THEN b ELSE {_put('e', self.same(field), newer)} END"
+            f"WHEN e.value.{time} IS NULL THEN b ELSE {_put_entry('e', self.same(field), newer)} END"
         )
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
@@ -227,7 +227,7 @@ class NestedUpdate(_Nested):
         if sequence:
             new, old = (f"struct({', '.join(f'{row}.{quoted(s)}' for s in sequence)})" for row in ("e", "t"))
             replaced = f"IF({new} >= {old}, e, t)"
-        return _put("e", self.same(field), replaced, fits)
+        return _put_entry("e", self.same(field), replaced, fits)
 
     def folded(self, rows: ColumnRows) -> Folded:
         entries, key = self._entries(rows), nested_key(rows.options)
@@ -256,7 +256,7 @@ class NestedPartialUpdate(_Nested):
     def put(self, field: Field) -> str:
         names = field.type.children[0].fields
         merged = ", ".join(f"coalesce(e.{quoted(n)}, t.{quoted(n)}) AS {quoted(n)}" for n in names)
-        return _put("e", self.same(field), f"struct({merged})")
+        return _put_entry("e", self.same(field), f"struct({merged})")
 
     def folded(self, rows: ColumnRows) -> Folded:
         entries = self._entries(rows)

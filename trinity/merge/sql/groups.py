@@ -49,7 +49,7 @@ class GroupFold:
         return self.packed or f"struct({', '.join(map(quoted, self.group.sequence))}, {self.place})"
 
     @property
-    def _apart(self) -> bool:
+    def _has_own_states(self) -> bool:
         """True when each column has a state of its own."""
         return self.packed is not None and self.flat
 
@@ -87,7 +87,7 @@ class GroupFold:
                 found[f"{self._name}_{n}"] = aggregated(f"max_by({self._value(column)}, {self.place})", when)
             return found
         values = [*map(quoted, self.group.sequence), *map(self._value, self.plain)]
-        if self._apart:
+        if self._has_own_states:
             return {f"{self._name}_{n}": f"max_by({value}, {self.order})" for n, value in enumerate(values)}
         together = ", ".join(f"{value} AS c{n}" for n, value in enumerate(values))
         return {self._name: aggregated(f"max_by(struct({together}), {self.order})", part)}
@@ -100,5 +100,5 @@ class GroupFold:
         if self.carries is not None:
             sequence = {c: f"{self._name}.{quoted(c)}" for c in self.group.sequence}
             return sequence | {c: f"{self._name}_{n}" for n, c in enumerate(self.plain)}
-        kept = "_" if self._apart else ".c"
+        kept = "_" if self._has_own_states else ".c"
         return {c: f"{self._name}{kept}{n}" for n, c in enumerate((*self.group.sequence, *self.plain))}

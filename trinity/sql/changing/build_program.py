@@ -91,7 +91,7 @@ class _Builder:
 
     def program(self) -> Program:
         change = self.change
-        assigned = [] if change.evolves else [self._assigned(clause) for clause in change.clauses]
+        assigned = [] if change.evolves else [self._assigned_places(clause) for clause in change.clauses]
         for common in change.tables:
             query = _parse_common(common)
             if self.local is None:
@@ -101,7 +101,7 @@ class _Builder:
         source = self._source()
         if change.evolves:
             self.columns = {**self._new_columns(source), **self.columns}
-            assigned = [self._assigned(clause) for clause in change.clauses]
+            assigned = [self._assigned_places(clause) for clause in change.clauses]
         if source is None:
             case = self._case_without_source(change.clauses[0], assigned[0])
             return Program(change.statement, (case,), target_alias=self.target.alias, reads=self._handles())
@@ -192,12 +192,12 @@ class _Builder:
         if self.change.on is None:
             return "TRUE"
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
-        return self._text(self.change.on, Scope(clause, (self.target, source.side)))
+        return self._expression_text(self.change.on, Scope(clause, (self.target, source.side)))
 
     def _case_without_source(self, clause: Clause, places: Sequence[Place] | None) -> Case:
         """Return the case of an UPDATE or DELETE without a source."""
         where, words = self.change.on, self.change.statement
-        condition = self._text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
+        condition = self._expression_text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
         values = self._values(clause, places, Scope(f"{words} SET", (self.target,)))
         return Case(When.MATCHED, clause.operation, condition, values)
 
@@ -211,7 +211,7 @@ class _Builder:
             condition, values = (Scope(w, (other,), (target,)) for w in (f"{words} AND", f"{words} THEN INSERT VALUES"))
         else:
             condition, values = (Scope(w, (target,), (other,)) for w in (f"{words} AND", f"{words} THEN UPDATE SET"))
-        text = self._text(clause.condition, condition) if clause.condition is not None else None
+        text = self._expression_text(clause.condition, condition) if clause.condition is not None else None
         if clause.by_name:
             return Case(clause.when, clause.operation, text, self._by_name(source))
         return Case(clause.when, clause.operation, text, self._values(clause, places, values))
@@ -233,7 +233,9 @@ class _Builder:
         if value.is_word("DEFAULT"):
             return self._default(place)
         alone = isinstance(value.tree.unnest(), exp.Column)
-        return self._text(value, scope if alone or place.path else replace(scope, assigned=place.column.name.lower()))
+        return self._expression_text(
+            value, scope if alone or place.path else replace(scope, assigned=place.column.name.lower())
+        )
 
     def _default(self, place: Place) -> str:
         if place.path:
@@ -242,7 +244,7 @@ class _Builder:
 
     # -- assigned columns -----------------------------------------------------------------------------------
 
-    def _assigned(self, clause: Clause) -> list[Place] | None:
+    def _assigned_places(self, clause: Clause) -> list[Place] | None:
         """Return what a SET or INSERT list sets; None for ``*``. Raise COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
         if clause.values is None:
             return None
@@ -263,7 +265,7 @@ class _Builder:
 
     # -- expressions ----------------------------------------------------------------------------------------
 
-    def _text(self, piece: Piece, scope: Scope) -> str:
+    def _expression_text(self, piece: Piece, scope: Scope) -> str:
         """Return an expression as Spark SQL over the engine's aliases."""
         tree, whole, text, offset = piece.tree, piece.whole, piece.text, piece.start
         _refuse_windows(tree, scope.clause)

@@ -140,7 +140,9 @@ class LocalQueries:
             everything.set(clause, tree.args.get(clause))
         rows = self._rows(replace(statement, tree=everything.copy()))
         tables = {node.alias_or_name.lower() for node in joined_nodes(tree)}
-        return correlated(tree, Around(partial(_named, scope), tables, {name.lower() for name in rows.names}), word)
+        return correlated(
+            tree, Around(partial(_named_column, scope), tables, {name.lower() for name in rows.names}), word
+        )
 
     def _within_common(self, text: str, dialect: str) -> Statement:
         """Return a query in Spark's dialect, behind the statement's WITH."""
@@ -157,7 +159,7 @@ class LocalQueries:
         return found
 
 
-def _named(scope: Scope, parts: Sequence[str]) -> tuple[int, exp.Expr | None] | None:
+def _named_column(scope: Scope, parts: Sequence[str]) -> tuple[int, exp.Expr | None] | None:
     """Return the column of a statement's rows that a name means, as :class:`~trinity.sql.local.correlated.Around`."""
     found = scope.find(parts)
     return None if found is None else (found[0], expression_or_none(found[1].text or ""))

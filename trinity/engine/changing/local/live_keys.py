@@ -72,14 +72,14 @@ class _Changes:
         new = pa.table({name: fields[plan.data_schema.get_field_index(name)] for name in wanted})
         old = pa.table({k: pc.struct_field(row_id, [row_id.type.get_field_index(k)]) for k in spec.key})
         moving = pc.is_in(case, value_set=pa.array(plan.moving, case.type))
-        moved = pc.and_(moving, pc.invert(_same(old, new)))
+        moved = pc.and_(moving, pc.invert(_keeps_key(old, new)))
         fills = pc.or_(moved, pc.is_in(case, value_set=pa.array(plan.inserting, case.type)))
         leaves = pc.or_(moved, pc.equal(operation, pa.scalar(int(Operation.DELETE), operation.type)))
         self.filled = new.append_column(_MOVED, moved).filter(fills)
         self.vacated = old.filter(leaves)
 
 
-def _same(old: pa.Table, new: pa.Table) -> pa.Array:
+def _keeps_key(old: pa.Table, new: pa.Table) -> pa.Array:
     """Return True for each row whose key stays as it is."""
     same = as_arrow(np.ones(len(old), bool))
     old, new = comparable(old), comparable(new)

@@ -100,7 +100,7 @@ class LocalPlan(StatementPlan):
 
     def _changed(self, number: int, case: CompiledCase, rows: pa.RecordBatch) -> pa.RecordBatch:
         data, refusal = self._row(case, rows)
-        refusal = self._refused(number, case, rows, data, refusal)
+        refusal = self._row_errors(number, case, rows, data, refusal)
         layout = [self._old(rows, name) for name in self.layout]
         present = None if case.case.when is When.NOT_MATCHED else True
         assert case.case.operation is not None
@@ -151,7 +151,7 @@ class LocalPlan(StatementPlan):
 
     # -- what is refused ----------------------------------------------------------------------------------
 
-    def _refused(
+    def _row_errors(
         self, number: int, case: CompiledCase, rows: pa.RecordBatch, data: pa.RecordBatch, refusal: pa.Array
     ) -> pa.Array:
         """Return the errors of rows that lose to the stored ones (M9), or that a constraint forbids (M6)."""

@@ -93,12 +93,12 @@ class SparkAttempt(Attempt):
         if not self.definition.keyed:
             rows = located_scan(spark, self.files, self.splits.storage, self.row_id)
             rows = to_user_columns(rows, self.splits, (self.row_id,))
-            return self._narrowed(rows)
+            return self._matchable_rows(rows)
         splits = replace(self.splits, files=tuple(self.files))
         where = None if self.whole else self.begun.facts.where(self.definition.primary_key)
         return merged_read(spark, splits, where, self._keys())
 
-    def _narrowed(self, rows: DataFrame) -> DataFrame:
+    def _matchable_rows(self, rows: DataFrame) -> DataFrame:
         """Return only the rows that some source row can match, before an outer join exchanges them."""
         values = self.source.values
         unmatched = any(case.when is When.NOT_MATCHED for case in self.program.cases)
@@ -122,7 +122,7 @@ class SparkAttempt(Attempt):
         """Write the changes; return the sinks' fragments, and the number of rows changed by kind."""
         if (found := self.whole_files()) is not None:
             return found
-        if (found := self._upserted()) is not None:
+        if (found := self._upsert_merge()) is not None:
             return found
         if self.plan.moving and self.definition.keyed:
             check_mark(self.program, self.definition)
@@ -147,7 +147,7 @@ class SparkAttempt(Attempt):
         rows = local_frame(self.table.session.spark, types, values).alias(self.program.target_alias)
         return [files[row[0]] for row in rows.where(condition).select(FILE_NUMBER).collect()]
 
-    def _upserted(self) -> Written | None:
+    def _upsert_merge(self) -> Written | None:
         """Return fragments and counts of an upsert MERGE; None for another one, or to let the join find an error."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
@@ -190,9 +190,9 @@ class SparkAttempt(Attempt):
         sinks = None
         if not self.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
             sinks = max(1, parallelism(self.table.session.spark))
-        return Distribution(self.layout, self.merge.update_layout, sinks, self._together())
+        return Distribution(self.layout, self.merge.update_layout, sinks, self._shares_sink())
 
-    def _together(self) -> bool:
+    def _shares_sink(self) -> bool:
         """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
         if not self.definition.keyed:
             return not self.layout

@@ -56,7 +56,7 @@ class MergePlan(StatementPlan):
             TrinityError: TYPE_MISMATCH; Spark's errors in the expressions are raised as they are.
         """
         joined = self._joined(target)
-        selected = self._selected(joined)
+        selected = self._selected_rows(joined)
         changes = self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
         if self.definition.checks:
             changes = checked_changes(changes, MERGE_ROW, self.definition, self.table)
@@ -89,7 +89,7 @@ class MergePlan(StatementPlan):
         assert program.on is not None
         return left.join(right, _column(program.on), how)
 
-    def _selected(self, joined: DataFrame) -> DataFrame:
+    def _selected_rows(self, joined: DataFrame) -> DataFrame:
         """Return the rows that some WHEN selects, with the number of the first that does."""
         conditions = [self._holds(case) for case in self.program.cases]
         given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
@@ -186,14 +186,14 @@ class MergePlan(StatementPlan):
         value = (case.values or {}).get(column.name)
         if value is not None and not (key and self.leaves_key(case, column.name)):
             where = f"{self.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
-            stored, error = self._assigned(Place(column), value, given, where)
+            stored, error = self._assigned_value(Place(column), value, given, where)
             # keys are compared, and CHECKs evaluated, before rows reach a sink
             return as_stored(stored, column), error
         if update and not column.hidden:
             return self._target(column.name), None
         return F.lit(None).cast(spark_type(column.type)), None
 
-    def _assigned(
+    def _assigned_value(
         self, place: Place, value: Value, given: Mapping[_Path, tuple[Column, SparkType]], where: str
     ) -> tuple[Column, Column | None]:
         """Return the new value of a column or field, and its refusal."""
@@ -205,7 +205,7 @@ class MergePlan(StatementPlan):
             part, error = F.col(".".join(map(quoted, (self.program.target_alias, *path, name)))), None
             if name in value.values:
                 inner = Place(place.column, (*place.path, name))
-                part, error = self._assigned(inner, value.values[name], given, where)
+                part, error = self._assigned_value(inner, value.values[name], given, where)
             parts.append(part.alias(name))
             errors += [error] if error is not None else []
         return F.struct(*parts), F.coalesce(*errors) if errors else None

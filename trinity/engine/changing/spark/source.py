@@ -48,12 +48,12 @@ def persisted_source(
         return
     rows = program.source.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield _examined(rows, program, definition, equalities, files)
+        yield _examine(rows, program, definition, equalities, files)
     finally:
         rows.unpersist()
 
 
-def _examined(
+def _examine(
     source: DataFrame,
     program: Program,
     definition: TableDefinition,

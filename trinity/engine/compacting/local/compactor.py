@@ -58,7 +58,7 @@ class LocalCompactor:
         by_bucket = buckets is not None and fold.in_buckets_by_arrow(buckets)
         base = {f.bucket.index: f for f in fold.base if f.bucket} if by_bucket else {}
         # by bucket a winner that deletes its key meets the base row later
-        found = _found(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
+        found = _find_winners(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
         base_rows = (
             [] if by_bucket else [Staying.all_of(f, lost) for f, lost in zip(fold.base, found.lost, strict=True)]
         )
@@ -75,7 +75,7 @@ class LocalCompactor:
         if spec.by_column:  # all stay, and those of one key in their order
             stays = [Staying.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
         else:
-            stays = [*_found(fold, [], deleted_too=True).staying]
+            stays = [*_find_winners(fold, [], deleted_too=True).staying]
         return self._rewritten_log(fold, stays, write, count)
 
     def _rewritten_log(
@@ -108,7 +108,7 @@ class LocalCompactor:
             return why
         if [(f.name, f.type) for f in fold.splits.storage] != [(f.name, f.type) for f in write.target.storage]:
             return NotLocal("fields within its columns have other names in files")
-        found = _found(fold, [], deleted_too=True, keyless_too=True)
+        found = _find_winners(fold, [], deleted_too=True, keyless_too=True)
         return self._rewritten_log(fold, [*found.staying], write, count)
 
     def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
@@ -118,7 +118,7 @@ class LocalCompactor:
         if (why := _why_not(fold)) is not None:
             return why
         touched = may_share_keys(fold.base, fold.log, fold.splits.definition)
-        found = _found(fold, touched, deleted_too=spec.keeps_tombstones)
+        found = _find_winners(fold, touched, deleted_too=spec.keeps_tombstones)
         losing = {f.path: [as_arrow(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
         write = resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, spec))
@@ -166,7 +166,7 @@ class _Found(NamedTuple):
     lost: Sequence[np.ndarray]
 
 
-def _found(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool, keyless_too: bool = False) -> _Found:
+def _find_winners(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool, keyless_too: bool = False) -> _Found:
     """Find what wins: of a large log a share of the keys at a time, so that memory holds them.
 
     Args:

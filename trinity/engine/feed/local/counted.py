@@ -34,7 +34,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
         net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
             version that touched its row.
     """
-    parts = [(step, sign, part) for step in steps for sign in (1, -1) for part in [_moved(step, sign, columns)]]
+    parts = [(step, sign, part) for step in steps for sign in (1, -1) for part in [_moved_rows(step, sign, columns)]]
     rows = pa.concat_tables([part for _, _, part in parts]).combine_chunks()
     sizes = [len(part) for _, _, part in parts]
     versions = np.repeat([step.version for step, _, _ in parts], sizes)
@@ -52,7 +52,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
     return found.append_column(VERSION, as_arrow(last[each], pa.int64()))
 
 
-def _moved(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
+def _moved_rows(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
     """Return the rows that a step added, or removed."""
     splits, files = (step.after, step.added) if sign > 0 else (step.before, step.removed)
     return InColumns(splits, columns).at((file, places_left(file)) for file in files)

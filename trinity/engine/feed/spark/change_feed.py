@@ -57,7 +57,7 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, form: F
     with pinned(spark), spark_errors():
         check_names(target, definition)
         check_net(target, form)
-        rows = _timed(spark, _rows(target, part, definition, form), part.entries)
+        rows = _with_timestamp(spark, _rows(target, part, definition, form), part.entries)
         shown = rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
         return with_char(shown, definition.visible)
 
@@ -104,7 +104,7 @@ def _empty_feed(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
     return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in kinds.items()))
 
 
-def _timed(spark: SparkSession, rows: DataFrame, commits: Sequence[HistoryEntry]) -> DataFrame:
+def _with_timestamp(spark: SparkSession, rows: DataFrame, commits: Sequence[HistoryEntry]) -> DataFrame:
     """Return the rows with :data:`TIMESTAMP`."""
     if 0 < len(commits) <= _FEW:  # a join would be a job of its own
         known = ", ".join(f"{commit.version}L, timestamp_millis({commit.timestamp_ms}L)" for commit in commits)

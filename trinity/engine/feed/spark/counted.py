@@ -34,7 +34,7 @@ def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequenc
         net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
             version that touched its row.
     """
-    moved = union([_moved(spark, step, columns) for step in steps])
+    moved = union([_moved_rows(spark, step, columns) for step in steps])
     rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")
     counted = rows.groupBy(*([_SAME] if net else [_SAME, VERSION])).agg(
         *([F.max(VERSION).alias(VERSION)] if net else []), F.first(_ROW).alias(_ROW), F.sum(_COUNT).alias(_COUNT)
@@ -45,7 +45,7 @@ def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequenc
     return found.selectExpr(*(f"{_ROW}.{quoted(c.name)}" for c in columns), CHANGE_TYPE, VERSION)
 
 
-def _moved(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
+def _moved_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
     """Return the rows that a step added and removed, each with its count: 1 or -1."""
 
     def rows(splits: SplitSource, files: Sequence[DataFile], count: int) -> DataFrame:

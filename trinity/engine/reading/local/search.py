@@ -167,14 +167,14 @@ class Search:
 
     def _log(self, read: Read) -> pa.Table:
         """Read the row versions of the keys of ``later``, with file, place and arrival."""
-        later = _each(lambda file: self._rows_of(file, read), self.later) or [
+        later = _read_files(lambda file: self._rows_of(file, read), self.later) or [
             _placed(self.storage.empty_table(), LOG, np.arange(0))
         ]
         if not self.earlier:
-            return _arrived(later)
+            return _number_in_arrival_order(later)
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
-        earlier = _each(lambda file: _having(self._rows_of(file, read), keys), self.earlier)
-        return _arrived([*earlier, *later])
+        earlier = _read_files(lambda file: _having(self._rows_of(file, read), keys), self.earlier)
+        return _number_in_arrival_order([*earlier, *later])
 
     def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_Found]:
         """Find base rows that lose to the log, and winners of the log that lose to base rows."""
@@ -212,7 +212,7 @@ class _Found:
         return cls(as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION)))
 
 
-def _each(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile]) -> list[pa.Table]:
+def _read_files(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile]) -> list[pa.Table]:
     """Read files, several at a time: a small one takes as long as it takes to open it."""
     if len(files) < _AT_A_TIME:
         return [read(file) for file in files]
@@ -229,7 +229,7 @@ def _having(rows: pa.Table, keys: SomeKeys) -> pa.Table:
     return rows.take(as_arrow(keys.lookup(rows)[0]))
 
 
-def _arrived(files: Sequence[pa.Table]) -> pa.Table:
+def _number_in_arrival_order(files: Sequence[pa.Table]) -> pa.Table:
     """Number the rows of files that are in arrival order."""
     rows = pa.concat_tables(files).combine_chunks()
     return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows))))

@@ -54,10 +54,10 @@ class SparkExecutor:
             return version_scan(self.spark, plan.files, plan.splits)
         storage = plan.splits.storage
         if plan.way is Way.SCAN:  # compacted: a file scan and nothing above it
-            return self._kept(plain_scan(self.spark, plan.files, storage), plan.key_filter)
+            return self._rows_of_keys(plain_scan(self.spark, plan.files, storage), plan.key_filter)
         hidden = hidden_rows(plan.state, self) if plan.state and plan.way.by_position else None
         if hidden is not None:
-            return self._kept(plain_scan(self.spark, plan.files, storage, hidden), plan.key_filter)
+            return self._rows_of_keys(plain_scan(self.spark, plan.files, storage, hidden), plan.key_filter)
         assert plan.fold is not None
         return self.winners(plan.fold, plan.key_filter).where(f"NOT {DELETED}")
 
@@ -71,7 +71,7 @@ class SparkExecutor:
         splits, spec = fold.splits, fold.spec
         if spec.by_column:
             rows = without_null_keys(by_column.versions(self.spark, splits, spec), splits, spec)
-            return by_column.folded(self._kept(rows, key_filter), splits, spec)
+            return by_column.folded(self._rows_of_keys(rows, key_filter), splits, spec)
         newest = self.log_winners(fold, key_filter)
         if not fold.base:
             return newest
@@ -79,13 +79,13 @@ class SparkExecutor:
             base = bucketed_scan(self.spark, fold.base, splits.storage, spec.key, fold.buckets)
         else:
             base = plain_scan(self.spark, fold.base, splits.storage)
-        return join_with_base(self._kept(base, key_filter), newest, spec, splits.storage)
+        return join_with_base(self._rows_of_keys(base, key_filter), newest, spec, splits.storage)
 
     def log_winners(self, fold: FoldPlan, key_filter: Predicate | None = None) -> DataFrame:
         """Return the winner of each key of log, sidecar and runs, in storage form with ``DELETED`` and ``SINCE``."""
         splits, spec = fold.splits, fold.spec
         versions = log_scan(self.spark, splits, spec, fold.log, splits.sidecar, runs=fold.runs)
-        versions = self._kept(without_null_keys(versions, splits, spec), key_filter)
+        versions = self._rows_of_keys(without_null_keys(versions, splits, spec), key_filter)
         if fold.buckets:
             versions = versions.repartition(fold.buckets, *map(quoted, spec.key))
         return newest_versions(versions, spec, splits.storage)
@@ -104,7 +104,7 @@ class SparkExecutor:
             _log.info("'%s' is read by a join: %s", table, error)
             return None
 
-    def _kept(self, rows: DataFrame, key_filter: Predicate | None) -> DataFrame:
+    def _rows_of_keys(self, rows: DataFrame, key_filter: Predicate | None) -> DataFrame:
         """Leave out the rows of keys that are not asked for."""
         if key_filter is not None:
             definition = key_filter.definition

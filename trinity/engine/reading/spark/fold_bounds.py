@@ -99,11 +99,11 @@ def small_sums(splits: SplitSource, spec: MergeSpec) -> frozenset[str]:
     """Return BIGINT columns whose values, by the files' bounds, cannot add up to more than BIGINT holds (A4)."""
     files = (*splits.files, *splits.sidecar)
     summed = [c for c, f in spec.functions.items() if f.name == "sum" and splits.definition.column(c).type == "bigint"]
-    totals = {column: [_most(file, column) for file in files] for column in summed}
+    totals = {column: [_largest_sum(file, column) for file in files] for column in summed}
     return frozenset(c for c, parts in totals.items() if None not in parts and sum(filter(None, parts)) < 1 << _BITS)
 
 
-def _most(file: DataFile, column: str) -> int | None:
+def _largest_sum(file: DataFile, column: str) -> int | None:
     """Return the most that a column's values in a file can add up to, whatever their signs; None if unknown."""
     bounds = _bounds([file], column)
     return None if bounds is None or not file.rows else file.rows * max(map(abs, bounds))

@@ -76,7 +76,7 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
             return _timestamps(values, timezone)
         if types == {_EXACT.get(kind)}:
             return _array(values, kind, wanted)
-        return _array(_unified(values, kind, parameter), kind, wanted)
+        return _array(_to_one_class(values, kind, parameter), kind, wanted)
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         message = f"Parameter {parameter}: a value has no counterpart in SQL: {shown_value(error)}."
         raise TrinityError("TYPE_MISMATCH", message) from error
@@ -123,7 +123,7 @@ def _array(values: Sequence[Any], kind: str, wanted: pa.DataType | None) -> pa.A
     return pa.array(values, _TYPES[kind])
 
 
-def _unified(values: Sequence[Any], kind: str, parameter: int) -> list[Any]:
+def _to_one_class(values: Sequence[Any], kind: str, parameter: int) -> list[Any]:
     """Convert values of several or derived classes to the kind's own class."""
     convert: dict[str, Callable[[Any], Any]] = {
         "integer": int,

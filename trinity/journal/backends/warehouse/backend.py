@@ -55,7 +55,7 @@ class WarehouseBackend:
         self.session: Session = connect(warehouse, **options)
         self._view = f"_trinity_versions_{uuid.uuid4().hex}"  # connections of one process share Spark and its views
         self._given = loaded.journal if loaded is not None else JournalModel(())
-        self._model = self._described()
+        self._model = self._model_with_columns()
 
     @property
     def autocommit(self) -> bool:
@@ -69,7 +69,7 @@ class WarehouseBackend:
 
     # -- the model --------------------------------------------------------------------------------------
 
-    def _described(self) -> JournalModel:
+    def _model_with_columns(self) -> JournalModel:
         """Add the tables' columns to the model; names in lower case, since Spark ignores case (M10)."""
         return JournalModel(
             tuple(self._described_table(t) for t in self._given.tables),
@@ -121,7 +121,7 @@ class WarehouseBackend:
             return self._change(found, found.changes, txn)
         result = fetch_result(self.session.sql(found.sql, txn=txn), self.session.timezone)
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
-            self._model = self._described() if self._model.tables else self._model
+            self._model = self._model_with_columns() if self._model.tables else self._model
         return result
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
@@ -173,7 +173,7 @@ class WarehouseBackend:
         except TrinityError as error:
             if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND"):
                 raise
-            self._model = self._described()  # another connection may have created or changed the table
+            self._model = self._model_with_columns()  # another connection may have created or changed the table
             return rewrite_merged(text, self._model)
 
     def _change(self, found: Merged, table: JournalTable, txn: TransactionId | None) -> Result:
@@ -193,7 +193,7 @@ class WarehouseBackend:
 
     def tables(self) -> list[tuple[str, str, str]]:
         """Return (catalog.schema, name, kind) of all tables."""
-        self._model = self._described()
+        self._model = self._model_with_columns()
         found = [(t.schema, t.name, "JOURNALLED TABLE") for t in self._model.tables if t.columns]
         for catalog, connector in self.session.catalogs.items():
             for schema in connector.metadata.list_schemas():

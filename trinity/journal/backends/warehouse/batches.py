@@ -229,7 +229,7 @@ def insert_journalled(
             return execute(f"INSERT INTO {batch.target} ({listed}) SELECT {listed} FROM {view}")
 
     def check(data: pa.Table) -> None:
-        check_rows(journal, _versioned(data, table))
+        check_rows(journal, _with_version(data, table))
         for key in (table.key, *table.unique_keys):
             columns = [name for name in data.column_names if name.lower() in key]
             if len(columns) == len(key):
@@ -238,7 +238,7 @@ def insert_journalled(
     return rows.stored(store, check)
 
 
-def _versioned(data: pa.Table, table: JournalTable) -> pa.Table:
+def _with_version(data: pa.Table, table: JournalTable) -> pa.Table:
     """Add a version to the rows, so that they can be checked as the journal's."""
     first = pa.scalar(0, pa.int64()).cast(arrow_type(table.version_column.type))
     return data.append_column(table.version, pa.repeat(first, data.num_rows))

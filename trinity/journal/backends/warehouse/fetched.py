@@ -39,7 +39,9 @@ def fetch_result(rows: Answer, timezone: str) -> Result:
         return Result(None, iter(()), -1)
     if rows.columns[0] == _COUNT:
         return Result(None, iter(()), rows.collect()[0][0])
-    return fetched_frame(rows.frame, timezone) if rows.frame is not None else _streamed(rows.to_reader(), timezone)
+    return (
+        fetched_frame(rows.frame, timezone) if rows.frame is not None else _streamed_result(rows.to_reader(), timezone)
+    )
 
 
 def fetched_frame(rows: DataFrame, timezone: str) -> Result:
@@ -48,7 +50,7 @@ def fetched_frame(rows: DataFrame, timezone: str) -> Result:
         (f.name, f.dataType.simpleString(), None, None, None, None, f.nullable) for f in rows.schema.fields
     ]
     if _has_arrow_types(rows):
-        return replace(_streamed(rows.toArrow().to_reader(), timezone), description=description)
+        return replace(_streamed_result(rows.toArrow().to_reader(), timezone), description=description)
     found = [tuple(r) for r in _with_local_times(rows).collect()]
     return Result(description, iter(found), len(found))
 
@@ -64,7 +66,7 @@ def _kinds(schema: pa.Schema) -> list[DataType]:
     return [parse_given_type(type_text(field.type)) for field in schema]
 
 
-def _streamed(pages: pa.RecordBatchReader, timezone: str) -> Result:
+def _streamed_result(pages: pa.RecordBatchReader, timezone: str) -> Result:
     """Return rows whose first ones are read now, so that most errors are the statement's."""
     kinds = _kinds(pages.schema)
     description: list[Described] = [

@@ -46,7 +46,7 @@ def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.U
     key = conflicting_key(conflict, table)
     columns = _columns(node, table)
     on = key or table.key
-    proposed = _proposed(_query(node, columns, table), columns, table, on)
+    proposed = _numbered_rows(_query(node, columns, table), columns, table, on)
     twice = exp.GT(this=trees.column(_NTH, _PROPOSED), expression=exp.Literal.number(1))
     row = _row(_PROPOSED, list(table.visible), table)
     changing: exp.Update | None = None
@@ -122,7 +122,7 @@ def _is_live(table: JournalTable, columns: tuple[str, ...]) -> exp.Exists:
     return exp.Exists(this=trees.select([exp.Literal.number(1)], trees.journal(table, "other"), [same]))
 
 
-def _proposed(
+def _numbered_rows(
     query: exp.Query, columns: Sequence[JournalColumn], table: JournalTable, on: tuple[str, ...]
 ) -> exp.Subquery:
     """Return the rows with all columns, each numbered among those with the same values of ``on``."""
