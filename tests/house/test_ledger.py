@@ -57,6 +57,13 @@ def test_a_name_that_is_given_anew_is_another_table(lake: Session) -> None:
     assert old.to_arrow().num_rows == 0  # the table that has the name
 
 
+def test_a_new_column_has_its_default_in_rows_that_are_there(lake: Session) -> None:
+    table = lake.create_table("t", [Column("k", "int"), Column("v", "int")], primary_key=["k"])
+    table.upsert(pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([2], pa.int32())}))
+    lake.sql("ALTER TABLE t ADD COLUMN d INT DEFAULT 7")
+    assert lake.table("t").to_arrow().to_pylist() == [{"k": 1, "v": 2, "d": 7}]
+
+
 def test_a_damaged_database_is_bad_data(lake: Session, tmp_path: Path) -> None:
     lake.create_table("t", [Column("k", "int")])
     (tmp_path / "lake/ledger.db").write_bytes(b"no database" * 1000)

@@ -32,7 +32,8 @@ ROW_ID = "_trinity_row_id"
 class RowChanges(ConnectorMetadata):
     """The writes of an adapter that uses the shared sinks: the part that all formats share.
 
-    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`, and may add :meth:`begin_insert_after`.
+    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`, and for new columns with a DEFAULT
+    :meth:`begin_insert_after`.
     """
 
     def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:

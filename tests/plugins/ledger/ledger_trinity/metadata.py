@@ -22,7 +22,6 @@ from trinity.spi import (
     TableHandle,
     Tier,
     VacuumResult,
-    WriteTarget,
     stored_field,
 )
 from trinity.storage import (
@@ -170,9 +169,14 @@ class LedgerMetadata(RowChanges):
 
     # -- writes -----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
         here, at = self._load(table)
-        return InsertTableHandle(here.pinned(at.number, at.definition.id), at.definition, _target(here, at))
+        definition = after or at.definition
+        target = write_target(here.location, definition, _storage(definition))
+        return InsertTableHandle(here.pinned(at.number, at.definition.id), definition, target)
+
+    def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
+        return self.begin_insert(table, after)
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         begun = self.begin_insert(table)
@@ -228,7 +232,3 @@ class LedgerMetadata(RowChanges):
 def _storage(definition: TableDefinition) -> pa.Schema:
     """Return the schema of the files: Trinity's types as they are, under the names that files have."""
     return pa.schema([stored_field(column, column.to_arrow().type) for column in definition.columns])
-
-
-def _target(table: TableHandle, at: TableVersion) -> WriteTarget:
-    return write_target(table.location, at.definition, _storage(at.definition))
