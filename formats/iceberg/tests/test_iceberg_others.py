@@ -66,6 +66,27 @@ def test_expiry_by_others_forgets_nothing(lake: IcebergConnector, table: TableHa
     assert len(lake.metadata.get_splits(table).sidecar) == 1
 
 
+def test_a_version_of_others_is_read_by_its_record_once_trinity_goes_on(
+    lake: IcebergConnector, table: TableHandle, tmp_path: Path
+) -> None:
+    """Whoever follows has come to that version: what changed since is asked from there."""
+    carrying(lake, table)
+    append_by_others(lake, table, 3)
+    expire_by_others(lake, table)
+    reached = lake.metadata.get_splits(table)
+    for number in (4, 5):
+        append(lake, table, (number, "d"), txn=("app", number + 2))
+        compact(lake, table, [{"id": 1, "v": "a"}], [])()
+        lake.metadata.delete_unneeded(table, 10**13)
+        lake = open_catalog(tmp_path / "w")  # which remembers nothing
+        again = lake.metadata.get_splits(dataclasses.replace(table, version=reached.version))
+        assert (again.files, again.sidecar) == (reached.files, reached.sidecar)
+        assert all(Path(file.path).exists() for file in (*again.files, *again.sidecar))
+    expire_by_others(lake, table)
+    append(lake, table, (6, "e"))
+    assert "before" not in json.loads(with_pyiceberg(lake, table).properties["trinity.state"])
+
+
 def test_what_is_lost_is_not_guessed(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
     carrying(lake, table)
     append_by_others(lake, table, 3)

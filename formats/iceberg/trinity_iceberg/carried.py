@@ -45,6 +45,8 @@ INDEX: Final = "trinity.index"
 ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
 _CARRIED: Final = (TXN, INDEX, ORDER)
+_BEFORE: Final = "before"
+"""Entry of the property :data:`STATE`: JSON of the record that was there before, while versions are read by it."""
 
 
 def version_of(snapshot: Snapshot | None) -> int:
@@ -102,7 +104,7 @@ def _up_to(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snaps
 def indexes(metadata: TableMetadata, without: Collection[int] = ()) -> set[str]:
     """Return the names of the file indexes that the table's versions need, without the snapshots given."""
     found = {_carried_by(s).get(INDEX) for s in metadata.snapshots if s.snapshot_id not in without}
-    found.add(facts(metadata).get(INDEX))
+    found |= {record.get(INDEX) for record in _records(metadata)}
     return {name for name in found if name}
 
 
@@ -127,7 +129,23 @@ def on_record(
         **mark_of(dict(ChainMap(*changed[::-1], metadata.properties))),
         **{k: found[k] for k in _CARRIED if k in found},
     }
+    if record and (before := _still_needed(metadata)):
+        record[_BEFORE] = json.dumps(before)
     return (SetPropertiesUpdate(updates=_record(version, record)),) if record else ()
+
+
+def _records(metadata: TableMetadata) -> list[dict[str, str]]:
+    """Return the record of the newest Trinity commit, and the one that it has kept; neither of a table without."""
+    newest = facts(metadata)
+    return [record for record in (newest, json.loads(newest.pop(_BEFORE, "{}"))) if record]
+
+
+def _still_needed(metadata: TableMetadata) -> dict[str, str]:
+    """Return the record by which others' snapshots are read that no unexpired one of Trinity's is before."""
+    oldest = next(iter(lineage(metadata)), None)
+    if oldest is None or OPERATION in summary_of(oldest):
+        return {}
+    return next((r for r in _records(metadata) if int(r["version"]) < version_of(oldest)), {})
 
 
 def _record(version: int, found: Mapping[str, str]) -> dict[str, str]:
@@ -141,10 +159,10 @@ def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[
         if OPERATION in summary_of(snapshot):
             return _carried_by(snapshot)
         newest, oldest = newest or snapshot, snapshot
-    recorded = facts(metadata)
-    # a later commit's record holds nothing about an older version
-    if recorded and (oldest is None or int(recorded["version"]) < version_of(oldest)):
-        return {k: recorded[k] for k in _CARRIED if k in recorded}
+    for recorded in _records(metadata):
+        # a later commit's record holds nothing about an older version
+        if oldest is None or int(recorded["version"]) < version_of(oldest):
+            return {k: recorded[k] for k in _CARRIED if k in recorded}
     if DEFINITION not in metadata.properties:
         return {}
     raise TrinityError(
