@@ -491,6 +491,16 @@ class ChecksForgotten(MemoryMetadata):
         return super().create_table(replace(definition, checks=()))
 
 
+class SchemasGoWithTables(MemoryMetadata):
+    """A schema that is dropped takes its tables with it (against L8)."""
+
+    def drop_schema(self, schema: str) -> None:
+        for name in self.list_tables(schema):
+            if (table := self.get_table(schema, name)) is not None:
+                self.drop_table(table)
+        super().drop_schema(schema)
+
+
 class SortOrderForgotten(MemoryMetadata):
     """A new table forgets one of its properties (against U8)."""
 
@@ -779,7 +789,7 @@ _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     AppendUndoesDeletes, TruncateKeepsTombstones, RestoreKeepsLaterFiles, RemovedStaysRemoved, RestoredFilesAreNew,
     RestoreForgetsTransactions,
     CompactionInTwoSteps, MergeInTwoSteps, LastWriterWins, ConflictsOverlooked, ConstraintsOverlooked, ChecksForgotten,
-    SortOrderForgotten, CommentsForgotten, DefaultsForgotten, PropertiesOfCreation,
+    SchemasGoWithTables, SortOrderForgotten, CommentsForgotten, DefaultsForgotten, PropertiesOfCreation,
     TransactionsIgnored, LowerTransactionsPass, TransactionInASecondCommit, OrphansCounted,
     RowsAreFiles, BytesUntold, VersionBefore, SkippedUntold, ResolveDeletesNothing,
     VacuumTakesWhatThePastNeeds, VacuumTakesTombstones, VacuumWithoutRetention, VacuumLeavesOrphans,

@@ -59,6 +59,18 @@ class Bench:
         finally:
             self.session.drop_table("c.default.checked")
 
+    def drop_schema_with_table(self) -> None:
+        """Try to drop a schema that holds a table, which has to stay."""
+        self.session.create_schema("c.held")
+        self.session.create_table("c.held.t", [Column("k", "int")])
+        try:
+            self.session.drop_schema("c.held")
+        except TrinityError:
+            self.session.table("c.held.t").to_arrow()
+            raise
+        finally:
+            self.session.drop_schema("c.held", if_exists=True, cascade=True)
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -110,6 +122,8 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
     _case("no duration", "INVALID_ARGUMENTS", "soon", lambda b: b.table.vacuum(retain="soon")),
     _case("table missing", "TABLE_NOT_FOUND", "refusal", lambda b: b.session.table("c.default.refusal")),
     _case("schema missing", "SCHEMA_NOT_FOUND", "nowhere", lambda b: b.session.table("c.nowhere.t")),
+    _case("schema exists", "SCHEMA_ALREADY_EXISTS", "default", lambda b: b.session.create_schema("c.default")),
+    _case("schema with a table", "SCHEMA_NOT_EMPTY", "held", lambda b: b.drop_schema_with_table()),
     _case("table exists", "TABLE_ALREADY_EXISTS", "refusals", lambda b: b.create(name="refusals")),
     _case("unknown option", "INVALID_TABLE_PROPERTY", "watermark-keys watermark-key",
           lambda b: b.create({"watermark-keys": "w"})),
