@@ -75,8 +75,8 @@ def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[
     Others went back behind them, or staged them. All stay if one was the newest version lately, to go forward again.
     """
     known, reached = {s.snapshot_id: s for s in metadata.snapshots}, set[int]()
-    for ref in metadata.refs.values():
-        at: int | None = ref.snapshot_id
+    for head in (metadata.current_snapshot_id, *(ref.snapshot_id for ref in metadata.refs.values())):
+        at = head
         while at in known and at not in reached:
             reached.add(at)
             at = known[at].parent_snapshot_id
