@@ -115,8 +115,24 @@ def test_patterns() -> None:
     rows, types = {"t": pa.array(["ab\n", "a\r", "b", None])}, scope(t="string")
     assert values("t RLIKE 'b$'", rows, types) == [True, False, True, None]
     assert values("t RLIKE 'a.'", rows, types) == [True, False, False, None]
-    for pattern in ("a++", "(?i)a", "[[:alpha:]]", "(", r"\\s", r"[^a]$"):
+    for pattern in ("a++", "(?i)a", "[[:alpha:]]", "(", r"\\b", r"[^a]$", r"\\s$"):
         assert isinstance(compile_expression(f"t RLIKE '{pattern}'", types), NotLocal), pattern
+
+
+def test_matches_are_replaced_and_extracted() -> None:
+    rows, types = {"t": pa.array(["ab-12\n", "7-x", "", None, "a \x0b b"])}, scope(t="string")
+    assert values(r"regexp_replace(t, '(\\w)-(\\w)', '$2_$1')", rows, types) == ["a1_b2\n", "x_7", "", None, "a \x0b b"]
+    assert values(r"regexp_replace(t, '\\d$', '<>')", rows, types) == ["ab-1<>\n", "7-x", "", None, "a \x0b b"]
+    assert values(r"regexp_replace(t, '\\s+', '')", rows, types) == ["ab-12", "7-x", "", None, "ab"]
+    assert values("regexp_extract(t, '(x)|([a-b]+)', 2)", rows, types) == ["ab", "", "", None, "a"]
+    assert values("regexp_extract(t, '[0-9]+', 0)", rows, types) == ["12", "7", "", None, ""]
+    assert values("regexp_extract(t, '^b|x', 0)", rows, types) == ["", "x", "", None, ""]
+    for text in ("replace(t, 'a*', '')", "replace(t, '(a*)+b', '')", "replace(t, '(a)', '$2')", "replace(t, 'a', n)",
+                 r"replace(t, 'a', '\\$')", "extract(t, 'a')", "extract(t, '(a|)+b', 1)", "extract(t, 'a|b$', 0)",
+                 "replace(t, 'a', 'b', 2)"):  # fmt: skip
+        assert isinstance(
+            compile_expression(f"regexp_{text}", Scope([*types.columns, *scope(n="string").columns])), NotLocal
+        ), text
 
 
 def test_names_have_qualifiers_and_any_case() -> None:

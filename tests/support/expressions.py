@@ -351,6 +351,14 @@ class NestedGenerator:
                 f"map(1, {text}, {self.draw.choice(['2', '1', '3L'])}, NULL)[{self.place()}]",
                 f"{self.draw.choice(['s', 's.b', 'l', 'm', 'ls', 'ls[0]'])} IS NULL",
                 *[f"{self.draw.choice(['t', text])} RLIKE {self.pattern()}" for _ in range(4)],
+                *[
+                    f"regexp_replace({self.draw.choice(['t', text])}, {self.pattern()}, {self.draw.choice(_PUT)})"
+                    for _ in range(4)
+                ],
+                *[
+                    f"regexp_extract({self.draw.choice(['t', text])}, {self.pattern()}{self.draw.choice(_OF_GROUP)})"
+                    for _ in range(4)
+                ],
             ]
         )
 
@@ -374,14 +382,18 @@ class NestedGenerator:
     def pattern(self) -> str:
         """A regular expression as a literal."""
         draw = self.draw
-        some = "".join(draw.choice(_PATTERN_PARTS) + draw.choice(_TIMES_IN_PATTERNS) for _ in range(draw.randrange(4)))
+        parts, times = draw.choice([(_PATTERN_PARTS, _TIMES_IN_PATTERNS), (_PATTERN_PARTS[:17], ("", "", "+", "{2}"))])
+        some = "".join(draw.choice(parts) + draw.choice(times) for _ in range(draw.randrange(4)))
         return f"'{draw.choice(['', '', '^'])}{some}{draw.choice(['', '', '$'])}'"
 
 
 _PATTERN_PARTS: Final = (
-    "a", "b", "ab", ".", "[a-c]", "[^a]", r"\\d", r"\\w", r"\\W", r"\\.", "(a|b.)", "(ab)", "x|y", " ", r"[0-9\\-]",
-    "(", "[[:alpha:]]", r"\\s", r"\\bx",
+    "a", "b", "ab", ".", "[a-c]", "(a|b.)", r"\\d", r"\\w", "([a-z])", r"\\.", "((a)|b)", "(ab)", "x|y", "(x|(.))",
+    r"[0-9\\-]", "(a|b)", " ", "[^a]", r"\\W", r"(\\d)-(\\d)", r"\\s", r"\\S", r"[\\sa]",
+    "(a*)", "(", "[[:alpha:]]", r"\\bx",
 )  # fmt: skip
+_PUT: Final = ("''", "'-'", "'<$0>'", "'$1'", "'$2_$1'", "'x$1 '", r"'\\\\'")
+_OF_GROUP: Final = ("", ", 0", ", 1", ", 2")
 _TIMES_IN_PATTERNS: Final = ("", "", "", "*", "+", "?", "{2}", "{0,1}", "*?", "++")
 _NESTED_VALUES: Final[dict[str, list[Any]]] = {
     "s": [{"A": 1, "b": {"c": "x", "d": 1.5}}, {"A": 0, "b": None}, {"A": None, "b": {"c": "k", "d": None}}],
@@ -389,7 +401,24 @@ _NESTED_VALUES: Final[dict[str, list[Any]]] = {
     "m": [[("k", 1), ("x", None)], [], [("x", 2**40)]],
     "w": [[(0, "x"), (1, "ab")], [(1, None)], []],
     "ls": [[{"x": 7, "y": "x"}, None], [{"x": None, "y": "Äb"}, {"x": 1, "y": None}]],
-    "t": ["x", "ab", "aab\n", "a\r\n", "x\u2028", "1-2", "a.b", "\r", "\n", "", "aXb", "žluť 🐎", "a b", "_9", "ab\r"],
+    "t": [
+        "x",
+        "ab",
+        "aab\n",
+        "a\r\n",
+        "x\u2028",
+        "1-2",
+        "a.b",
+        "\r",
+        "\n",
+        "",
+        "aXb",
+        "žluť 🐎",
+        "a b",
+        "_9",
+        "ab\r",
+        "a\x0b\tb",
+    ],
 }
 _NUMBERS: Final = (
     "c_tinyint",

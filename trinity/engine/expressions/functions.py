@@ -28,7 +28,7 @@ _Timezone = Callable[[], str]
 _Build = Callable[..., Compiled]
 """Takes the zone, then the arguments; None for an optional one that is not given."""
 
-_IGNORED: Final = frozenset({"safe", "coalesce", "flatten", "ignore_nulls"})
+_IGNORED: Final = frozenset({"safe", "coalesce", "flatten", "ignore_nulls", "null_if_pos_overflow"})
 """What is no operand, but how other dialects mean the function."""
 
 FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
@@ -48,6 +48,14 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.Length: (("this",), lambda _, value: texts.length(value)),
     exp.Like: (("this", "expression"), lambda _, value, pattern: texts.like(value, pattern)),
     exp.RegexpLike: (("this", "expression"), lambda _, value, pattern: texts.matches(value, pattern)),
+    exp.RegexpExtract: (
+        ("this", "expression", "group"),
+        lambda _, value, pattern, group: texts.extracted(value, pattern, group),
+    ),
+    exp.RegexpReplace: (
+        ("this", "expression", "replacement"),
+        lambda _, value, pattern, by: texts.replaced_matches(value, pattern, by),
+    ),
     exp.StartsWith: (("this", "expression"), lambda _, value, other: texts.starts_with(value, other)),
     exp.EndsWith: (("this", "expression"), lambda _, value, other: texts.ends_with(value, other)),
     exp.Contains: (("this", "expression"), lambda _, value, other: texts.part_of(value, other)),

@@ -1,8 +1,10 @@
-"""RLIKE with patterns that mean the same in Java and in RE2, of which Arrow has regular expressions."""
+"""Regular expressions that mean the same in Java and in RE2, which is what Arrow has."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -10,35 +12,151 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.node import Refused
 
-__all__ = ["as_re2"]
+__all__ = ["Pattern"]
 
 _PLAIN: Final = r"[A-Za-z0-9 _,:;@#%=<>/'\"!~`-]"
 _ESCAPED: Final = r"\\[\\.+*?()\[\]{}|^$/-]"
-_CLASS: Final = rf"\[\^?(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[A-Za-z0-9 _.,:;@#%=<>/'\"!~`+*?]|\\[dw]|{_ESCAPED})+\]"
+_CLASS: Final = rf"\[\^?(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[A-Za-z0-9 _.,:;@#%=<>/'\"!~`+*?]|\\[dsw]|{_ESCAPED})+\]"
 _REPEATED: Final = r"(?:[*+?]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})\??"
-_ONE: Final = rf"(?:{_PLAIN}|{_ESCAPED}|\\[dDwW]|\.|{_CLASS})"
-_TOKEN: Final = re.compile(rf"(?P<item>{_ONE}|\()(?P<times>{_REPEATED})?|(?P<close>\))(?:{_REPEATED})?|\|")
+_ONE: Final = rf"(?:{_PLAIN}|{_ESCAPED}|\\[dDsSwW]|\.|{_CLASS})"
+_TOKEN: Final = re.compile(rf"(?P<item>{_ONE}|\()(?P<times>{_REPEATED})?|(?P<close>\))(?P<often>{_REPEATED})?|\|")
 _TERMINATORS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
 """What ends a line in Java: no dot is it, and the last one may stand behind the end."""
+_BLANKS: Final = r"\t\n\x0b\f\r "
+r"""What is ``\s`` in Java; in RE2 one of them is not."""
+_LINE_END: Final = rf"\r\n|[{_TERMINATORS}]"
+_REFERENCE: Final = re.compile(r"\$([0-9])(?![0-9])|[^$\\]")
+"""A part of what Java puts in the place of a match: the text of a group, or a character."""
 
 
-def as_re2(pattern: str) -> str:
-    """Return a pattern of Java's as RE2 has it. Raises Refused where it is not certain that it means the same."""
-    why = Refused(f"only Spark evaluates the pattern '{pattern}'")
-    start, end = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
-    found, at, last = "", int(start), len(pattern) - int(end)
-    while at < last:
-        token = _TOKEN.match(pattern, at, last)
-        if token is None or (token["item"] == "(" and token["times"]):
-            raise why
-        text = token.group()
-        found += f"[^{_TERMINATORS}]{text[1:]}" if text[0] == "." else text
-        at = token.end()
-    if end and re.search(r"\[\^|\\[DW]", found.replace(f"[^{_TERMINATORS}]", "")):  # may be half of a line's end
-        raise why
-    found = f"{'^' if start else ''}{found}" + (rf"(?:\r\n|[{_TERMINATORS}])?\z" if end else "")
-    try:
-        pc.match_substring_regex(pa.array([""]), found)
-    except pa.ArrowInvalid:
-        raise why from None
-    return found
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern of Java's, in parts that RE2 reads alike.
+
+    Attributes:
+        java: the pattern as it is written.
+        tokens: its parts between ``^`` and ``$``.
+        start: ``^``, or nothing.
+        end: True where it ends with ``$``.
+    """
+
+    java: str
+    tokens: Sequence[str]
+    start: str
+    end: bool
+
+    @classmethod
+    def of(cls, java: str) -> Pattern:
+        """Return a pattern of Java's. Raises Refused where it is not certain that it means the same in RE2."""
+        start, end = java.startswith("^"), java.endswith("$") and not java.endswith("\\$")
+        tokens, at, last = list[str](), int(start), len(java) - int(end)
+        while at < last:
+            token = _TOKEN.match(java, at, last)
+            if token is None or (token["item"] == "(" and token["times"]):
+                raise _refused(java)
+            tokens.append(_in_re2(token.group()))
+            at = token.end()
+        found = cls(java, tokens, "^" if start else "", end)
+        if end and re.search(r"\[\^|\\[DWn]", "".join(tokens).replace(f"[^{_TERMINATORS}]", "")):
+            raise _refused(java)  # may match half of a line's end
+        found._check(found.matching)
+        return found
+
+    @property
+    def matching(self) -> str:
+        """RE2's pattern of texts in which there is a match."""
+        return self._written(self.tokens, rf"(?:{_LINE_END})?\z")
+
+    @property
+    def groups(self) -> int:
+        """The number of its groups."""
+        return self.tokens.count("(")
+
+    def extracting(self, group: int) -> str:
+        """Return RE2's pattern whose only group, ``found``, is one of this pattern's; 0 is the whole match.
+
+        Raises:
+            Refused: for a group that there is not, and where it is not certain what Java finds.
+        """
+        if not 0 <= group <= self.groups or self._repeats_nothing() or (group == 0 and self.end and self._parted()):
+            raise _refused(self.java)
+        tokens, number = list[str](), 0
+        for token in self.tokens:
+            number += token == "("
+            tokens.append(token if token != "(" else "(?P<found>" if number == group else "(?:")
+        end = rf"(?:{_LINE_END})?\z"
+        if group == 0:
+            return self._check(f"(?P<found>{self.start}{''.join(tokens)}){end if self.end else ''}")
+        return self._check(self._written(tokens, end))
+
+    def replacing(self, replacement: str) -> tuple[str, str]:
+        """Return RE2's pattern, and what RE2 puts in the place of each match, for Java's replacement.
+
+        Raises:
+            Refused: for a replacement of groups that there are not, and where it is not certain what Java replaces.
+        """
+        parts, at = list[str](), 0
+        while at < len(replacement):
+            part = _REFERENCE.match(replacement, at)
+            if part is None or int(part[1] or 0) > self.groups:
+                raise Refused(f"only Spark replaces a match by '{replacement}'")
+            parts.append(rf"\{part[1]}" if part[1] else part[0])
+            at = part.end()
+        if self._matches_nothing(self.tokens) or self._repeats_nothing() or self.groups >= _MOST_GROUPS:
+            raise _refused(self.java)
+        if self.end and r"\0" in parts:
+            raise _refused(self.java)
+        kept = rf"\{self.groups + 1}" if self.end else ""  # the end of the line, which is no part of Java's match
+        return self._check(self._written(self.tokens, rf"((?:{_LINE_END})?)\z")), "".join(parts) + kept
+
+    def _written(self, tokens: Sequence[str], end: str) -> str:
+        return f"{self.start}{''.join(tokens)}{end if self.end else ''}"
+
+    def _check(self, re2: str) -> str:
+        """Return a pattern that RE2 can read. Raises Refused for another one."""
+        try:
+            pc.match_substring_regex(pa.array([""]), re2)
+        except pa.ArrowInvalid:
+            raise _refused(self.java) from None
+        return re2
+
+    def _matches_nothing(self, tokens: Sequence[str]) -> bool:
+        """Return True where tokens match an empty text, around which Java and RE2 go on in different ways."""
+        return bool(pc.match_substring_regex(pa.array([""]), f"^(?:{''.join(tokens)})$")[0].as_py())
+
+    def _repeats_nothing(self) -> bool:
+        """Return True where a group is repeated that may match an empty text."""
+        open_ = list[int]()
+        for number, token in enumerate(self.tokens):
+            if token == "(":
+                open_.append(number)
+            elif token[0] == ")":
+                first = open_.pop()
+                if token != ")" and self._matches_nothing(self.tokens[first + 1 : number]):
+                    return True
+        return False
+
+    def _parted(self) -> bool:
+        """Return True where a ``|`` outside of groups parts it."""
+        depth = 0
+        for token in self.tokens:
+            depth += (token == "(") - (token[0] == ")")
+            if token == "|" and not depth:
+                return True
+        return False
+
+
+def _in_re2(token: str) -> str:
+    """Return a part of a pattern with Java's classes of characters."""
+    if token[0] == ".":
+        return f"[^{_TERMINATORS}]{token[1:]}"
+    known = {"\\s": _BLANKS} if token[0] == "[" else {"\\s": f"[{_BLANKS}]", "\\S": f"[^{_BLANKS}]"}
+    return re.sub(r"\\.", lambda part: known.get(part[0], part[0]), token)
+
+
+_MOST_GROUPS: Final = 9
+"""One more than the groups that RE2 can put into a replacement beside the line's end."""
+
+
+def _refused(pattern: str) -> Refused:
+    return Refused(f"only Spark evaluates the pattern '{pattern}'")

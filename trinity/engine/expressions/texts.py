@@ -13,14 +13,14 @@ from trinity.engine.expressions import casing
 from trinity.engine.expressions.casts import as_text
 from trinity.engine.expressions.families import BOOLEAN, STRING, TEXTS, VOID
 from trinity.engine.expressions.node import Compiled, Refused, as_array
-from trinity.engine.expressions.patterns import as_re2
+from trinity.engine.expressions.patterns import Pattern
 from trinity.engine.expressions.rows import of_rows
 from trinity.spi import DataType
 
 __all__ = [
-    "concatenated", "ends_with", "joined", "left", "length", "like", "lower", "matches", "padded", "part_of",
-    "part_split", "place_of", "repeated", "replaced", "reversed_text", "right", "size_in_bytes", "starts_with",
-    "substring", "trimmed", "upper",
+    "concatenated", "ends_with", "extracted", "joined", "left", "length", "like", "lower", "matches", "padded",
+    "part_of", "part_split", "place_of", "repeated", "replaced", "replaced_matches", "reversed_text", "right",
+    "size_in_bytes", "starts_with", "substring", "trimmed", "upper",
 ]  # fmt: skip
 
 _INT: Final = DataType("int")
@@ -126,8 +126,27 @@ _LITERAL: Final = r"\x{{{:x}}}"
 
 def matches(value: Compiled, pattern: Compiled) -> Compiled:
     """Return RLIKE with a literal."""
-    regex = as_re2(_literal(pattern, "RLIKE with a pattern"))
+    regex = Pattern.of(_literal(pattern, "RLIKE with a pattern")).matching
     return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
+
+
+def extracted(value: Compiled, pattern: Compiled, group: Compiled) -> Compiled:
+    """Return REGEXP_EXTRACT: what a group of a literal pattern matches first; an empty text where nothing does."""
+    number = _whole(group, "REGEXP_EXTRACT of a group")
+    regex = Pattern.of(_literal(pattern, "REGEXP_EXTRACT with a pattern")).extracting(number)
+
+    def kernel(found: pa.Array) -> pa.Array:
+        matches = pc.extract_regex(found, regex)
+        return pc.if_else(pc.is_valid(matches), pc.struct_field(matches, [0]), "")
+
+    return of_rows(STRING, kernel, _text(value))
+
+
+def replaced_matches(value: Compiled, pattern: Compiled, replacement: Compiled) -> Compiled:
+    """Return REGEXP_REPLACE: a text with all matches of a literal pattern replaced."""
+    java = Pattern.of(_literal(pattern, "REGEXP_REPLACE with a pattern"))
+    regex, by = java.replacing(_literal(replacement, "REGEXP_REPLACE by a text"))
+    return _mapped(value, lambda found: pc.replace_substring_regex(found, regex, by))
 
 
 def starts_with(value: Compiled, other: Compiled) -> Compiled:
