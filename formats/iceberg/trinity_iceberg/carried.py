@@ -168,8 +168,9 @@ def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[
     raise TrinityError(
         "BAD_DATA",
         f"The snapshots that name the tombstones and transactions of version {version_of(newest)} "
-        f"of the table at '{metadata.location}' were expired by another engine. Read a newer version; if this is the "
-        "newest, restore the table's metadata from a backup.",
+        f"of the table at '{metadata.location}' were expired by another engine. Read a newer version, and "
+        "let streams and tables that had come to this one begin anew; if this is the newest, restore the table's "
+        "metadata from a backup.",
     )
 
 
