@@ -35,6 +35,7 @@ UPSERT: Final = Upsert((((1, 1), (2, 2)),), txn=("app", 1), executor="local")
 AGAIN: Final = Upsert((((1, 3),),), txn=("app", 2), executor="local")
 HISTORY: Final = History(SHAPE, (UPSERT, Compact(executor="local"), AGAIN, Read(executor="local")))
 PLANTED: Final = {
+    "PutsAreVersions": (2, Fault("torn", 1)),
     "VersionsWrittenInPlace": (2, Fault("torn", 1)),
     "TransactionInASecondObject": (2, Fault("crash after", 5)),
     "ReplacedFilesGoFirst": (1, Fault("crash after", 5)),

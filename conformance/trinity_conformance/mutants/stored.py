@@ -47,6 +47,15 @@ def _name(number: int) -> str:
     return f"{_VERSIONS}/{number}"
 
 
+class PutsAreVersions(StoredMetadata):
+    """What a put has begun is taken for a version (against L6)."""
+
+    def newest_version(self, table: TableHandle) -> int:
+        self._of(table)
+        names = (name.removeprefix(".").partition(".")[0] for name in ObjectStore(table.location).names(_VERSIONS))
+        return max(int(name) for name in names if name.isdecimal())
+
+
 class VersionsWrittenInPlace(StoredMetadata):
     """A version is readable before it is whole (against L6)."""
 
@@ -182,7 +191,7 @@ class ErrorsAreCorruption(StoredMetadata):
 
 
 STORED: Final[tuple[type[StoredMetadata], ...]] = (
-    VersionsWrittenInPlace, TransactionInASecondObject, ReplacedFilesGoFirst, ErrorsAreMissingVersions,
+    PutsAreVersions, VersionsWrittenInPlace, TransactionInASecondObject, ReplacedFilesGoFirst, ErrorsAreMissingVersions,
     KeptBeforeItIsPut, UnknownIsRefused, UnknownIsSuccess, UnknownIsRepeated, FollowUpWorkIsTold, ErrorsAreForgotten,
     ErrorsAreCorruption,
 )  # fmt: skip

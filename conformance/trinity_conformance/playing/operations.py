@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from pyarrow.fs import FileInfo, FileSystem, FileSystemHandler, PyFileSystem
 
 from trinity.storage import Entry, Stat
 from trinity.storage.entries import Objects
+from trinity.storage.local_objects import LocalObjects
 
 __all__ = ["CHANGING", "PUTTING", "READING", "REPEATABLE", "STOPS", "Doer", "Operations"]
 
@@ -101,7 +103,14 @@ class Operations:
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
-        self.doer.do("put", _short(path), PUTTING, lambda: self.inner.put_new(path, data))
+        torn = (lambda: self._begin_put(path, data)) if isinstance(self.inner, LocalObjects) else None
+        self.doer.do("put", _short(path), PUTTING, lambda: self.inner.put_new(path, data), torn)
+
+    def _begin_put(self, path: str, data: bytes) -> None:
+        """Leave what is left of a put on a disk that ended amid it: a part, under a name that begins with a dot."""
+        folder, _, name = path.rpartition("/")
+        with self.inner.writer(f"{folder}/.{name}.{uuid.uuid4().hex}", new=True, listed=False) as stream:
+            stream.write(data[: len(data) // 2])
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
         self.doer.do("replace", _short(path), REPEATABLE, lambda: self.inner.replace(path, data, sync=sync))
