@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.bucket_lake import FIRST, BucketLake
+from tests.support.bucket_lake import BucketLake
+from tests.support.bucket_sql import ROWS, check_keyed, check_plain, check_resolved
 from tests.support.bucket_use import check_patience
 from tests.support.fault_proxy import LOST, Answer
 from tests.support.object_store import SECRET
@@ -20,9 +21,6 @@ from trinity import Session
 def s3(lake: BucketLake, spark: SparkSession) -> Iterator[Session]:
     with lake.connect() as session:
         yield session
-
-
-ROWS = "SELECT k, v FROM t ORDER BY k"
 
 
 def test_rows_that_tasks_write_are_merged(s3: Session) -> None:
@@ -36,46 +34,17 @@ def test_rows_that_tasks_write_are_merged(s3: Session) -> None:
 
 @pytest.mark.full
 def test_a_keyed_table_is_merged_changed_and_compacted(s3: Session, lake: BucketLake) -> None:
-    s3.sql("CREATE TABLE t (k INT, ts BIGINT, v STRING, PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'ts')")
-    table = s3.table("t")
-    table.upsert(pa.table({"k": [1, 2, 3], "ts": [1, 1, 1], "v": ["a", "b", "c"]}))
-    table.upsert(s3.spark.sql("SELECT 1 AS k, 2L AS ts, 'x' AS v UNION ALL SELECT 2, 0L, 'late'"))
-    assert [tuple(row) for row in s3.sql(ROWS).collect()] == [(1, "x"), (2, "b"), (3, "c")]
-    assert table.compact(full=True).rows == 3
-    s3.sql(
-        "MERGE INTO t USING (SELECT 3 AS k, 9L AS ts UNION ALL SELECT 4, 9L) s ON t.k = s.k "
-        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, ts, v) VALUES (s.k, s.ts, 'new')"
-    )
-    s3.sql("UPDATE t SET v = 'y', ts = 9 WHERE k = 2")
-    assert not table.compact("minor").skipped
-    assert [tuple(row) for row in s3.sql(ROWS).collect()] == [(1, "x"), (2, "y"), (4, "new")]
-    assert s3.sql(f"SELECT count(*) FROM t VERSION AS OF {FIRST[lake.fmt] + 1}").collect()[0][0] == 3
+    check_keyed(s3, lake.fmt)
 
 
 @pytest.mark.full
 def test_a_plain_table_is_rewritten_and_its_changes_read(s3: Session, lake: BucketLake) -> None:
-    s3.sql("CREATE TABLE t (k INT, v STRING) PARTITIONED BY (v)")
-    s3.sql("INSERT INTO t VALUES (1, 'a/b'), (2, 'c d'), (3, 'c d')")
-    s3.sql("DELETE FROM t WHERE k = 2")
-    assert [tuple(row) for row in s3.sql(ROWS).collect()] == [(1, "a/b"), (3, "c d")]
-    changes = s3.table("t").changes(FIRST[lake.fmt] + 1)
-    assert [(row["k"], row["_change_type"]) for row in changes.collect()] == [(2, "delete")]
-    s3.sql("INSERT INTO t VALUES (4, 'c d')")
-    assert s3.table("t").compact(full=True).rows == 2  # the partition that has two files
-    assert [row["k"] for row in s3.sql(ROWS).collect()] == [1, 3, 4]
+    check_plain(s3, lake.fmt)
 
 
 @pytest.mark.full
 def test_a_resolved_table_is_read(s3: Session) -> None:
-    s3.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
-    table = s3.table("t")
-    table.upsert(pa.table({"k": list(range(100)), "v": ["a"] * 100}))
-    table.compact(full=True)
-    table.upsert(pa.table({"k": [7], "v": ["b"]}))
-    table.compact("resolve")
-    table.vacuum("0 seconds")
-    found = s3.sql("SELECT v, count(*) FROM t GROUP BY v ORDER BY v").collect()
-    assert [tuple(row) for row in found] == [("a", 99), ("b", 1)]
+    check_resolved(s3)
 
 
 @pytest.mark.full

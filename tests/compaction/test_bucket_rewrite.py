@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.resolve import base
 from trinity import Column, Session
-from trinity.spi import DataFile, Tier
+from trinity.spi import Tier
 from trinity.table import Table
 
 Row = dict[str, Any]
@@ -51,10 +52,6 @@ def upsert(table: Table, rows: list[Row]) -> None:
 def shown(table: Table) -> list[tuple[Any, ...]]:
     rows = table.to_df().toArrow().sort_by([("number", "ascending"), ("name", "ascending")])
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-
-
-def base(table: Table) -> list[DataFile]:
-    return [f for f in table.splits().files if f.tier is Tier.BASE]
 
 
 def check_in_order(table: Table, key: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tests.support.resolve import fill, made
 from trinity import Column, Session, TrinityError
 from trinity.spi import Tier
 from trinity.table import Table
@@ -12,14 +13,7 @@ from trinity.table import Table
 
 @pytest.fixture
 def numbers(session: Session, fmt: str) -> Table:
-    columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
-    options = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
-    return session.create_table(f"{fmt}.default.numbers", columns, primary_key=["k"], properties=options)
-
-
-def fill(table: Table, start: int, stop: int, ts: int, v: str, gone: bool = False) -> None:
-    k = range(start, stop)
-    table.upsert(pa.table({"k": k, "ts": [ts] * len(k), "gone": [gone] * len(k), "v": [v] * len(k)}))
+    return made(session, fmt)
 
 
 def rows(table: Table) -> set[tuple[int, str]]:
