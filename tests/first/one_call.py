@@ -35,7 +35,7 @@ FORMS: Final = {
     "rows of a version": "table.to_df(version=1)",
     "rows in the process where": "assert table.to_arrow(where='k = 1').num_rows == 1",
     "a predicate of Spark's": "table.to_arrow(where='substr(v, 1, 1) = \"x\"')",
-    "changes without preimages": "table.changes(0, preimages=False)",
+    "changes without preimages": "table.changes(1, preimages=False)",
     "delete by a condition": "table.delete('k = 1')",
     "delete by keys": "table.delete(rows.select(['k']))",
     "delete all": "table.delete(None)",

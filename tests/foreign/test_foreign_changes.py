@@ -287,6 +287,29 @@ def test_icebergs_readers_of_changes_pass_over_compaction(session: Session, tmp_
 
 
 @pytest.mark.full
+def test_icebergs_view_of_changes_ends_at_delete_files(session: Session) -> None:
+    """As `resolve` warns, and docs/other-engines.md says: also for appends that come later."""
+    table = make(session, "iceberg")
+    other = Other(session, table)
+    add(table, (1, 1, "a"), (2, 1, "b"))
+    add(table, (1, 2, "a2"))
+    [until] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots")
+    version = table.compact("resolve").version
+    [resolved] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots")
+    add(table, (3, 1, "c"))
+    view = (
+        "CALL iceberg.system.create_changelog_view(table => 'default.t', changelog_view => 'seen', options => map({}))"
+    )
+    rows = "SELECT k, v, _change_type FROM seen WHERE k IS NOT NULL ORDER BY k, v"
+    other(view.replace("{}", f"'end-snapshot-id', '{until[0]}'"))
+    assert [tuple(r) for r in other(rows)] == [(k, v, "INSERT") for k, v in [(1, "a"), (1, "a2"), (2, "b")]]
+    for since in (until[0], resolved[0]):
+        with pytest.raises(Exception, match=r"(?i)delete"):
+            other(view.replace("{}", f"'start-snapshot-id', '{since}'"), rows)
+    assert [(row.k, row.v) for row in table.changes(version).collect()] == [(3, "c")]
+
+
+@pytest.mark.full
 def test_icebergs_own_care_loses_nothing(session: Session) -> None:
     """Expiry and the removal of orphans by Spark leave tombstones and transactions in place."""
     table = make(session, "iceberg")
