@@ -292,9 +292,11 @@ def test_icebergs_view_of_changes_ends_at_delete_files(session: Session) -> None
     table = make(session, "iceberg")
     other = Other(session, table)
     add(table, (1, 1, "a"), (2, 1, "b"))
+    table.compact(full=True)
     add(table, (1, 2, "a2"))
     [until] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots")
     version = table.compact("resolve").version
+    assert other("SELECT count(*) FROM {t}.delete_files")[0][0] == 1
     [resolved] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots")
     add(table, (3, 1, "c"))
     view = (
