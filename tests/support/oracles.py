@@ -176,6 +176,8 @@ def said_by_formats(statement: Statement, effect: Effect) -> bool:
     """Whether the formats' own Spark writers take a statement, and do the same."""
     if not accepted(statement, effect) or effect.faults or (statement.kind != "MERGE" and statement.source):
         return False
+    if "several-matches" in effect.saw:  # refused, also where one at most of them is selected
+        return False
     subqueries = "SELECT q.m" in statement.sql("t", Shape((), ()), "spark")
     return not subqueries and all(case.action != "DO NOTHING" for case in statement.cases)
 

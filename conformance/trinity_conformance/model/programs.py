@@ -393,10 +393,12 @@ def _is_upsert(statement: Statement, shape: Shape) -> bool:
 def _situations(statement: Statement, selected: list[Selected], joined: list[Joined]) -> set[str]:
     chosen = {(s.target, s.source) for s in selected}
     kinds = {statement.cases[s.case].when for s in selected}
+    matches = Counter(t for _, t, s, _ in joined if t is not None and s is not None)
     return {
         statement.kind.lower() + "-statement",
         *(["by-source"] if BY_SOURCE in kinds else []),
         *(["several-cases"] if len({s.case for s in selected}) > 1 else []),
         *(["unselected"] if any((t, s) not in chosen for _, t, s, _ in joined) else []),
         *(["nothing-selected"] if not selected else []),
+        *(["several-matches"] if max(matches.values(), default=0) > 1 else []),
     }

@@ -86,6 +86,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "by-source": "a MERGE that selects rows that no source row matches",
     "unselected": "a statement with a row of the join that no case selects",
     "nothing-selected": "a statement that selects nothing",
+    "several-matches": "a target row that several source rows match, whether or not they select it",
     "key-move": "an UPDATE of a key",
     "vacated-and-filled": "a key that one statement both vacates and fills",
     "late-under-vacated": "a late row that a statement puts under a key that it vacates",
