@@ -162,7 +162,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "bad-input",
         ("L8",),
         "bad input is refused by name, and the table reads as before",
-        {"refusal": 31, "refusal of a DataFrame": 4},
+        {"refusal": 33, "refusal of a DataFrame": 4},
         {},
         needs=frozenset((Capability.BOOLEAN, Capability.DECIMAL, Capability.VARCHAR)),
     ),
