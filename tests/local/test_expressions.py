@@ -135,6 +135,19 @@ def test_matches_are_replaced_and_extracted() -> None:
         ), text
 
 
+def test_sequences() -> None:
+    rows, types = {"a": pa.array([3, 0, None], pa.int32())}, scope(a="int")
+    assert values("sequence(1, a)", rows, types) == [[1, 2, 3], [1, 0], None]
+    assert values("sequence(CAST(1 AS BIGINT), 6, 2)", rows, types) == [[1, 3, 5]] * 3
+    assert values("sequence(DATE '2024-02-28', DATE '2024-03-01', INTERVAL 2 DAYS)", rows, types)[0] == [
+        dt.date(2024, 2, 28), dt.date(2024, 3, 1)
+    ]  # fmt: skip
+    with pytest.raises(TrinityError, match="steps of 1"):
+        values("sequence(1, a, 1)", rows, types)
+    for text in ("sequence(1, 2, a)", "sequence(1, 2, 0)", "sequence(1.5, 2)", "sequence(DATE '2024-01-01', a)"):
+        assert isinstance(compile_expression(text, types), NotLocal), text
+
+
 def test_names_have_qualifiers_and_any_case() -> None:
     columns = [
         ScopeColumn("Id", "t_id", parse_type("int"), "t"),

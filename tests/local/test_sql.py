@@ -112,6 +112,24 @@ QUERIES = [
     ("SELECT id FROM {t} ORDER BY amount NULLS LAST, id", [(1,), (3,), (2,)]),
     ("SELECT * FROM VALUES (1, 'a'), (2.5, NULL) AS v(k, t)", [(Decimal("1.0"), "a"), (Decimal("2.5"), None)]),
     ("SELECT 1 AS one, 'a' AS a", [(1, "a")]),
+    ("SELECT id, posexplode(array(n, id)) FROM {t} WHERE id > 1 ORDER BY 1, pos DESC",
+     [(2, 1, 2), (2, 0, 20), (3, 1, 3), (3, 0, 30)]),
+    ("SELECT explode(map('a', 1, 'b', 2)) AS (k, v) ORDER BY v DESC", [("b", 2), ("a", 1)]),
+    ("SELECT v.n, count(*) FROM {t} LATERAL VIEW explode(sequence(1, id)) v AS n WHERE v.n > 1 GROUP BY 1 ORDER BY 1",
+     [(2, 2), (3, 1)]),
+    ("SELECT id, x FROM {t} LATERAL VIEW OUTER explode(sequence(day, DATE'2024-02-01')) v AS x WHERE id < 3 ORDER BY 2",
+     [(2, None), (1, dt.date(2024, 1, 31)), (1, dt.date(2024, 2, 1))]),
+    ("SELECT who, count(*) AS c, grouping(who) AS g FROM {t} GROUP BY ROLLUP(who) ORDER BY g, who",
+     [("ann", 2, 0), ("bob", 1, 0), (None, 3, 1)]),
+    ("SELECT who, id, sum(n) AS s, grouping_id() AS i FROM {t} GROUP BY CUBE(who, id) HAVING s > 30 ORDER BY s, i",
+     [("ann", None, 40, 1), (None, None, 60, 3)]),
+    ("SELECT who, day FROM {t} WHERE id = 1 GROUP BY GROUPING SETS ((who, day), day, ()) ORDER BY 1 DESC, 2 DESC",
+     [("ann", dt.date(2024, 1, 31)), (None, dt.date(2024, 1, 31)), (None, None)]),
+    ("SELECT who FROM {t} WHERE id > 9 GROUP BY ROLLUP(who)", []),
+    ("SELECT max_by(who, n), min_by(n, id) FILTER (WHERE id > 3) AS d, collect_set(day) AS l FROM {t} WHERE id > 2",
+     [("ann", None, [])]),
+    ("SELECT who, collect_set(who) AS s FROM {t} GROUP BY who ORDER BY who", [("ann", ["ann"]), ("bob", ["bob"])]),
+    ("SELECT x.k FROM (SELECT NULL AS k, id FROM {t}) AS x WHERE x.k IS NULL AND x.id > 2 ORDER BY x.id", [(None,)]),
 ]  # fmt: skip
 
 
@@ -164,6 +182,17 @@ def test_explain_names_the_executor(local: Session, orders: str) -> None:
         ("SELECT who, id FROM {t} GROUP BY who", "NOT_SUPPORTED", "'id' has a column that is no key of the groups"),
         ("SELECT transform(array(1), x -> x) AS a FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'TRANSFORM"),
         ("SELECT stddev(n) OVER () AS s FROM {t}", "NOT_SUPPORTED", "only Spark"),
+        ("SELECT var_samp(n) AS s FROM {t}", "NOT_SUPPORTED", "depend on the order of the rows"),
+        ("SELECT explode(array(n)) + 1 AS e FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'EXPLODE"),
+        ("SELECT explode(array(n)), explode(array(n)) FROM {t}", "NOT_SUPPORTED", "by more than one function"),
+        ("SELECT count(*), explode(array(1)) FROM {t}", "NOT_SUPPORTED", "beside groups"),
+        ("SELECT posexplode(array(n)) AS x FROM {t}", "NOT_SUPPORTED", "another number of columns"),
+        ("SELECT explode(who) FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'EXPLODE"),
+        ("SELECT who FROM {t} GROUP BY ROLLUP(who), CUBE(id)", "NOT_SUPPORTED", "several sets of groups"),
+        ("SELECT who FROM {t} GROUP BY ROLLUP(who, who)", "NOT_SUPPORTED", "twice"),
+        ("SELECT grouping(who) AS g FROM {t} GROUP BY who", "NOT_SUPPORTED", "what is wrong"),
+        ("SELECT grouping_id(id, who) AS g FROM {t} GROUP BY CUBE(who, id)", "NOT_SUPPORTED", "other keys"),
+        ("SELECT collect_list(n) OVER () AS g FROM {t}", "NOT_SUPPORTED", "over a window"),
         ("SELECT * FROM {t} TABLESAMPLE (10 ROWS)", "NOT_SUPPORTED", "only"),
         ("SET spark.sql.ansi.enabled = true", "NOT_SUPPORTED", "engine='local'"),
         ("SHOW FUNCTIONS", "NOT_SUPPORTED", "engine='local'"),
@@ -207,6 +236,25 @@ def test_insert_of_expressions_without_names(local: Session) -> None:
     local.sql("INSERT INTO t SELECT max(k) + 1, count(*), 'x' || 'y' FROM t")
     found = local.sql("SELECT k, n, s FROM t ORDER BY k").fetchall()
     assert found == [(1, 10, None), (2, 20, None), (3, 30, None), (4, 3, "xy")]
+
+
+def test_nulls_without_a_type_are_inserted(local: Session, orders: str) -> None:
+    local.sql(f"INSERT INTO {orders} SELECT id + 10, NULL, NULL, day, NULL FROM {orders} WHERE id = 1")
+    assert answer(local, f"SELECT * FROM {orders} WHERE id > 9") == [(11, None, None, dt.date(2024, 1, 31), None)]
+    with refused("NOT_SUPPORTED", "'v' is NULL without a type"):
+        local.sql(f"MERGE INTO {orders} t USING (SELECT 1 AS id, NULL AS v) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+
+
+def test_a_subquery_does_not_take_columns_of_its_lateral_view_from_the_row_around_it(
+    local: Session, orders: str
+) -> None:
+    inner = f"SELECT 1 FROM {orders} AS o LATERAL VIEW explode(sequence(1, 2)) v AS k WHERE k = o.id AND o.who = 'ann'"
+    assert answer(local, f"SELECT k FROM (SELECT id AS k FROM {orders}) AS q WHERE EXISTS ({inner}) AND k = 2") == [
+        (2,)
+    ]
+    local.sql("CREATE TABLE q (k INT, v INT, PRIMARY KEY (k))")
+    local.sql("INSERT INTO q VALUES (2, 0)")
+    assert answer(local, f"UPDATE q SET v = 1 WHERE EXISTS ({inner})")[0][0] == 1
 
 
 def test_a_column_may_have_schema_and_catalog_before_its_table(local: Session, orders: str) -> None:

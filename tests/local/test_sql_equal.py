@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 TYPES = {
     "id": "int", "small": "tinyint", "big": "bigint", "exact": "decimal(12,3)", "wide": "decimal(38,4)",
     "text": "string", "fixed": "char(3)", "day": "date", "at": "timestamp", "clock": "timestamp_ntz", "yes": "boolean",
-    "near": "double",
+    "near": "double", "items": "array<int>", "named": "map<string,bigint>",
 }  # fmt: skip
-GROUPED = [name for name in TYPES if name not in ("near",)]
+GROUPED = [name for name in TYPES if name not in ("near", "items", "named")]
 ALIKE = [("small", "big"), ("exact", "wide"), ("big", "exact"), ("day", "at"), ("clock", "day")]
 """Columns of other types that are joined."""
 SUMMED = ["id", "small", "big", "exact"]
@@ -39,6 +39,8 @@ VALUES: dict[str, list[Any]] = {
     "clock": [dt.datetime(2024, 3, 10, 2, 30, 0, 1), None],
     "yes": [True, False, None],
     "near": [0.0, -0.0, 1.5, float("nan"), float("inf"), None],
+    "items": [[1, 2, 3], [], [None], [7], None],
+    "named": [[("a", 1)], [], [("b", None), ("a", 2**40)], None],
 }
 CONDITIONS = [
     "small > 0", "text IN ('a', 'ž')", "day < DATE '2024-03-01'", "exact BETWEEN 0 AND 10", "yes", "NOT yes",
@@ -67,13 +69,17 @@ def queries(seed: int, count: int) -> Iterator[str]:
     for _ in range(count):
         where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
         yield draw.choice(
-            (_plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole, _windowed)
-        )(draw, where)
+            (
+                _plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole, _windowed,
+                _exploded, _viewed, _by_sets, _collected,
+            )
+        )(draw, where)  # fmt: skip
 
 
 def _plain(draw: random.Random, where: str) -> str:
     columns = draw.sample(list(TYPES), 3)
-    order = f" ORDER BY {draw.choice(columns)} {draw.choice(['', 'DESC', 'ASC NULLS LAST'])}, id"
+    ordered = [name for name in columns if name in (*GROUPED, "near")] or ["id"]
+    order = f" ORDER BY {draw.choice(ordered)} {draw.choice(['', 'DESC', 'ASC NULLS LAST'])}, id"
     distinct = draw.choice(["", "DISTINCT "])
     if distinct:
         ends = draw.choice(["", " ORDER BY k DESC LIMIT 3", " ORDER BY 1, k"])
@@ -95,6 +101,55 @@ def _grouped(draw: random.Random, where: str) -> str:
     by = draw.choice([f" GROUP BY {', '.join(keys)}", " GROUP BY ALL"]) if keys else ""
     having = draw.choice(["", " HAVING count(*) > 2 AND last > 10"]) if keys else ""
     return f"SELECT {shown} FROM t{where}{by}{having}"
+
+
+def _exploded(draw: random.Random, where: str) -> str:
+    """Rows of items, made by a function of the SELECT list."""
+    item = draw.choice(["", "pos"]) + draw.choice(["explode", "explode_outer"])
+    of, columns = draw.choice([
+        ("items", ["x"]), ("named", ["k", "x"]), ("sequence(id, 3)", ["x"]), ("array(small, big)", ["x"]),
+        ("sequence(day, day + small % 3)", ["x"]),
+    ])  # fmt: skip
+    names = [*(["p"] if item[:3] == "pos" else []), *columns]
+    named = draw.choice(["", "", f" AS ({', '.join(names)})"] + ([" AS x"] if len(names) == 1 else []))
+    distinct = "DISTINCT " if draw.random() < 0.3 else ""
+    return f"SELECT {distinct}id, {draw.choice(GROUPED)} AS g, {item}({of}){named} FROM t{where}"
+
+
+def _viewed(draw: random.Random, where: str) -> str:
+    """Rows of items by LATERAL VIEW."""
+    outer, condition = draw.choice(["", "OUTER "]), draw.choice(["", " WHERE x > 1 AND id < 30", " WHERE v.x IS NULL"])
+    view = f"LATERAL VIEW {outer}{draw.choice(['explode', 'explode_outer'])}(items) v AS x"
+    more = draw.choice(["", f" LATERAL VIEW {outer}posexplode(named) w AS p, k, y", " LATERAL VIEW explode(named) w"])
+    source = draw.choice(["t", f"(SELECT * FROM t{where}) AS t", "t JOIN (SELECT id AS o FROM t) AS q ON q.o = t.id"])
+    shape = draw.choice(["SELECT * FROM {0}", "SELECT id, x FROM {0}", "SELECT x, count(*) AS n FROM {0} GROUP BY x"])
+    return shape.format(f"{source} {view}{more}{condition}")
+
+
+def _by_sets(draw: random.Random, where: str) -> str:
+    """Groups by some of the keys."""
+    one, other, third = draw.sample(GROUPED, 3)
+    by = draw.choice([
+        f"ROLLUP({one}, {other})", f"CUBE({one}, {other})", f"ROLLUP({one}, ({other}, {third}))",
+        f"GROUPING SETS (({one}, {other}), {one}, ())", f"GROUPING SETS ({other}, ({one}, {third}), {third})",
+        f"{one}, {other} WITH ROLLUP", f"{one}, {other} WITH CUBE", f"{third}, ROLLUP({one}, {other})",
+        f"{one}, {other}, {third} GROUPING SETS (({one}, {other}), ({third}))", f"ROLLUP({one}, 2)",
+    ])  # fmt: skip
+    having = draw.choice(["", f" HAVING grouping({one}) = 1", " HAVING n > 1"])
+    shown = f"grouping({one}) AS g, grouping_id() AS i, count(*) AS n, max({one}) AS m, sum(id) AS s"
+    return f"SELECT {one}, {other} AS o, {shown} FROM t{where} GROUP BY {by}{having}"
+
+
+def _collected(draw: random.Random, where: str) -> str:
+    """Lists of values, which have no order; and values of the row with an extreme."""
+    some = draw.choice(["", "", f" FILTER (WHERE {draw.choice(CONDITIONS)})"])
+    calls = [
+        f"max_by({draw.choice(list(TYPES))}, id){some} AS a", f"min_by({draw.choice(list(TYPES))}, id){some} AS b",
+        f"collect_list(id){some} AS c", f"collect_set({draw.choice(GROUPED)}){some} AS d",
+        f"collect_list(DISTINCT {draw.choice(GROUPED)}){some} AS e", f"collect_list({draw.choice(list(TYPES))}) AS f",
+    ]  # fmt: skip
+    key = draw.choice(["yes", "small"])
+    return f"SELECT {key}, {', '.join(draw.sample(calls, 3))} FROM t{where} GROUP BY {key}"
 
 
 def _windowed(draw: random.Random, where: str) -> str:
@@ -222,9 +277,20 @@ def compared(both: tuple[Session, Session], text: str) -> None:
     assert (here.engine, there.engine) == ("local", "spark"), text
     one, other = here.to_arrow(), there.to_arrow()
     assert one.schema.names == other.schema.names, text
-    assert one.schema.types == other.schema.types, text
-    rows, expected = (list(map(repr, found.collect())) for found in (here, there))
+    assert list(map(_type, one.schema.types)) == list(map(_type, other.schema.types)), text
+    rows, expected = ([repr(_unordered(row)) for row in found.collect()] for found in (here, there))
     assert (rows == expected) if "LIMIT" in text else (sorted(rows) == sorted(expected)), text
+
+
+def _type(kind: pa.DataType) -> str:
+    """The text of a type, without what Spark says of NULLs within it."""
+    return str(kind).replace(" not null", "")
+
+
+def _unordered(row: Any) -> list[Any]:
+    """The values of a row, those within lists and maps sorted: their order is not defined."""
+    found = [sorted(value.items()) if isinstance(value, dict) else value for value in row]
+    return [sorted(value, key=repr) if isinstance(value, list) else value for value in found]
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(150, marks=pytest.mark.full)])

@@ -359,6 +359,10 @@ class NestedGenerator:
                     f"regexp_extract({self.draw.choice(['t', text])}, {self.pattern()}{self.draw.choice(_OF_GROUP)})"
                     for _ in range(4)
                 ],
+                f"sequence({number}, {other})",
+                f"sequence({self.draw.choice(['k', 's.a', '1', '-2L', 'CAST(k AS TINYINT)'])}, {number})",
+                f"sequence(k, s.a, {self.draw.choice(['1', '2', '-3'])})",
+                f"sequence(DATE '2024-02-27', DATE '2024-03-01' + s.a{self.draw.choice(_STEPS)})",
             ]
         )
 
@@ -394,6 +398,7 @@ _PATTERN_PARTS: Final = (
 )  # fmt: skip
 _PUT: Final = ("''", "'-'", "'<$0>'", "'$1'", "'$2_$1'", "'x$1 '", r"'\\\\'")
 _OF_GROUP: Final = ("", ", 0", ", 1", ", 2")
+_STEPS: Final = ("", "", ", INTERVAL 1 DAY", ", INTERVAL 2 DAYS", ", INTERVAL -1 DAY")
 _TIMES_IN_PATTERNS: Final = ("", "", "", "*", "+", "?", "{2}", "{0,1}", "*?", "++")
 _NESTED_VALUES: Final[dict[str, list[Any]]] = {
     "s": [{"A": 1, "b": {"c": "x", "d": 1.5}}, {"A": 0, "b": None}, {"A": None, "b": {"c": "k", "d": None}}],

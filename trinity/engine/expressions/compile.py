@@ -141,12 +141,22 @@ class _Compiler:
     def array(self, tree: exp.Expr) -> Compiled:
         return nested.array([self.compiled(part) for part in tree.expressions], self.timezone)
 
+    def sequence(self, tree: exp.Expr) -> Compiled:
+        first, last, step = (tree.args.get(part) for part in ("start", "end", "step"))
+        days = moments.days_of(step) if step is not None else None
+        parts = [part for part in (first, last, step if days is None else None) if part is not None]
+        if tree.args.get("is_end_exclusive"):
+            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        return nested.sequence([self.operand(part) for part in parts], days, self.timezone)
+
     def map_of(self, tree: exp.Expr) -> Compiled:
         keys, values = (list(map(self.compiled, tree.args[part].expressions)) for part in ("keys", "values"))
         return nested.map_of(keys, values, self.timezone)
 
     @staticmethod
     def _of_rows(found: ScopeColumn) -> Compiled:
+        if found.type == VOID:
+            return literals.constant(VOID, None)
         kind = found.type.to_arrow()
         where = f"column '{found.name}'"
         return Compiled(
@@ -354,6 +364,7 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.Struct: _Compiler.struct,
     exp.Array: _Compiler.array,
     exp.VarMap: _Compiler.map_of,
+    exp.GenerateSeries: _Compiler.sequence,
     exp.Literal: _Compiler.literal,
     exp.Neg: _Compiler.sign,
     exp.Boolean: _Compiler.literal,

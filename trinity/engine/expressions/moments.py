@@ -25,7 +25,7 @@ from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["Interval", "cut_date", "cut_time", "interval_of", "later", "months_after", "now"]
+__all__ = ["Interval", "cut_date", "cut_time", "days_of", "interval_of", "later", "months_after", "now"]
 
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
@@ -82,6 +82,16 @@ def interval_of(tree: exp.Expr) -> Interval | None:
     if unit in _MICROS:
         return Interval(None, int(number) * _MICROS[unit], unit in ("WEEK", "DAY"))
     raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+
+
+def days_of(tree: exp.Expr) -> int | None:
+    """Return the days of an INTERVAL; None for another expression. Raises Refused for an interval of other units."""
+    interval = interval_of(tree)
+    if interval is None:
+        return None
+    if interval.months is not None or not interval.of_days:
+        raise Refused(f"only Spark makes steps of '{tree.sql(dialect='spark')}'")
+    return interval.micros // _DAY
 
 
 def now() -> Compiled:

@@ -16,7 +16,7 @@ from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError, nearest
 from trinity.spi import DataType
 
-__all__ = ["array", "field", "item", "map_of", "struct"]
+__all__ = ["array", "field", "item", "map_of", "sequence", "struct"]
 
 _KEYS = frozenset({*WHOLE, "string", "date", "boolean"})
 """Types of keys of maps that are equal where Arrow says so."""
@@ -107,6 +107,54 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
         return pa.ListArray.from_arrays(offsets, _in_turns(values, rows), type=kind.to_arrow())
 
     return _of(kind, values, run)
+
+
+def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[], str]) -> Compiled:
+    """Return an array of the numbers, or of the dates, from one to another one, which it has if the steps meet it.
+
+    Args:
+        values: the first and the last, and the step, if one is given.
+        days: the step between dates; None for none.
+        timezone: returns the session's time zone.
+
+    Raises:
+        Refused: for other types, and for a step that is no literal.
+    """
+    if all(v.type.name == "date" for v in values):
+        inner, step = values[0].type, days
+    elif days is None and all(v.type.name in WHOLE for v in values):
+        values = together(values, timezone)
+        given = values[2:]
+        inner, step = values[0].type, given[0].value if given and given[0].constant else None
+    else:
+        raise Refused("only Spark makes a sequence of these values")
+    if step == 0 or (step is None and len(values) > 2):
+        raise Refused("only Spark evaluates SEQUENCE with a step that is 0, or no constant")
+    kind = DataType("array", (), (inner,))
+
+    def kernel(first: pa.Array, last: pa.Array) -> pa.Array:
+        whole = pa.int32() if inner.name == "date" else inner.to_arrow()
+        starts, ends = (as_numpy(found.cast(whole).cast(pa.int64())) for found in (first, last))
+        steps = np.where(starts <= ends, 1, -1) if step is None else np.full(len(starts), step)
+        wrong = np.flatnonzero(np.where(steps > 0, starts > ends, starts < ends))
+        if len(wrong):
+            bounds = f"from {first[wrong[0]]} to {last[wrong[0]]}"
+            raise TrinityError("INVALID_ARGUMENTS", f"A sequence {bounds} does not have steps of {step}.")
+        gaps = np.where(steps > 0, ends - starts, starts - ends).astype(np.uint64)  # beyond 2^63, too
+        counts = gaps // np.abs(steps).astype(np.uint64) + np.uint64(1)
+        if counts.astype(np.float64).sum() > _MOST_ITEMS:
+            raise TrinityError("INVALID_ARGUMENTS", "Sequences have more items than an array can hold.")
+        offsets = np.concatenate(([0], np.cumsum(counts.astype(np.int64))))
+        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        items = np.repeat(starts, np.diff(offsets)) + places * np.repeat(steps, np.diff(offsets))
+        return pa.ListArray.from_arrays(
+            as_arrow(offsets).cast(pa.int32()), pa.array(items).cast(whole).cast(inner.to_arrow()), type=kind.to_arrow()
+        )
+
+    return of_rows(kind, kernel, *values[:2], may_fail=True)
+
+
+_MOST_ITEMS = 2**31 - 1
 
 
 def map_of(keys: Sequence[Compiled], values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions import Refused
+from trinity.engine.expressions import VOID, Refused
 from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
@@ -136,10 +136,10 @@ class LocalQueries:
         if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
             return None
         everything = exp.Select(expressions=[exp.Star()])
-        for clause in ("with_", "from_", "joins"):
+        for clause in ("with_", "from_", "joins", "laterals"):
             everything.set(clause, tree.args.get(clause))
         rows = self._rows(replace(statement, tree=everything.copy()))
-        tables = {node.alias_or_name.lower() for node in joined_nodes(tree)}
+        tables = {node.alias_or_name.lower() for node in (*joined_nodes(tree), *(tree.args.get("laterals") or []))}
         return correlated(
             tree, Around(partial(_named_column, scope), tables, {name.lower() for name in rows.names}), word
         )
@@ -156,6 +156,9 @@ class LocalQueries:
         found = local_rows(self._session, statement, self._pinned)
         if isinstance(found, NotLocal):
             raise Refused(found.reason)
+        for column in found.relation.columns:
+            if column.type == VOID:
+                raise Refused(f"its column '{column.name}' is NULL without a type")
         return found
 
 

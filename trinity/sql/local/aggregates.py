@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.expressions import DOUBLE, FLOATS, TEXTS, WHOLE, Refused
+from trinity.engine.expressions import DOUBLE, FLOATS, TEXTS, VOID, WHOLE, Refused
 from trinity.spi import DataType
 from trinity.sql.local.rewrites import EXACT_SUM
 
@@ -26,28 +27,37 @@ class Aggregate:
 
     Attributes:
         function: DuckDB's function.
-        argument: the expression that it takes; None for the rows themselves.
+        arguments: the expressions that it takes; none for the rows themselves.
         distinct: whether it takes each value once.
         name: the name that Spark gives the column; None where that is not known.
         exact: whether it sums whole numbers in DOUBLE, whose order does not matter.
     """
 
     function: str
-    argument: exp.Expr | None
+    arguments: Sequence[exp.Expr]
     distinct: bool
     name: str | None
     exact: bool = False
 
-    def type_of(self, argument: DataType | None) -> DataType:
-        """Return the type of its values in Spark, by that of its argument. Raises Refused."""
+    def type_of(self, arguments: Sequence[DataType]) -> DataType:
+        """Return the type of its values in Spark, by those of its arguments. Raises Refused."""
+        if VOID in arguments:
+            raise Refused(f"only Spark computes {self.function} of a NULL without type")
         if self.function == "count":
-            if self.distinct and argument is not None:
-                as_one_value(argument)
+            if self.distinct and arguments:
+                as_one_value(arguments[0])
             return BIGINT
-        assert argument is not None
+        argument = DataType("string") if arguments[0].name in TEXTS else arguments[0]
         if self.function in ("min", "max"):
             as_one_value(argument)
-            return DataType("string") if argument.name in TEXTS else argument
+            return argument
+        if self.function in _BY:
+            as_one_value(arguments[1])
+            return argument
+        if self.function == "list":
+            if self.distinct:
+                as_one_value(argument)
+            return DataType("array", (), (argument,))
         if argument.name in WHOLE:
             return BIGINT
         if argument.name == "decimal" and argument.arguments[0] <= _MOST_DIGITS:
@@ -59,31 +69,51 @@ class Aggregate:
             raise Refused(f"the sum of {argument} depends on the order of the rows")
         raise Refused(f"only Spark computes {self.function} of {argument}")
 
-    def text(self, field: str, kind: DataType, over: str = "") -> str:
-        """Return its text in DuckDB's SQL: of a field, as a type, over a window."""
-        inner = field if self.argument is not None else "*"
-        call = f"{self.function}({'DISTINCT ' if self.distinct else ''}{inner}) {over}".strip()
+    def text(self, fields: Sequence[str], kind: DataType, over: str = "") -> str:
+        """Return its text in DuckDB's SQL: of some fields, as a type, over a window."""
+        inner, once = "".join(fields[:1]) or "*", "DISTINCT " if self.distinct else ""
+        if self.function in _BY:  # a struct is no NULL, which DuckDB would leave out
+            return f"{_BY[self.function]}(struct_pack(v := {inner}), {fields[1]}).v"
+        if self.function == "list":
+            return f"COALESCE(list({once}{inner}) FILTER (WHERE {inner} IS NOT NULL), [])"
+        call = f"{self.function}({once}{inner}) {over}".strip()
         return f"CAST({call} AS BIGINT)" if kind == BIGINT and self.function == "sum" else call
 
 
-_FUNCTIONS: Final[dict[type[exp.Expr], str]] = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max"}
+_BY: Final = {"max_by": "arg_max", "min_by": "arg_min"}
+"""Function of Spark of the row with an extreme -> DuckDB's."""
+_FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.ArrayAgg: "list",
+    exp.ArrayUniqueAgg: "list", exp.ArgMax: "max_by", exp.ArgMin: "min_by",
+}  # fmt: skip
 
 
 def aggregate_of(node: exp.AggFunc) -> Aggregate:
     """Return the call of an aggregate function. Raises Refused for one that only Spark computes."""
-    function = _FUNCTIONS.get(type(node))
-    taken, further = node.this, [k for k, v in node.args.items() if v and k not in ("this", "big_int")]
+    function, by = _FUNCTIONS.get(type(node)), node.args.get("expression")
+    taken, known = node.this, ("this", "big_int", "nulls_excluded", "expression" if function in _BY else "")
+    further = [name for name, value in node.args.items() if value and name not in known]
     if function is None or further or isinstance(node.parent, exp.Filter | exp.WithinGroup):
-        raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
+        raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'{_ORDERS_ROWS.get(type(node), '')}")
     distinct = isinstance(taken, exp.Distinct)
     if distinct:
         if len(taken.expressions) != 1 or taken.args.get("on"):
             raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
         taken = taken.expressions[0]
     if function == "count" and (isinstance(taken, exp.Star) or (isinstance(taken, exp.Literal) and not distinct)):
-        return Aggregate("count", None, False, "count(1)")
-    name = f"{function}({'DISTINCT ' if distinct else ''}{taken.name})" if isinstance(taken, exp.Column) else None
-    return Aggregate(function, taken, distinct, name, bool(node.meta.get(EXACT_SUM)))
+        return Aggregate("count", (), False, "count(1)")
+    arguments, name = [taken] if by is None else [taken, by], None
+    if function != "list" and all(isinstance(argument, exp.Column) for argument in arguments):
+        name = f"{function}({'DISTINCT ' if distinct else ''}{', '.join(argument.name for argument in arguments)})"
+    distinct = distinct or isinstance(node, exp.ArrayUniqueAgg)
+    return Aggregate(function, arguments, distinct, name, bool(node.meta.get(EXACT_SUM)))
+
+
+_ORDERS_ROWS: Final = dict.fromkeys(
+    (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
+    ", whose last digits depend on the order of the rows",
+)
+"""Function -> why it is not computed here."""
 
 
 def as_one_value(kind: DataType) -> None:

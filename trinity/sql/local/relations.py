@@ -61,7 +61,7 @@ class Pages:
     @property
     def schema(self) -> pa.Schema:
         """The columns under their fields, in the types that a table has."""
-        return pa.schema([(c.field, pa.null() if c.type == VOID else c.type.to_arrow()) for c in self.columns])
+        return _schema(self.columns)
 
     def pages(self) -> Pages:
         """Return these rows."""
@@ -87,6 +87,11 @@ class Query:
     text: str
     inputs: Mapping[str, Pages]
 
+    @property
+    def schema(self) -> pa.Schema:
+        """As of :class:`Pages`."""
+        return _schema(self.columns)
+
     def query(self) -> Query:
         """Return this query."""
         return self
@@ -103,7 +108,7 @@ class Query:
 
     def _open(self) -> Iterator[pa.RecordBatch]:
         duckdb = library("duckdb", "trinity-merge[local]")
-        schema, failed = pa.schema([(c.field, c.type.to_arrow()) for c in self.columns]), list[Exception]()
+        schema, failed = self.schema, list[Exception]()
         config = {"threads": pa.cpu_count()}
         with duckdb.connect(config=config) as connection, ThreadPoolExecutor(1) as thread:
             connection.execute("SET enable_progress_bar = false")
@@ -120,10 +125,19 @@ class Query:
             try:
                 reader = _interruptible(connection, thread.submit(started))
                 while (page := _interruptible(connection, thread.submit(next, reader, None))) is not None:
-                    arrays = [array.cast(field.type) for array, field in zip(page.columns, schema, strict=True)]
+                    arrays = [_cast(array, field.type) for array, field in zip(page.columns, schema, strict=True)]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             except (duckdb.Error, pa.ArrowException) as error:
                 raise (failed[0] if failed else _translated(error)) from error
+
+
+def _schema(columns: Sequence[ScopeColumn]) -> pa.Schema:
+    return pa.schema([(c.field, pa.null() if c.type == VOID else c.type.to_arrow()) for c in columns])
+
+
+def _cast(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return what DuckDB gives as a type of a table; NULLs without type have one of its own there."""
+    return pa.nulls(len(found)) if pa.types.is_null(kind) else found.cast(kind)
 
 
 def _interruptible(connection: DuckDBPyConnection, work: Future[_T]) -> _T:

@@ -52,6 +52,10 @@ def _where(condition: exp.Expr, value: exp.Expr) -> exp.Case:
     return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
 
 
+_OF_KNOWN: Final = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg, exp.ArrayAgg, exp.ArrayUniqueAgg)
+"""Functions that leave NULLs out."""
+
+
 def _of_some_rows(node: exp.Filter) -> exp.Expr:
     """Return an aggregate function with FILTER as one of NULL for the other rows, which it leaves out."""
     call: exp.Expr = node.this.copy()
@@ -61,7 +65,9 @@ def _of_some_rows(node: exp.Filter) -> exp.Expr:
         taken.set("expressions", [_where(condition, taken.expressions[0])])
     elif isinstance(call, exp.Count) and isinstance(taken, exp.Star | exp.Literal):
         call.set("this", _where(condition, exp.Literal.number(1)))
-    elif isinstance(call, exp.Count | exp.Sum | exp.Min | exp.Max | exp.Avg) and not isinstance(taken, exp.Distinct):
+    elif isinstance(call, exp.ArgMax | exp.ArgMin):
+        call.set("expression", _where(condition, call.expression))
+    elif isinstance(call, _OF_KNOWN) and not isinstance(taken, exp.Distinct):
         call.set("this", _where(condition, taken))
     else:
         raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")

@@ -24,6 +24,8 @@ from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.column_names import with_column_names
+from trinity.sql.local.generators import Generated
+from trinity.sql.local.grouping import GroupBy, keys_replaced
 from trinity.sql.local.joins import On, word_of
 from trinity.sql.local.relations import Relation, cast_to, filtered, limited, new_field, projected, union_all
 from trinity.sql.local.rewrites import simpler
@@ -151,19 +153,27 @@ class _Select:
         """Return the rows of a SELECT."""
         _refuse_other_clauses(
             self.tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-            "distinct", "with_",
+            "distinct", "with_", "laterals",
         )  # fmt: skip
         source, condition = self._source()
         subqueries = self._subqueries(source)
-        wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source)]
+        made = self._generated(source)
+        wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source, made)]
         order = [(subqueries.within(tree), words) for tree, words in _order(self.tree, wanted, source)]
+        if made is not None:
+            hidden = [replace(column, name=column.field) for column in made.columns]
+            source = replace(made, columns=hidden).rows(source if condition is None else filtered(source, condition))
+            condition = None
         wanted = [(name, self._simpler(tree, source)) for name, tree in wanted]
         order = [(self._simpler(tree, source), words) for tree, words in order]
+        windows = any(tree.find(exp.Window) for tree in (*(tree for _, tree in wanted), *(tree for tree, _ in order)))
+        if made is not None and (windows or self._aggregates(wanted, order)):
+            raise Refused("only Spark makes rows of items beside groups and window functions")
         if self._aggregates(wanted, order):
             source, wanted, order, condition = self._grouped(source, condition, wanted, order)
         elif self.tree.args.get("having"):
             raise Refused("HAVING without groups")
-        if any(tree.find(exp.Window) for tree in (*(tree for _, tree in wanted), *(tree for tree, _ in order))):
+        if windows:
             source, wanted, order = self._with_windows(source, condition, wanted, order)
             condition = None
         found = self._projected(source, condition, wanted, order)
@@ -186,12 +196,18 @@ class _Select:
             return one_row(), self._where(where.this, one_row()) if where is not None else None
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         condition = where.this if where is not None else None
-        relation = self._table(self.tree.args["from_"].this, None if joins else _without_subqueries(condition))
+        views = self.tree.args.get("laterals") or []
+        if views and joins and [*self.tree.args].index("laterals") < [*self.tree.args].index("joins"):
+            raise Refused("a JOIN stands behind LATERAL VIEW")
+        parts = [part for part in _without_subqueries(condition) if not _names_some(part, views)]
+        relation = self._table(self.tree.args["from_"].this, None if joins or not parts else exp.and_(*parts))
         inner = all(word_of(join) in ("INNER", "CROSS") for join in joins)
-        parts = [p for p in conjuncts(condition) if not p.find(exp.Query)] if condition and joins and inner else []
+        parts = parts if joins and inner else []
         relation = self._filter_by_own_conditions(relation, parts)
         for join in joins:
             relation = self._joined(relation, join, parts)
+        for view in views:
+            relation = self._viewed(relation, view)
         return relation, self._where(condition, relation) if condition is not None else None
 
     def _where(self, condition: exp.Expr, source: Relation) -> Compiled:
@@ -265,15 +281,41 @@ class _Select:
             found = filtered(found, condition)
         return found
 
+    def _viewed(self, source: Relation, view: exp.Lateral) -> Relation:
+        """Return the rows with the columns of a LATERAL VIEW."""
+        _refuse_other_clauses(view, "this", "view", "outer", "alias")
+        alias = view.args.get("alias")
+        if not isinstance(view.this, exp.Explode) or not view.args.get("view") or alias is None or not alias.name:
+            raise Refused(f"only Spark reads '{view.sql(dialect='spark')}'")
+        value, names = self._expression(view.this.this, Scope(source.columns)), [c.name for c in alias.columns]
+        return Generated.of(view.this, value, names, alias.name, outer=bool(view.args.get("outer"))).rows(source)
+
     # -- SELECT -----------------------------------------------------------------------------------------
 
-    def _wanted(self, source: Relation) -> list[tuple[str, exp.Expr]]:
+    def _generated(self, source: Relation) -> Generated | None:
+        """Return the rows that a function of the SELECT list makes; None where there is none."""
+        nodes = [node for node in self.tree.expressions if isinstance(_unnamed(node), exp.Explode)]
+        if not nodes:
+            return None
+        node, names = nodes[0], list[str]()
+        if isinstance(node, exp.Alias):
+            names = [_name(node)]
+        elif isinstance(node, exp.Aliases):
+            names = [name.name for name in node.expressions]
+        if len(nodes) > 1:
+            raise Refused("a SELECT makes rows by more than one function")
+        function = _unnamed(node)
+        return Generated.of(function, self._expression(function.this, Scope(source.columns)), names)
+
+    def _wanted(self, source: Relation, made: Generated | None) -> list[tuple[str, exp.Expr]]:
         """Return the name and the expression of each column of the result."""
         found = list[tuple[str, exp.Expr]]()
         for node in self.tree.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 _refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ("except_",)))
                 found += [(c.name, _column(c)) for c in _of_star(source.columns, node)]
+            elif made is not None and _unnamed(node) is made.node:
+                found += [(c.name, exp.column(c.field, quoted=True)) for c in made.columns]
             else:
                 found.append((_name(node), node.this if isinstance(node, exp.Alias) else node))
         return found
@@ -302,7 +344,7 @@ class _Select:
         keys = list[str]()
         for tree, words in order:
             value = self._expression(tree, scope)
-            if value.type.nested:
+            if value.type.nested or value.type == VOID:
                 raise Refused(f"only Spark orders by {value.type}")
             columns.append((ScopeColumn("", new_field(), _result_type(value.type)), value))
             keys.append(f"{columns[-1][0].field} {words}")
@@ -341,14 +383,15 @@ class _Select:
         trees = [tree for _, tree in (*wanted,)] + [tree for tree, _ in order]
         return bool(self.tree.args.get("group")) or any(map(_aggregated, trees))
 
-    def _keys(self, wanted: _Wanted, source: Relation) -> list[exp.Expr]:
+    def _keys(self, wanted: _Wanted, source: Relation) -> exp.Group:
+        """Return GROUP BY in terms of the rows of FROM."""
         clause = self.tree.args.get("group")
         if clause is None:
-            return []
-        _refuse_other_clauses(clause, "expressions", "all")
+            return exp.Group()
         if clause.args.get("all"):
-            return _plain_columns(wanted)
-        return [_resolve_aliases(node, wanted, source, outer=False) for node in clause.expressions]
+            _refuse_other_clauses(clause, "all")
+            return exp.Group(expressions=_plain_columns(wanted))
+        return keys_replaced(clause, lambda key: _resolve_aliases(key, wanted, source, outer=False))
 
     def _grouped(
         self,
@@ -359,8 +402,7 @@ class _Select:
     ) -> tuple[Relation, list[tuple[str, exp.Expr]], list[tuple[exp.Expr, str]], Compiled | None]:
         """Group the rows; return them, and what is wanted of them, in terms of keys and aggregates."""
         groups = _Groups(self, Scope(source.columns))
-        for key in self._keys(wanted, source):
-            groups.key(key)
+        groups.group(self._keys(wanted, source))
         having = self.tree.args.get("having")
         of_groups = None
         if having is not None:
@@ -380,21 +422,30 @@ class _Groups:
         self.fields: dict[str, str] = {}
         self.inner: list[tuple[ScopeColumn, Compiled]] = []
         self.outer: list[tuple[ScopeColumn, str]] = []
-        self.by: list[str] = []
+        self.by = GroupBy("", ())
 
-    def key(self, tree: exp.Expr) -> None:
+    def group(self, clause: exp.Group) -> None:
+        """Take the keys of GROUP BY. Raises Refused."""
+        self.by = GroupBy.of(clause, self._key)
+
+    def _key(self, tree: exp.Expr) -> str:
+        if (known := self.fields.get(self._text(tree))) is not None:
+            return known
         value = self.select._expression(tree, self.scope)
         as_one_value(value.type)
         kind, field = _result_type(value.type), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
         self.outer.append((ScopeColumn(field, field, kind), field))
-        self.by.append(field)
         self.fields[self._text(tree)] = field
+        return field
 
     def within(self, tree: exp.Expr) -> exp.Expr:
         """Return an expression in terms of the fields of keys and aggregates."""
 
         def replaced(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Grouping | exp.GroupingId):
+                fields = [self.fields.get(self._text(key)) for key in node.expressions]
+                return _column(self._added(*self.by.grouping(node, fields)))
             if isinstance(node, exp.AggFunc) and not _over_window(node):
                 return _column(self._aggregate(node))
             if isinstance(node, exp.Column) and of_held_rows(node):
@@ -414,12 +465,15 @@ class _Groups:
         known = next((c for c, _ in self.outer if c.qualifier == text), None)
         if known is not None:
             return replace(known, qualifier="")
-        argument = self.select._expression(call.argument, self.scope) if call.argument is not None else None
-        field, of = new_field(), new_field()
-        if argument is not None:
-            self.inner.append((ScopeColumn(of, of, _result_type(argument.type)), argument))
-        kind = call.type_of(None if argument is None else argument.type)
-        self.outer.append((ScopeColumn(field, field, kind), call.text(of, kind)))
+        arguments = [self.select._expression(argument, self.scope) for argument in call.arguments]
+        columns = [ScopeColumn("", new_field(), _result_type(argument.type)) for argument in arguments]
+        self.inner += zip(columns, arguments, strict=True)
+        kind = call.type_of([argument.type for argument in arguments])
+        return self._added(kind, call.text([column.field for column in columns], kind))
+
+    def _added(self, kind: DataType, text: str) -> ScopeColumn:
+        """Return a column of the groups with a value that DuckDB computes."""
+        self.outer.append((ScopeColumn(field := new_field(), field, kind), text))
         return self.outer[-1][0]
 
     def rows(self, source: Relation, condition: Compiled | None) -> Relation:
@@ -429,8 +483,8 @@ class _Groups:
             self.inner.append((ScopeColumn("", new_field(), true.type), true))
         columns = [column for column, _ in self.outer]
         listed = ", ".join(f"{text} AS {column.field}" for column, text in self.outer)
-        by = f" GROUP BY {', '.join(self.by)}" if self.by else ""
-        return projected(source, self.inner, condition).query().over(f"SELECT {listed} FROM {{0}}{by}", columns)
+        text = f"SELECT {listed} FROM {{0}}{self.by.text}"
+        return projected(source, self.inner, condition).query().over(text, columns)
 
     def _text(self, tree: exp.Expr) -> str:
         """Return the text by which an expression is known as a key: names of columns in any case, with their table."""
@@ -479,10 +533,21 @@ def _aggregated(tree: exp.Expr) -> bool:
     return any(not _over_window(node) for node in tree.find_all(exp.AggFunc))
 
 
-def _without_subqueries(condition: exp.Expr | None) -> exp.Expr | None:
+def _without_subqueries(condition: exp.Expr | None) -> list[exp.Expr]:
     """Return the parts of a condition that have no subquery."""
-    parts = [] if condition is None else [part for part in conjuncts(condition) if not part.find(exp.Query)]
-    return exp.and_(*parts) if parts else None
+    return [] if condition is None else [part for part in conjuncts(condition) if not part.find(exp.Query)]
+
+
+def _names_some(part: exp.Expr, views: Sequence[exp.Lateral]) -> bool:
+    """Return True where a part of a condition may name a column of a LATERAL VIEW."""
+    names = {name.name.lower() for view in views for name in view.find_all(exp.Identifier)}
+    names |= {"pos", "col", "key", "value"} if views else set()
+    return any(names & {part.name.lower() for part in column.parts} for column in part.find_all(exp.Column))
+
+
+def _unnamed(node: exp.Expr) -> exp.Expr:
+    """Return an expression of a SELECT list without its name, or its names."""
+    return node.this if isinstance(node, exp.Alias | exp.Aliases) else node
 
 
 def _result_position(tree: exp.Expr, wanted: _Wanted) -> int:
@@ -511,8 +576,6 @@ def _limited(tree: exp.Expr, found: Relation) -> Relation:
 
 def _result_type(kind: DataType) -> DataType:
     """Return the type of a column of a result, where CHAR and VARCHAR are strings."""
-    if kind == VOID:
-        raise Refused("a column of NULLs has no type")
     return DataType("string") if kind.name in ("char", "varchar") else kind
 
 
@@ -532,7 +595,8 @@ def _name(node: exp.Expr) -> str:
         return node.name
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and node.this.name.isdigit():
         return f"-{node.this.name}"
-    name = aggregate_of(node).name if isinstance(node, exp.AggFunc) else None
+    of_sets = isinstance(node, exp.Grouping | exp.GroupingId)
+    name = aggregate_of(node).name if isinstance(node, exp.AggFunc) and not of_sets else None
     if name is None:
         raise Refused(f"'{node.sql(dialect='spark')}' has no name; write AS after it")
     return name

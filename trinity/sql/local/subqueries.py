@@ -88,7 +88,9 @@ class Subqueries:
                 raise Refused("a subquery names a column of the rows around it") from None
             raise
         names = [column.name for column in relation.columns]
-        schema = pa.schema([(name, field.type) for name, field in zip(names, relation.pages().schema, strict=True)])
+        schema = pa.schema([(name, field.type) for name, field in zip(names, relation.schema, strict=True)])
+        if pa.null() in schema.types:
+            raise Refused("only Spark runs a subquery of NULLs without type")
         name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
         self.held[name] = Held(schema, cache(lambda: reader_with_names(relation, names).read_all()))
         return name
@@ -98,10 +100,11 @@ class Subqueries:
         if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
             return None
         everything = tree.copy()
-        for clause in everything.args.keys() - {"with_", "from_", "joins"}:
+        for clause in everything.args.keys() - {"with_", "from_", "joins", "laterals"}:
             everything.set(clause, None)
         everything.set("expressions", [exp.Star()])
-        items = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
+        further = [join.this for join in tree.args.get("joins") or []]
+        items = [tree.args["from_"].this, *further, *(tree.args.get("laterals") or [])]
         own = {name.lower() for name in self._names_in(everything)}
         return correlated(tree, Around(self._named, {item.alias_or_name.lower() for item in items}, own), word)
 

@@ -22,6 +22,8 @@ _RANKS: Final[dict[type[exp.Expr], tuple[str, DataType]]] = {
 }  # fmt: skip
 """Function of the order of rows -> DuckDB's text and the type in Spark."""
 _SHIFTS: Final[dict[type[exp.Expr], str]] = {exp.Lag: "lag", exp.Lead: "lead"}
+_FRAMED: Final = ("count", "sum", "min", "max")
+"""DuckDB's functions of groups that are functions of windows, too."""
 _ENDS: Final[dict[type[exp.Expr], str]] = {exp.FirstValue: "first_value", exp.LastValue: "last_value"}
 
 
@@ -112,9 +114,11 @@ class Windows:
         found = aggregate_of(call)
         if found.distinct:
             raise Refused("only Spark takes values once over a window")
-        argument = None if found.argument is None else self._value(found.argument)
-        kind = found.type_of(None if argument is None else argument.type)
-        return kind, found.text("" if argument is None else self._added(argument), kind, _OVER)
+        if found.function not in _FRAMED:
+            raise Refused(f"only Spark computes '{call.sql(dialect='spark')}' over a window")
+        arguments = [self._value(argument) for argument in found.arguments]
+        kind = found.type_of([argument.type for argument in arguments])
+        return kind, found.text([self._added(argument) for argument in arguments], kind, _OVER)
 
     def _value(self, tree: exp.Expr) -> Compiled:
         value = self._compiled(tree, self._scope)

@@ -1,0 +1,102 @@
+"""EXPLODE and POSEXPLODE: a row for each item of an array, or entry of a map; in a SELECT list or a LATERAL VIEW."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.expressions import Compiled, Refused, ScopeColumn
+from trinity.spi import DataType
+from trinity.sql.local.relations import Pages, Relation, new_field
+
+__all__ = ["Generated"]
+
+_INT: Final = DataType("int")
+_ROWS_AT_ONCE: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The rows that a function makes of each row.
+
+    Attributes:
+        node: the function, whose ``this`` is an array or a map.
+        value: its value.
+        outer: True where NULL, and what has no items, makes a row of NULLs, too.
+        columns: its columns.
+    """
+
+    node: exp.Expr
+    value: Compiled
+    outer: bool
+    columns: Sequence[ScopeColumn]
+
+    @classmethod
+    def of(
+        cls, node: exp.Expr, value: Compiled, names: Sequence[str], qualifier: str = "", *, outer: bool = False
+    ) -> Generated:
+        """Return what a function makes of a value.
+
+        Args:
+            node: the function.
+            value: its argument.
+            names: the names of its columns; none for its own.
+            qualifier: the alias of its columns.
+            outer: True for LATERAL VIEW OUTER.
+
+        Raises:
+            Refused: for what only Spark evaluates.
+        """
+        inner = {"array": ("col",), "map": ("key", "value")}.get(value.type.name)
+        if inner is None or value.type.limited or node.expressions or node.find(exp.Query, exp.AggFunc, exp.Window):
+            raise Refused(f"only Spark evaluates '{node.sql(dialect='spark')}'")
+        place = isinstance(node, exp.Posexplode)
+        own, kinds = [*(("pos",) * place), *inner], [*((_INT,) * place), *value.type.children]
+        if len(names or own) != len(own):
+            raise Refused(f"'{node.sql(dialect='spark')}' has another number of columns than its names")
+        columns = [ScopeColumn(n, new_field(), kind, qualifier) for n, kind in zip(names or own, kinds, strict=True)]
+        return cls(node, value, outer or isinstance(node, exp.ExplodeOuter), columns)
+
+    def rows(self, source: Relation) -> Pages:
+        """Return the rows, with the columns of the row of which each is made."""
+        pages = source.pages()
+        shown = replace(pages, columns=(*pages.columns, *self.columns))
+        place = isinstance(self.node, exp.Posexplode)
+
+        def made() -> Iterator[pa.RecordBatch]:
+            for page in pages.open():
+                given = self.value.evaluate(page)
+                parts = [given.keys, given.items] if pa.types.is_map(given.type) else [given.values]
+                for rows, places, within in _places(given, outer=self.outer):
+                    found = [*page.take(rows).columns, *((places,) * place), *(part.take(within) for part in parts)]
+                    yield pa.RecordBatch.from_arrays(found, schema=shown.schema)
+
+        return replace(shown, open=made)
+
+
+def _places(given: pa.Array, *, outer: bool) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+    """Yield, for the items of some arrays, (the place of each one's array, its place in that, its place in all items).
+
+    With ``outer``, an array without items has one whose places are NULL.
+    """
+    offsets = as_numpy(given.offsets).astype(np.int64)
+    counts = np.where(as_numpy(pc.is_valid(given)), np.diff(offsets), 0)
+    made = np.maximum(counts, 1) if outer else counts
+    ends = np.cumsum(made)
+    first = 0
+    while first < len(made):
+        before = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, before + _ROWS_AT_ONCE)), first + 1)
+        rows = np.repeat(np.arange(first, last), made[first:last])
+        places = np.arange(len(rows)) - np.repeat(ends[first:last] - made[first:last] - before, made[first:last])
+        none = counts[rows] == 0
+        within = as_arrow(offsets[rows] + places, mask=none)
+        yield as_arrow(rows), as_arrow(places.astype(np.int32), mask=none), within
+        first = last
