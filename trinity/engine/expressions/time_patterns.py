@@ -31,6 +31,10 @@ _TIMESTAMP: Final = DataType("timestamp")
 _DAY: Final = 86_400_000_000
 _SIZES: Final = {"yyyy": 4, "MM": 2, "dd": 2, "HH": 2, "mm": 2, "ss": 2, "SSS": 3, "SSSSSS": 6}
 """Letters that are read and written -> the number of digits."""
+_YEAR: Final = "[0-9]{4}|-000[1-9]|-00[1-9][0-9]|-0[1-9][0-9]{2}|-[1-9][0-9]{3,5}|[+][1-9][0-9]{4,5}"
+"""A year as Java reads it strictly: a sign before more than four digits, and no minus before 0."""
+_LAST_DAY: Final = 2**63 // _DAY - 1
+"""Days from 1970 whose microseconds fit 64 bits."""
 _TOKEN: Final = re.compile(r"([a-zA-Z])\1*|'([^']+)'|[-/:., _]")
 _WORDS: Final = {
     "MMM": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
@@ -142,7 +146,8 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
     if times != ["HH", "mm", "ss", "SSS"][: len(times)]:
         raise Refused("only Spark reads times of which a part is missing")
     read = "".join(
-        f"(?P<{text}>[0-9]{{{_SIZES[text]}}})" if is_letter else re.escape(text) for is_letter, text in wanted.parts
+        f"(?P<{text}>{_YEAR if text == 'yyyy' else f'[0-9]{{{_SIZES[text]}}}'})" if is_letter else re.escape(text)
+        for is_letter, text in wanted.parts
     )
 
     shown = pattern.value
@@ -151,12 +156,12 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
         texts = texts.cast(pa.string())
         found = pc.extract_regex(texts, f"^{read}$")
         _refuse_where(pc.is_null(found), texts, shown)
-        numbers = {letter: number_of(found.field(letter), 0) for letter in letters}
+        numbers = {letter: number_of(pc.utf8_ltrim(found.field(letter), "+"), 0) for letter in letters}
         first = first_days((numbers["yyyy"] - 1970) * 12 + np.clip(numbers["MM"], 1, 12) - 1)
         days = first + numbers["dd"] - 1
         hour, minute, second, thousandth = (numbers.get(letter, np.int64(0)) for letter in ("HH", "mm", "ss", "SSS"))
         wrong = (numbers["MM"] < 1) | (numbers["MM"] > 12) | (numbers["dd"] < 1) | (days > month_ends(first))
-        wrong |= (hour > 23) | (minute > 59) | (second > 59)
+        wrong |= (hour > 23) | (minute > 59) | (second > 59) | (np.abs(days) > _LAST_DAY)
         _refuse_where(pa.array(wrong), texts, shown)
         micros = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + thousandth * 1000
         return instants_of(pa.array(micros).cast(pa.timestamp("us")), zone).cast(_TIMESTAMP.to_arrow())

@@ -53,6 +53,8 @@ class Aggregate:
             return argument
         if self.function in _BY:
             as_one_value(arguments[1])
+            if argument.nested and _has_floats(argument):
+                raise Refused(f"DuckDB's {_BY[self.function]} makes -0.0 within {argument} 0.0")
             return argument
         if self.function == "list":
             if self.distinct:
@@ -72,16 +74,20 @@ class Aggregate:
     def text(self, fields: Sequence[str], kind: DataType, over: str = "") -> str:
         """Return its text in DuckDB's SQL: of some fields, as a type, over a window."""
         inner, once = "".join(fields[:1]) or "*", "DISTINCT " if self.distinct else ""
-        if self.function in _BY:  # a struct is no NULL, which DuckDB would leave out
-            return f"{_BY[self.function]}(struct_pack(v := {inner}), {fields[1]}).v"
+        if self.function in _BY:
+            return f"{_BY[self.function]}({inner}, {fields[1]})"
         if self.function == "list":
             return f"COALESCE(list({once}{inner}) FILTER (WHERE {inner} IS NOT NULL), [])"
         call = f"{self.function}({once}{inner}) {over}".strip()
         return f"CAST({call} AS BIGINT)" if kind == BIGINT and self.function == "sum" else call
 
 
-_BY: Final = {"max_by": "arg_max", "min_by": "arg_min"}
-"""Function of Spark of the row with an extreme -> DuckDB's."""
+def _has_floats(kind: DataType) -> bool:
+    return kind.name in FLOATS or any(map(_has_floats, kind.children))
+
+
+_BY: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
+"""Function of Spark of the row with an extreme -> DuckDB's, which returns a NULL of that row, too."""
 _FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
     exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.ArrayAgg: "list",
     exp.ArrayUniqueAgg: "list", exp.ArgMax: "max_by", exp.ArgMin: "min_by",
