@@ -130,12 +130,23 @@ QUERIES = [
      [("ann", None, [])]),
     ("SELECT who, collect_set(who) AS s FROM {t} GROUP BY who ORDER BY who", [("ann", ["ann"]), ("bob", ["bob"])]),
     ("SELECT x.k FROM (SELECT NULL AS k, id FROM {t}) AS x WHERE x.k IS NULL AND x.id > 2 ORDER BY x.id", [(None,)]),
+    # the day beyond the last TIMESTAMP is asked for in no row
+    ("SELECT id FROM {t} WHERE COALESCE(TIMESTAMP'2024-01-01 00:00:00', DATE_ADD(day, 2147460000)) > day", []),
+    ("SELECT DATE_FORMAT(TO_DATE(v, 'yyyy-MM-dd'), 'yyyy') AS y FROM VALUES ('-0045-12-31'), ('+10000-01-01') t(v)",
+     [("-0045",), ("+10000",)]),
+    ("SELECT DATE_FORMAT(TO_DATE(v, 'yyyyMMdd'), 'dd.MM.yyyy') AS y FROM VALUES ('+100000102') AS t(v)",
+     [("02.01.+10000",)]),
 ]  # fmt: skip
 
 
 def test_queries(local: Session, orders: str) -> None:
     for text, rows in QUERIES:
         assert answer(local, text.format(t=orders)) == rows, text
+
+
+def test_max_by_keeps_the_sign_of_zero(local: Session) -> None:
+    ((value,),) = answer(local, "SELECT max_by(v, k) AS m FROM VALUES (-0.0D, 1) AS t(v, k)")
+    assert repr(value) == "-0.0"
 
 
 def test_names_and_types_of_a_result_are_sparks(local: Session, orders: str) -> None:
@@ -182,6 +193,8 @@ def test_explain_names_the_executor(local: Session, orders: str) -> None:
         ("SELECT who, id FROM {t} GROUP BY who", "NOT_SUPPORTED", "'id' has a column that is no key of the groups"),
         ("SELECT transform(array(1), x -> x) AS a FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'TRANSFORM"),
         ("SELECT stddev(n) OVER () AS s FROM {t}", "NOT_SUPPORTED", "only Spark"),
+        ("SELECT max_by(array(v), 1) AS m FROM VALUES (1.0D) AS t(v)", "NOT_SUPPORTED", "makes -0.0 within"),
+        ("SELECT TIMESTAMP'2024-01-01 00:00:00+18:01' AS t", "NOT_SUPPORTED", "no plain text"),
         ("SELECT var_samp(n) AS s FROM {t}", "NOT_SUPPORTED", "depend on the order of the rows"),
         ("SELECT explode(array(n)) + 1 AS e FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'EXPLODE"),
         ("SELECT explode(array(n)), explode(array(n)) FROM {t}", "NOT_SUPPORTED", "by more than one function"),

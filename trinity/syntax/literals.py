@@ -79,8 +79,9 @@ def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "decimal"})
 _TIMESTAMP: Final = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?",
+    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)?",
 )
+"""A time with an offset that Java knows: of up to 18 hours."""
 
 
 def _integer(text: str) -> int:

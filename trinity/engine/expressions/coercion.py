@@ -101,7 +101,8 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         found = value.run(rows)
         return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
-    return Compiled(kind, run, value.fields, may_fail=value.may_fail)
+    # a DATE has days of which no TIMESTAMP is
+    return Compiled(kind, run, value.fields, may_fail=value.may_fail or kind.name in ("timestamp", "timestamp_ntz"))
 
 
 def _refuse_wrapped(clocks: pa.Array, instants: pa.Array) -> None:
