@@ -112,10 +112,10 @@ def test_a_commit_of_another_session_is_seen(table: Table, warehouse: Path) -> N
 _LOADED: Final = {
     "parquet": {"newest version": 2, "merge options": 1},
     "delta": {"newest version": 2, "merge options": 1},
-    "iceberg": {"newest version": 4, "definition": 1, "merge options": 1, "list": 1},
+    "iceberg": {"newest version": 4, "definition": 1, "merge options": 1},
 }
 """Format -> what an upsert looks at, reads and parses: the newest version to begin and to commit, of Iceberg's also
-its catalog; the list of manifests that the commit before has written."""
+its catalog."""
 
 
 @pytest.mark.parametrize("fmt", _LOADED)

@@ -21,7 +21,9 @@ def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> d
 def append_by_delta_rs(lake: BucketLake, place: str, first: int, **options: Any) -> None:
     """Two rows, or those that are given, appended by delta-rs, which makes the table if there is none."""
     rows = options.pop("rows", pa.table({"k": [first, first + 1], "v": ["a", f"v{first}"]}))
-    deltalake.write_deltalake(place, rows, mode="append", storage_options=_known(lake), **options)
+    often = deltalake.CommitProperties(max_commit_retries=100)  # it gives up after 15 lost races
+    known = _known(lake)
+    deltalake.write_deltalake(place, rows, mode="append", storage_options=known, commit_properties=often, **options)
 
 
 def _known(lake: BucketLake) -> dict[str, str]:
