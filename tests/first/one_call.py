@@ -22,7 +22,7 @@ __all__ = ["FORMS", "Outcome", "outcomes"]
 _LOADED: Final = [
     "pytest", "pyspark.sql", "tests.hostile.calls", "trinity_parquet", "trinity_delta", "trinity_iceberg.metadata",
     "trinity.sql.statements", "trinity.engine.reading.arrow_read", "trinity.engine.changing.writer_delete",
-    "trinity.engine.compacting.compact", "trinity.engine.feed.spark.change_feed", "trinity.applying.history",
+    "trinity.engine.compacting.compact", "trinity.engine.feed.spark.change_feed", "trinity.applying.spark.history",
     "trinity.journal.backends.warehouse.backend", "trinity.engine.reading.merged_read",
 ]  # fmt: skip
 """What the server has imported, which takes longer than a call; it has made none."""

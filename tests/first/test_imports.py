@@ -132,7 +132,7 @@ DOORS = (
 SPARK_DOORS = (
     "import trinity.sql.statements", "import trinity.engine.reading.merged_read",
     "import trinity.engine.changing.writer_delete", "import trinity.engine.compacting.compact",
-    "import trinity.engine.feed.spark.change_feed", "import trinity.applying.history",
+    "import trinity.engine.feed.spark.change_feed", "import trinity.applying.spark.history",
     "import trinity.journal.backends.warehouse.backend", "from trinity.spark_names import SparkContext",
 )  # fmt: skip
 """What calls of a session load when they are made first, each of which needs pyspark."""

@@ -1,9 +1,10 @@
-"""``trinity.apply_changes`` without Spark: events of SCD type 1. The rest is refused by name."""
+"""``trinity.apply_changes`` without Spark: both SCD types. What needs Spark is refused by name."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import trinity
@@ -41,11 +42,21 @@ def test_events_delete_rows_until_a_later_one_comes(local: Session, catalog: str
     assert found.to_pylist() == [{"id": 1, "city": "Lima", "seq": 50}]
 
 
+NESTED = pa.map_(pa.struct([("a", pa.int32())]), pa.int32())
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
-    [({"apply_as_deletes": "soundex(op) = 'D430'"}, "apply_as_deletes"), ({"stored_as_scd_type": 2}, "SCD type 2")],
+    [
+        ({"apply_as_deletes": "soundex(op) = 'D430'"}, "apply_as_deletes"),
+        ({"apply_as_deletes": "soundex(op) = 'D430'", "stored_as_scd_type": 2}, "apply_as_deletes"),
+        ({"stored_as_scd_type": 2, "except_columns": []}, "'op'"),
+        ({"stored_as_scd_type": 2, "sequence_by": "list"}, "array<int>"),
+    ],
 )
 def test_what_needs_spark_is_named_and_no_table_is_made(local: Session, words: dict[str, Any], named: str) -> None:
+    events = pa.table({"id": [1], "city": ["Oslo"], "seq": [1], "list": pa.array([[1]], pa.list_(pa.int32()))})
+    events = events.append_column("op", pa.array([None], NESTED if "except_columns" in words else pa.string()))
     with refused("NOT_SUPPORTED", named, "needs Spark"):
-        trinity.apply_changes(EVENTS, "customers", session=local, **TYPE_1, **words)
+        trinity.apply_changes(events, "customers", session=local, **{**TYPE_1, **words})
     assert local.tables() == []

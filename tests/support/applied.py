@@ -32,8 +32,10 @@ def delete(key: int, at: int) -> Event:
 
 
 def rows(table: Table, *columns: str) -> list[tuple[Any, ...]]:
-    found = table.to_df().select(*columns) if columns else table.to_df()
-    return sorted((tuple(row) for row in found.collect()), key=repr)
+    """The rows of a table, or some columns of them, sorted; a struct is a tuple."""
+    found = table.to_arrow(columns=list(columns) or None).to_pylist()
+    plain = (tuple(tuple(v.values()) if isinstance(v, dict) else v for v in row.values()) for row in found)
+    return sorted(plain, key=repr)
 
 
 class Target:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.applying.local.intervals import why_not_local
 from trinity.applying.shapes import Shape, check_target, shape_of
 from trinity.applying.upserts import apply_as_upserts, apply_here, deleting_here, stored_columns
 from trinity.applying.words import Given, Words
@@ -214,22 +215,23 @@ def _apply_source(
         if session is None:
             message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
             raise TrinityError("INVALID_ARGUMENTS", message)
-        _check_executor(session, events.columns, words)
+        _check_executor(session, events.columns, words, shape)
         target = _create_target(session, target, shape, shape.properties, if_not_exists=True)
     else:
-        _check_executor(target.session, events.columns, words)
+        _check_executor(target.session, events.columns, words, shape)
     if checkpoint is None:
         return _apply(target, events.rows, words, shape, txn)
     check_target(str(target.name), target.definition, words, shape)
     return _start_stream(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
 
 
-def _check_executor(session: Session, columns: Sequence[Column], words: Words) -> None:
+def _check_executor(session: Session, columns: Sequence[Column], words: Words, shape: Shape) -> None:
     """Refuse what needs Spark in a session that must not start it, before a table is made."""
     if session.engine != "local":
         return
-    if words.history:
-        raise not_supported("apply_changes() of SCD type 2", NotLocal("it makes the versions of the events' keys anew"))
+    why = why_not_local(shape.columns) if words.history else None
+    if why is not None:
+        raise not_supported("apply_changes() of SCD type 2", why)
     found = deleting_here(columns, words, lambda: session.timezone) if words.deletes is not None else None
     if isinstance(found, NotLocal):
         raise not_supported("apply_changes() with apply_as_deletes", found)
@@ -254,7 +256,7 @@ def _apply(table: Table, rows: Any, words: Words, shape: Shape, txn: Transaction
     if words.history:
         from trinity.applying.history import apply_to_history
 
-        return apply_to_history(table, source_frame(table.session.spark, rows), words, definition, txn)
+        return apply_to_history(table, rows, words, txn)
 
     def here() -> CommitResult | NotLocal:
         found = deleting_here(columns_of(rows.schema), words, lambda: table.session.timezone)

@@ -18,7 +18,7 @@ from trinity.merge.tombstone import tombstone_marks
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId, arrow_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["apply_as_upserts", "apply_here", "deleting_here", "stored_columns"]
+__all__ = ["apply_as_upserts", "apply_here", "deleted", "deleting_here", "refuse_nulls", "stored_columns"]
 
 
 def deleting_here(columns: Sequence[Column], words: Words, timezone: Callable[[], str]) -> Compiled | NotLocal:
@@ -46,8 +46,7 @@ def apply_here(
     Arguments are those of :func:`apply_as_upserts`; deleting is the compiled condition of the events that delete.
     """
     rows = stored_columns(table, source, words)
-    batches = source.combine_chunks().to_batches()
-    gone = pa.chunked_array([pc.fill_null(deleting.evaluate(batch), False) for batch in batches], pa.bool_())
+    gone = deleted(source, deleting)
     for name, value in _marks(spec, definition).items():
         place, kind = rows.schema.get_field_index(name), arrow_type(definition.column(name).type)
         others = rows.column(place) if place >= 0 else pa.scalar(None, kind)
@@ -56,6 +55,12 @@ def apply_here(
         marked = pc.if_else(gone, pa.scalar(value, kind), others)
         rows = rows.set_column(place, name, marked) if place >= 0 else rows.append_column(name, marked)
     return append_rows(table, rows, txn, keyed=True)
+
+
+def deleted(source: pa.Table, deleting: Compiled) -> pa.ChunkedArray:
+    """Return True, never NULL, for each event that deletes."""
+    batches = source.combine_chunks().to_batches()
+    return pa.chunked_array([pc.fill_null(deleting.evaluate(batch), False) for batch in batches], pa.bool_())
 
 
 def apply_as_upserts(
@@ -79,7 +84,7 @@ def apply_as_upserts(
     Raises:
         TrinityError: what an event is refused for.
     """
-    from trinity.applying.events import deleting, missing
+    from trinity.applying.spark.events import deleting, missing
     from trinity.calls.spark import spark_errors
     from trinity.engine.spark.settings import pinned
     from trinity.engine.spark.types import spark_type
@@ -105,7 +110,12 @@ def _marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
 
 def stored_columns(table: Target, source: pa.Table, words: Words) -> pa.Table:
     """Select the columns that the target stores; refuse a NULL in the sequence. The append refuses one in the key."""
-    for name in words.sequence:
-        if source.column(name).null_count:
-            raise null_value(str(table.name), "sequence", name)
+    refuse_nulls(table, source, "sequence", words.sequence)
     return source.select(list(words.columns))
+
+
+def refuse_nulls(table: Target, source: pa.Table, what: str, names: Sequence[str]) -> None:
+    """Refuse a NULL in columns of the events' key, or of their sequence."""
+    for name in names:
+        if source.column(name).null_count:
+            raise null_value(str(table.name), what, name)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
 from trinity.applying.words import START_AT, Words, null_value
 from trinity.engine.guard import guard_expression
 from trinity.engine.spark.expressions import one_expression
@@ -16,21 +17,13 @@ from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
 from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
-from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["ARRIVAL", "DELETE", "SEQUENCE", "Events", "persisted_events", "missing", "typed_events"]
+__all__ = ["ARRIVAL", "Events", "deleting", "missing", "persisted_events", "typed_events"]
 
-SEQUENCE: Final = "_trinity_sequence"
-"""The sequence of an event, in the type of the target's START_AT."""
-DELETE: Final = "_trinity_delete"
-"""BOOLEAN: whether the event deletes its row."""
 ARRIVAL: Final = "_trinity_came"
 """BIGINT: place of the event in the arrival order of its batch (K4)."""
-_WHERE: Final = "apply_changes"
-_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal"})
-"""Types whose values in Python compare as the files' statistics do."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +31,8 @@ class Events:
     """The persisted events of a batch.
 
     Attributes:
-        rows: the events' stored columns in the target's types and names, with :data:`DELETE`, :data:`SEQUENCE` and
-            :data:`ARRIVAL`.
+        rows: the events' stored columns in the target's types and names, with :data:`~trinity.applying.plan.DELETE`,
+            :data:`~trinity.applying.plan.SEQUENCE` and :data:`ARRIVAL`.
         count: the number of events.
         bounds: key column -> (smallest, largest) value.
     """
@@ -79,25 +72,23 @@ def missing(table: Target, words: Words, kinds: StructType) -> Column:
     return found
 
 
-def typed_events(table: Target, source: DataFrame, words: Words, definition: TableDefinition) -> DataFrame:
+def typed_events(plan: HistoryPlan, source: DataFrame) -> DataFrame:
     """Return the events of :attr:`Events.rows`, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`; lazy.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a column whose type cannot be assigned to the target's; as :func:`deleting`.
     """
+    table, words = plan.table, plan.words
     gone, refusals, found = deleting(table, source, words), [missing(table, words, source.schema)], []
     values: dict[str, Column] = {}
-    wanted = [(name, definition.column(name)) for name in words.columns]
-    if words.by_start:
-        wanted.append((words.sequence[0], definition.column(START_AT)))
-    for name, column in wanted:
-        value, refusal = assigned(F.col(quoted(name)), source.schema[name].dataType, column, str(table.name), _WHERE)
+    for name, column in plan.assigned.items():
+        value, refusal = assigned(F.col(quoted(name)), source.schema[name].dataType, column, str(table.name), WHERE)
         refusals += [refusal] if refusal is not None else []
         values[name] = as_stored(value, column)
         if column.name != START_AT:
             found.append(values[name].alias(column.name))
     parts = [values[name] for name in words.sequence]
-    sequence = parts[0] if len(parts) == 1 else F.struct(*_fields(parts, words.sequence, definition))
+    sequence = parts[0] if len(parts) == 1 else F.struct(*_fields(parts, words.sequence, plan.definition))
     arrival = F.monotonically_increasing_id().alias(ARRIVAL)
     refusal = F.coalesce(*refusals).alias(REFUSAL)
     return source.select(*found, gone.alias(DELETE), sequence.alias(SEQUENCE), arrival, refusal)
@@ -110,19 +101,18 @@ def _fields(parts: Sequence[Column], names: Sequence[str], definition: TableDefi
 
 
 @contextmanager
-def persisted_events(events: DataFrame, keys: Sequence[TableColumn]) -> Iterator[Events]:
+def persisted_events(events: DataFrame, bounded: Sequence[str]) -> Iterator[Events]:
     """Persist the events of :func:`typed_events` within the context, and check all of them.
 
     Args:
         events: the events.
-        keys: the target's key columns, whose bounds are computed.
+        bounded: the key columns whose bounds are computed.
 
     Raises:
         TrinityError: what an event is refused for; CONSTRAINT_VIOLATION for a NULL in its key or sequence.
     """
     persisted = events.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        bounded = [c.name for c in keys if parse_type(c.type).name in _BOUNDED]
         wanted = [f(F.col(quoted(name))) for name in bounded for f in (F.min, F.max)]
         seen = persisted.agg(F.count(F.lit(1)), F.first(REFUSAL, ignorenulls=True), *wanted).collect()[0]
         if seen[1] is not None:

@@ -1,28 +1,19 @@
-"""The history of a row, made of its events (SCD type 2): versions, each from one event to the next that ends it.
-
-Each row of the target is an event, under its key and its sequence. One event of each version is shown. The others are
-kept as rows that no read returns, since a late event may need them:
-
-- an event that changed no tracked column has the row kind :attr:`~trinity.merge.row_kinds.StoredKind.HIDDEN`;
-- an event that deleted a missing row is a deleted row that ends where it starts.
-
-A delete that ended a version is its ``__END_AT``. So the rows of a key hold all its events, in whatever order they
-came. The versions are computed anew from them and from the events of the batch.
-"""
+"""The versions of rows, made of their events by Spark: :mod:`trinity.applying.plan` says what they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from trinity.applying.events import ARRIVAL, DELETE, SEQUENCE
-from trinity.applying.words import END_AT, START_AT, Words
+from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
+from trinity.applying.spark.events import ARRIVAL
+from trinity.applying.words import START_AT
 from trinity.engine.feed.spark.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.hidden import DELETED
 from trinity.merge.row_kinds import StoredKind
 from trinity.spark_names import DataFrame
-from trinity.spi import ROW_KIND, Column, TableDefinition, parse_type
+from trinity.spi import ROW_KIND, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["History"]
@@ -32,8 +23,6 @@ _RANK: Final = "_trinity_rank"
 _WAS: Final = "_trinity_was"
 """The target's row of the event; NULL for none."""
 _WAS_KIND: Final = "_trinity_was_kind"
-_ENDED, _BEGAN, _STORED, _NEW = range(4)
-"""Ranks: the end and the start of a shown version, whose events may be lost; an event of the target; a new one."""
 _PLACE: Final = "_trinity_place"
 _PREVIOUS: Final = "_trinity_previous"
 _SAME: Final = "_trinity_same"
@@ -50,12 +39,10 @@ class History:
     """The versions of rows in one target.
 
     Attributes:
-        definition: the target.
-        words: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
+        plan: what they are made by.
     """
 
-    definition: TableDefinition
-    words: Words
+    plan: HistoryPlan
 
     def changed(self, stored: DataFrame, events: DataFrame) -> DataFrame:
         """Return the target's rows that new events change or add, with their row kind.
@@ -63,77 +50,54 @@ class History:
         Args:
             stored: the target's rows of the events' keys, hidden ones too, in the users' columns, with
                 :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.hidden.DELETED`.
-            events: the events of :attr:`~trinity.applying.events.Events.rows`.
+            events: the events of :attr:`~trinity.applying.spark.events.Events.rows`.
         """
         stored_events = self._stored_events(stored)
         none = f"CAST(NULL AS {dict(stored_events.dtypes)[_WAS]}) AS {_WAS}"
         given = {c.lower(): c for c in events.columns}
         columns = [
             quoted(given[c.name.lower()]) if c.name.lower() in given else f"CAST(NULL AS {spark_type(c.type)})"
-            for c in self._values
+            for c in self.plan.values
         ]
-        named = [f"{value} AS {quoted(c.name)}" for value, c in zip(columns, self._values, strict=True)]
-        marks = (SEQUENCE, DELETE, f"{_NEW} AS {_RANK}", ARRIVAL, none, f"CAST(NULL AS INT) AS {_WAS_KIND}")
-        every = stored_events.unionByName(events.selectExpr(*named, *marks)).repartition(*map(quoted, self._key))
+        named = [f"{value} AS {quoted(c.name)}" for value, c in zip(columns, self.plan.values, strict=True)]
+        marks = (SEQUENCE, DELETE, f"{Rank.NEW} AS {_RANK}", ARRIVAL, none, f"CAST(NULL AS INT) AS {_WAS_KIND}")
+        every = stored_events.unionByName(events.selectExpr(*named, *marks)).repartition(*map(quoted, self.plan.key))
         return self._rows(self._timeline(self._one_for_each_sequence(every)))
-
-    @property
-    def _key(self) -> list[str]:
-        return [self.definition.column(name).name for name in self.words.keys]
-
-    @property
-    def _start(self) -> str:
-        return self.definition.column(START_AT).name
-
-    @property
-    def _end(self) -> str:
-        return self.definition.column(END_AT).name
-
-    @property
-    def _identity(self) -> list[str]:
-        """Columns that identify an event among those of its key."""
-        names = (START_AT,) if self.words.by_start else self.words.sequence
-        return [self.definition.column(name).name for name in names]
-
-    @property
-    def _values(self) -> list[Column]:
-        """All columns but the two of the interval."""
-        return [c for c in self.definition.visible if c.name not in (self._start, self._end)]
 
     def _stored_events(self, stored: DataFrame) -> DataFrame:
         """Return the events in the target's rows. Of a row that somebody deleted only its end is left."""
-        kind = spark_type(self.definition.column(START_AT).type)
-        parts = [quoted(name) for name in self._identity]
+        kind = spark_type(self.plan.definition.column(START_AT).type)
+        parts = [quoted(name) for name in self.plan.identity]
         own = parts[0] if len(parts) == 1 else f"CAST(struct({', '.join(parts)}) AS {kind})"
-        was = image(list(self.definition.visible), self.definition)
+        was = image(list(self.plan.definition.visible), self.plan.definition)
         rows = stored.selectExpr("*", f"{own} AS {SEQUENCE}", f"{was} AS {_WAS}")
-        start, end = quoted(self._start), quoted(self._end)
+        start, end = quoted(self.plan.start), quoted(self.plan.end)
         hidden = f"coalesce({ROW_KIND} = {StoredKind.HIDDEN}, false)"
         deletes = f"({DELETED} AND NOT {hidden} AND {end} <=> {SEQUENCE})"
         none = f"CAST(NULL AS {dict(rows.dtypes)[_WAS]})"
         kinds = (
-            (f"NOT {DELETED} OR {hidden} OR {deletes}", SEQUENCE, deletes, _STORED, _WAS),
-            (f"NOT {hidden} AND NOT {deletes} AND {end} IS NOT NULL", end, "true", _ENDED, none),
-            (f"NOT {DELETED} AND NOT {start} <=> {SEQUENCE}", start, "false", _BEGAN, none),
+            (f"NOT {DELETED} OR {hidden} OR {deletes}", SEQUENCE, deletes, Rank.STORED, _WAS),
+            (f"NOT {hidden} AND NOT {deletes} AND {end} IS NOT NULL", end, "true", Rank.ENDED, none),
+            (f"NOT {DELETED} AND NOT {start} <=> {SEQUENCE}", start, "false", Rank.BEGAN, none),
         )
         made = ", ".join(
             f"IF({when}, named_struct('at', {at}, 'gone', {gone}, 'rank', {rank}, 'was', {row}), NULL)"
             for when, at, gone, rank, row in kinds
         )
-        values = [quoted(c.name) for c in self._values]
+        values = [quoted(c.name) for c in self.plan.values]
         rows = rows.selectExpr(*values, ROW_KIND, f"inline(array_compact(array({made})))")
         was_kind = f"IF(was IS NULL, NULL, coalesce({ROW_KIND}, 0)) AS {_WAS_KIND}"
         marks = (f"at AS {SEQUENCE}", f"gone AS {DELETE}", f"rank AS {_RANK}", f"-1L AS {ARRIVAL}", f"was AS {_WAS}")
         return rows.selectExpr(*values, *marks, was_kind)
 
     def _by(self, *further: str) -> str:
-        return f"PARTITION BY {', '.join([*map(quoted, self._key), *further])} ORDER BY"
+        return f"PARTITION BY {', '.join([*map(quoted, self.plan.key), *further])} ORDER BY"
 
     def _one_for_each_sequence(self, every: DataFrame) -> DataFrame:
         """Keep one event of each sequence: of several, the one that came last (K4)."""
         order = f"{self._by(SEQUENCE)} {_RANK} DESC, {ARRIVAL} DESC"
         whole = f"{order} {_ROWS_BEFORE} UNBOUNDED FOLLOWING"
-        names = [quoted(c.name) for c in self._values]
+        names = [quoted(c.name) for c in self.plan.values]
         kept = [f"last({c}, true) OVER ({whole}) AS {c}" for c in (_WAS, _WAS_KIND)]
         place = f"row_number() OVER ({order}) AS {_PLACE}"
         ranked = every.selectExpr(*names, SEQUENCE, DELETE, _RANK, *kept, place)
@@ -146,43 +110,42 @@ class History:
         rows = events.alias("e").selectExpr("e.*", f"lag({DELETE}) OVER ({order}) AS {_PREVIOUS}", same)
         rows = rows.selectExpr("*", f"NOT {DELETE} AND (coalesce({_PREVIOUS}, true) OR NOT {_SAME}) AS {_OPENS}")
         start = f"last(IF({_OPENS}, {SEQUENCE}, NULL), true) OVER ({order} {_ROWS_BEFORE} CURRENT ROW)"
-        shown = _OPENS if self.words.by_start else f"coalesce(lead({DELETE} OR {_OPENS}) OVER ({order}), true)"
+        shown = _OPENS if self.plan.words.by_start else f"coalesce(lead({DELETE} OR {_OPENS}) OVER ({order}), true)"
         rows = rows.drop(_SAME).selectExpr("*", f"{start} AS {_START}", f"NOT {DELETE} AND {shown} AS {_SHOWN}")
         # descending: a frame that begins at its partition's start is computed in one pass
         ends = f"last(IF({DELETE} OR {_OPENS}, {SEQUENCE}, NULL), true)"
         return rows.selectExpr("*", f"{ends} OVER ({order} DESC {_ROWS_BEFORE} 1 PRECEDING) AS {_END}")
 
     def _same_as_previous(self, order: str) -> str:
-        tracked = [self.definition.column(name) for name in self.words.tracked]
-        if not tracked:
+        if not self.plan.tracked:
             return f"true AS {_SAME}"
-        values = comparable_image(tracked, "e")
+        values = comparable_image(self.plan.tracked, "e")
         return f"({values} <=> lag({values}) OVER ({order})) AS {_SAME}"
 
     def _rows(self, timeline: DataFrame) -> DataFrame:
         """Return the changed rows of the target."""
         kind = f"CASE WHEN {DELETE} THEN {StoredKind.DELETED} WHEN {_SHOWN} THEN 0 ELSE {StoredKind.HIDDEN} END"
         ended = f"coalesce(NOT {_PREVIOUS}, false)"  # a version, whose END_AT says so
-        kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {_BEGAN})"
+        kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {Rank.BEGAN})"
         rows = timeline.where(kept).selectExpr("*", f"{kind} AS {ROW_KIND}", f"{self._out()} AS {_OUT}")
-        columns = list(self.definition.visible)
+        columns = list(self.plan.definition.visible)
         same = f"{comparable_image(columns, _OUT)} <=> {comparable_image(columns, _WAS)}"
         changed = rows.where(f"{_WAS} IS NULL OR {ROW_KIND} <> {_WAS_KIND} OR NOT {same}")
         return changed.selectExpr(f"{_OUT}.*", f"nullif({ROW_KIND}, 0) AS {ROW_KIND}")
 
     def _out(self) -> str:
         """Return Spark SQL of an event as a row of the target. A delete has NULL in all columns that allow it."""
-        names = parse_type(self.definition.column(START_AT).type).fields
-        parts = [SEQUENCE] if len(self._identity) == 1 else [f"{SEQUENCE}.{quoted(name)}" for name in names]
+        names = parse_type(self.plan.definition.column(START_AT).type).fields
+        parts = [SEQUENCE] if len(self.plan.identity) == 1 else [f"{SEQUENCE}.{quoted(name)}" for name in names]
         made = {
-            **dict(zip(self._identity, parts, strict=True)),
-            self._start: f"IF({_SHOWN}, {_START}, {SEQUENCE})",
-            self._end: f"CASE WHEN {DELETE} THEN {SEQUENCE} WHEN {_SHOWN} THEN {_END} END",
+            **dict(zip(self.plan.identity, parts, strict=True)),
+            self.plan.start: f"IF({_SHOWN}, {_START}, {SEQUENCE})",
+            self.plan.end: f"CASE WHEN {DELETE} THEN {SEQUENCE} WHEN {_SHOWN} THEN {_END} END",
         }
         fields = []
-        for column in self.definition.visible:
+        for column in self.plan.definition.visible:
             own = quoted(column.name)
-            if column.nullable and column.name not in self._key:
+            if self.plan.cleared(column):
                 own = f"IF({DELETE}, NULL, {own})"
             fields.append(f"{text_literal(column.name)}, {made.get(column.name, own)}")
         return f"named_struct({', '.join(fields)})"

@@ -1,0 +1,25 @@
+"""``trinity.apply_changes`` without Spark against its model: batches cut anywhere, in any order, and again (H1-H5)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from tests.support.events import Event
+from tests.support.histories import GENERATED, KINDS, check, deliveries
+from trinity import Session
+
+FORMATS = ("parquet", "delta", "iceberg")
+
+
+@pytest.mark.parametrize("catalog", ["memory", *(pytest.param(f, marks=pytest.mark.full) for f in FORMATS)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_arrival_does_not_matter(local: Session, catalog: str, kind: str) -> None:
+    """Batches cut anywhere, delivered again, compacted in between: as the model has it (H1, H2, H3, H4, H5)."""
+
+    @settings(GENERATED, max_examples=2)
+    @given(deliveries(4))
+    def some(batches: list[tuple[list[Event], str]]) -> None:
+        check([local], catalog, kind, batches)
+
+    some()

@@ -1,0 +1,69 @@
+"""Events of Arrow data: their values in the types of the target's columns, in arrival order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
+from trinity.applying.upserts import deleted, deleting_here, refuse_nulls
+from trinity.applying.words import START_AT
+from trinity.arrays import as_arrow
+from trinity.definition.columns import columns_of
+from trinity.engine.appending.append import source_rows
+from trinity.engine.not_local import NotLocal
+from trinity.engine.values.arrow_assignment import assignment
+from trinity.engine.writing.casts import cast_array
+from trinity.engine.writing.run_sinks import raise_refusal
+from trinity.spi import parse_given_type, type_text
+
+__all__ = ["bounds_of", "typed_events"]
+
+
+def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
+    """Return the events' stored columns under the target's names, with ``DELETE`` and ``SEQUENCE``.
+
+    Raises:
+        TrinityError: what an event is refused for; TYPE_MISMATCH for a column whose type cannot be assigned to the
+            target's; as :func:`~trinity.applying.upserts.deleting_here`.
+    """
+    table, words = plan.table, plan.words
+    gone = _deleted(plan, source)
+    if isinstance(gone, NotLocal):
+        return gone
+    refuse_nulls(table, source, "key", words.keys)
+    refuse_nulls(table, source, "sequence", words.sequence)
+    rows, values = source_rows(source, table.session.timezone), dict[str, pa.Array]()
+    for name, column in plan.assigned.items():
+        given = rows.column(name).combine_chunks()
+        how = assignment(parse_given_type(type_text(given.type)), column, str(table.name), WHERE)
+        if isinstance(how, NotLocal):
+            return how
+        fitting = how.cast(given)
+        if (refusals := how.refusals(given, fitting)) is not None:
+            raise_refusal(refusals)
+        values[name] = cast_array(fitting, column.to_arrow().type, f"column '{column.name}'", "UTC")
+    kind = plan.definition.column(START_AT).to_arrow().type
+    parts = [values[name] for name in words.sequence]
+    sequence = parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, fields=list(kind))
+    stored = {c.name: values[name] for name, c in plan.assigned.items() if c.name != plan.start}
+    return pa.table({**stored, DELETE: gone, SEQUENCE: sequence})
+
+
+def _deleted(plan: HistoryPlan, source: pa.Table) -> pa.Array | pa.ChunkedArray | NotLocal:
+    if plan.words.deletes is None:
+        return as_arrow(np.zeros(len(source), bool))
+    condition = deleting_here(columns_of(source.schema), plan.words, lambda: plan.table.session.timezone)
+    return condition if isinstance(condition, NotLocal) else deleted(source, condition)
+
+
+def bounds_of(events: pa.Table, bounded: Sequence[str]) -> Mapping[str, tuple[Any, Any]] | None:
+    """Return key column -> (smallest, largest) value of some events; None without any."""
+    if not len(events):
+        return None
+    found = {name: pc.min_max(events.column(name)).as_py() for name in bounded}
+    return {name: (bounds["min"], bounds["max"]) for name, bounds in found.items()}

@@ -1,0 +1,45 @@
+"""SCD type 2 in this process: a batch of events applied to the history of its rows, in one commit."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from trinity.applying.local.events import bounds_of, typed_events
+from trinity.applying.local.intervals import History, why_not_local
+from trinity.applying.plan import HistoryPlan
+from trinity.applying.words import Words
+from trinity.engine.changing.local.stored_versions import stored_versions
+from trinity.engine.changing.statement import rerun
+from trinity.engine.executes import left_to_spark, size_of
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.dropped_table import reporting_dropped_table
+from trinity.engine.target import Target
+from trinity.merge.parse import merge_spec
+from trinity.spi import CommitResult, TransactionId
+
+__all__ = ["apply_here"]
+
+
+def apply_here(table: Target, source: pa.Table, words: Words, txn: TransactionId | None) -> CommitResult | NotLocal:
+    """Apply events, or return why only Spark does.
+
+    Arguments and errors are those of :func:`~trinity.applying.history.apply_to_history`.
+    """
+    return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), words), source, txn))
+
+
+def _attempt(plan: HistoryPlan, source: pa.Table, txn: TransactionId | None) -> CommitResult | NotLocal:
+    if (why := why_not_local(plan.definition.visible)) is not None:
+        return why
+    events = typed_events(plan, source)
+    if isinstance(events, NotLocal):
+        return events
+    bounds = bounds_of(events, plan.bounded)
+    touched = plan.touched(bounds)
+    if (why := left_to_spark(plan.table.session, size_of(touched.files))) is not None:
+        return why
+    with reporting_dropped_table(plan.table.connector, plan.at):
+        stored = stored_versions(touched, merge_spec(plan.definition), events.select(plan.key))
+        if isinstance(stored, NotLocal):
+            return stored
+        return plan.append(History.of(plan, stored, events).changed(), bounds, txn)

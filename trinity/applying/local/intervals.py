@@ -1,0 +1,260 @@
+"""The versions of rows, made of their events in Arrow: :mod:`trinity.applying.plan` says what they are.
+
+Rows stay where they are: events are numbers of rows and of sequences, which are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
+from trinity.applying.words import START_AT
+from trinity.arrays import as_arrow, as_numpy, as_scalar
+from trinity.engine.feed.local.equal_values import equal_values, is_comparable
+from trinity.engine.feed.local.images import equal_rows
+from trinity.engine.not_local import NotLocal
+from trinity.hidden import DELETED
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.arrow.order import order_codes, tuple_codes
+from trinity.merge.row_kinds import StoredKind
+from trinity.spi import ROW_KIND, Column, arrow_type
+
+__all__ = ["History", "why_not_local"]
+
+_NONE: Final = -1
+"""The number of a row, or of a sequence, that there is not."""
+
+
+def why_not_local(columns: Sequence[Column]) -> NotLocal | None:
+    """Return why only Spark makes versions of rows with some columns; None where this process does."""
+    for column in columns:
+        kind = arrow_type(column.type)
+        if not is_comparable(kind):
+            return NotLocal(f"only Spark compares column '{column.name}', which has a map with nested keys")
+        if column.name.upper() == START_AT and not _is_ordered(kind):
+            return NotLocal(f"only Spark orders events by values of type {column.type}")
+    return None
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return all(_is_ordered(field.type) for field in kind)
+    return not pa.types.is_nested(kind)
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Events, as numbers.
+
+    Attributes:
+        row: the row that has their values.
+        at: their sequence.
+        gone: whether they delete.
+        rank: where they are known from.
+        was: the target's row of the event.
+    """
+
+    row: np.ndarray
+    at: np.ndarray
+    gone: np.ndarray
+    rank: np.ndarray
+    was: np.ndarray
+
+    @classmethod
+    def of(cls, row: np.ndarray, at: np.ndarray, gone: np.ndarray | bool, rank: Rank, was: np.ndarray | int) -> _Events:
+        """Return events of one rank."""
+        return cls(row, at, *(np.broadcast_to(value, row.shape) for value in (gone, int(rank), was)))
+
+    @classmethod
+    def together(cls, parts: Sequence[_Events]) -> _Events:
+        """Return the events of all parts."""
+        return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self.row)
+
+    def __getitem__(self, places: np.ndarray) -> _Events:
+        """Return the events at some places."""
+        return _Events(*(getattr(self, f.name)[places] for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class History:
+    """The versions of the rows that some events are about.
+
+    Attributes:
+        plan: what versions are made by.
+        stored: the target's rows of the events' keys, hidden ones too, in the users' columns, with
+            :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.hidden.DELETED`.
+        rows: these and those of new events: all columns but the two of the interval.
+        sequences: of the stored rows the sequences, starts and ends; then the sequences of new events.
+        events: all events in order, one for each sequence of a key.
+        key: the number of the key of each.
+    """
+
+    plan: HistoryPlan
+    stored: pa.Table
+    rows: pa.Table
+    sequences: pa.Array
+    events: _Events
+    key: np.ndarray
+
+    @classmethod
+    def of(cls, plan: HistoryPlan, stored: pa.Table, events: pa.Table) -> History:
+        """Return the history that new events make.
+
+        Args:
+            plan: as the attribute.
+            stored: as the attribute.
+            events: those of :func:`~trinity.applying.local.events.typed_events`.
+        """
+        rows = pa.concat_tables([_values(plan, stored), _values(plan, events)]).combine_chunks()
+        starts, ends = stored.column(plan.start), stored.column(plan.end)
+        parts = [_own_sequences(plan, stored), starts, ends, events.column(SEQUENCE)]
+        sequences = pa.chunked_array([c for part in parts for c in part.chunks], starts.type).combine_chunks()
+        numbers, codes = Keys.of(rows, plan.key)[1], _order_codes(sequences)
+        every = _Events.together(
+            [*_stored_events(stored, codes, as_numpy(ends.is_valid())), _new_events(stored, events)]
+        )
+        every = every[np.lexsort((every.rank, codes[every.at], numbers[every.row]))]
+        key, code = numbers[every.row], codes[every.at]
+        first = np.flatnonzero(_begins(key) | _begins(code))
+        if not len(first):
+            return cls(plan, stored, rows, sequences, every, key)
+        # of one sequence the highest rank counts, and of new events the one that came last (K4)
+        counting = every[np.append(first[1:], len(key)) - 1]
+        counting = replace(counting, was=np.maximum.reduceat(every.was, first))
+        return cls(plan, stored, rows, sequences, counting, key[first])
+
+    def changed(self) -> pa.Table:
+        """Return the target's rows that the new events change or add, with their row kind."""
+        gone, was = self.events.gone, self.events.was
+        kinds = np.where(gone, StoredKind.DELETED, np.where(self._shown, StoredKind.ADDED, StoredKind.HIDDEN))
+        # a delete that ended a version is known by its END_AT, and a start that shows nothing by the version before
+        kept = np.where(gone, (was != _NONE) | ~self._follows, self._shown | (self.events.rank != Rank.BEGAN))
+        compared = np.flatnonzero(kept & (was != _NONE))
+        compared = compared[kinds[compared] == _row_kinds(self.stored)[was[compared]]]
+        old = self.stored.select([c.name for c in self.plan.definition.visible]).take(as_arrow(was[compared]))
+        kept[compared] = ~equal_rows(self._as_rows(compared), old)
+        places = np.flatnonzero(kept)
+        return self._as_rows(places).append_column(ROW_KIND, as_arrow(kinds[places], pa.int32()))
+
+    @cached_property
+    def _follows(self) -> np.ndarray:
+        """Whether an event comes after one that does not delete."""
+        found: np.ndarray = ~_begins(self.key) & ~np.append(False, self.events.gone[:-1])[: len(self.key)]
+        return found
+
+    @cached_property
+    def _opens(self) -> np.ndarray:
+        """Whether an event begins a version."""
+        opens = ~self.events.gone
+        compared = np.flatnonzero(opens & self._follows)
+        opens[compared] = False
+        for name in (column.name for column in self.plan.tracked):
+            values = self.rows.column(name).combine_chunks()
+            own, before = (_taken(values, self.events.row[places]) for places in (compared, compared - 1))
+            opens[compared] |= ~equal_values(own, before)
+        return opens
+
+    @cached_property
+    def _next(self) -> np.ndarray:
+        """The place of the next event of the key that begins a version, or deletes."""
+        places = np.arange(len(self.key))
+        turns = np.where(self._opens | self.events.gone, places, len(places))
+        found = np.append(np.minimum.accumulate(turns[::-1])[::-1], len(places))[1:]
+        of_key = np.append(self.key, _NONE)[found] == self.key
+        return np.where(of_key, found, _NONE)
+
+    @cached_property
+    def _shown(self) -> np.ndarray:
+        """Whether an event is the one that its version shows: the last, or where it has no sequence the first."""
+        if self.plan.words.by_start:
+            return self._opens
+        ends = _begins(self.key[::-1])[::-1] | (self._next == np.arange(len(self.key)) + 1)
+        found: np.ndarray = ~self.events.gone & ends
+        return found
+
+    def _as_rows(self, places: np.ndarray) -> pa.Table:
+        """Return events as rows of the target. A delete has NULL in all columns that allow it."""
+        plan, gone, shown = self.plan, self.events.gone[places], self._shown[places]
+        began = np.maximum.accumulate(np.where(self._opens, np.arange(len(self.key)), 0))[places]
+        at, after = self.events.at, self._next[places]
+        end = np.where(shown & (after != _NONE), at[after], _NONE)
+        own, start, end = (
+            _taken(self.sequences, numbers)
+            for numbers in (at[places], np.where(shown, at[began], at[places]), np.where(gone, at[places], end))
+        )
+        parts = [own] if len(plan.identity) == 1 else own.flatten()
+        made = {**dict(zip(plan.identity, parts, strict=True)), plan.start: start, plan.end: end}
+        rows = self.events.row[places]
+        cleared = np.where(gone, _NONE, rows)
+        return pa.table({
+            c.name: made[c.name] if c.name in made
+            else _taken(self.rows.column(c.name).combine_chunks(), cleared if plan.cleared(c) else rows)
+            for c in plan.definition.visible
+        })  # fmt: skip
+
+
+def _begins(values: np.ndarray) -> np.ndarray:
+    """Return True where a value is another than the one before it."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
+
+
+def _taken(values: pa.Array, numbers: np.ndarray) -> pa.Array:
+    """Return the values of some numbers; NULL for none."""
+    return values.take(as_arrow(numbers, mask=numbers == _NONE))
+
+
+def _row_kinds(stored: pa.Table) -> np.ndarray:
+    return as_numpy(pc.fill_null(stored.column(ROW_KIND), as_scalar(0, stored.schema.field(ROW_KIND).type)))
+
+
+def _order_codes(sequences: pa.Array) -> np.ndarray:
+    """Return a number for each sequence, larger for later ones, and the same for equal ones."""
+    if pa.types.is_struct(sequences.type):
+        return tuple_codes([as_numpy(sequences.is_valid()), *map(_order_codes, sequences.flatten())])
+    return order_codes(sequences)
+
+
+def _values(plan: HistoryPlan, rows: pa.Table) -> pa.Table:
+    """Return all columns of some rows but those of the interval; NULL where they lack one."""
+    schema = pa.schema([c.to_arrow().with_nullable(True) for c in plan.values])
+    there = set(rows.column_names)
+    columns = [rows.column(f.name) if f.name in there else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _own_sequences(plan: HistoryPlan, stored: pa.Table) -> pa.ChunkedArray:
+    """Return the sequences of the target's rows."""
+    if len(plan.identity) == 1:
+        return stored.column(plan.identity[0])
+    parts = [stored.column(name).combine_chunks() for name in plan.identity]
+    return pa.chunked_array([pa.StructArray.from_arrays(parts, fields=list(stored.schema.field(plan.start).type))])
+
+
+def _stored_events(stored: pa.Table, codes: np.ndarray, has_end: np.ndarray) -> Iterator[_Events]:
+    """Yield the events in the target's rows. Of a row that somebody deleted only its end is left."""
+    count, rows = len(stored), np.arange(len(stored))
+    own, start, end = (codes[part * count : (part + 1) * count] for part in range(3))
+    hidden, dead = _row_kinds(stored) == StoredKind.HIDDEN, as_numpy(stored.column(DELETED))
+    deletes = dead & ~hidden & (end == own)
+    known = rows[~dead | hidden | deletes]
+    yield _Events.of(known, known, deletes[known], Rank.STORED, known)
+    ended = rows[~hidden & ~deletes & has_end]
+    yield _Events.of(ended, ended + 2 * count, True, Rank.ENDED, _NONE)
+    began = rows[~dead & (start != own)]
+    yield _Events.of(began, began + count, False, Rank.BEGAN, _NONE)
+
+
+def _new_events(stored: pa.Table, events: pa.Table) -> _Events:
+    rows = np.arange(len(events)) + len(stored)
+    return _Events.of(rows, rows + 2 * len(stored), as_numpy(events.column(DELETE)), Rank.NEW, _NONE)

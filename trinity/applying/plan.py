@@ -1,0 +1,142 @@
+"""The history of a row, made of its events (SCD type 2): versions, each from one event to the next that ends it.
+
+Each row of the target is an event, under its key and its sequence. One event of each version is shown. The others are
+kept as rows that no read returns, since a late event may need them:
+
+- an event that changed no tracked column has the row kind :attr:`~trinity.merge.row_kinds.StoredKind.HIDDEN`;
+- an event that deleted a missing row is a deleted row that ends where it starts.
+
+A delete that ended a version is its ``__END_AT``. So the rows of a key hold all its events, in whatever order they
+came. The versions are computed anew from them and from the events of the batch: by Spark
+(:mod:`trinity.applying.spark`), or in this process (:mod:`trinity.applying.local`), in files of the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Final
+
+from trinity.applying.words import END_AT, START_AT, Words
+from trinity.engine.appending.append import append_own
+from trinity.engine.target import Target
+from trinity.spi import (
+    Column,
+    CommitResult,
+    ReadScope,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    TransactionId,
+    parse_type,
+)
+
+__all__ = ["DELETE", "SEQUENCE", "WHERE", "HistoryPlan", "Rank"]
+
+SEQUENCE: Final = "_trinity_sequence"
+"""The sequence of an event, in the type of the target's START_AT."""
+DELETE: Final = "_trinity_delete"
+"""BOOLEAN: whether the event deletes its row."""
+WHERE: Final = "apply_changes"
+"""What assigns the events' values to columns, for messages."""
+_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal"})
+"""Types whose values in Python compare as the files' statistics do."""
+
+
+class Rank(IntEnum):
+    """Where an event is known from; of several with one sequence the highest counts, of new ones the last."""
+
+    ENDED = 0
+    """The end of a shown version; the event itself may be lost."""
+    BEGAN = 1
+    """The start of one, likewise."""
+    STORED = 2
+    """A row of the target."""
+    NEW = 3
+
+
+@dataclass(frozen=True)
+class HistoryPlan:
+    """How events become versions in one version of a target.
+
+    Attributes:
+        table: the target.
+        splits: its version.
+        words: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
+    """
+
+    table: Target
+    splits: SplitSource
+    words: Words
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The target's definition."""
+        return self.splits.definition
+
+    @property
+    def at(self) -> TableHandle:
+        """The target's handle, pinned to the version."""
+        return self.table.handle.pinned(self.splits.version, self.definition.id)
+
+    @cached_property
+    def key(self) -> list[str]:
+        """The columns that identify a row, of which there are versions."""
+        return [self.definition.column(name).name for name in self.words.keys]
+
+    @cached_property
+    def bounded(self) -> list[str]:
+        """Those of them by whose bounds files are left out."""
+        return [name for name in self.key if parse_type(self.definition.column(name).type).name in _BOUNDED]
+
+    @property
+    def start(self) -> str:
+        """The column from which a version is valid."""
+        return self.definition.column(START_AT).name
+
+    @property
+    def end(self) -> str:
+        """The column from which it is not valid any more."""
+        return self.definition.column(END_AT).name
+
+    @cached_property
+    def identity(self) -> list[str]:
+        """Columns that identify an event among those of its key."""
+        names = (START_AT,) if self.words.by_start else self.words.sequence
+        return [self.definition.column(name).name for name in names]
+
+    @cached_property
+    def assigned(self) -> dict[str, Column]:
+        """Column of the events -> the column of the target that takes it."""
+        found = {name: self.definition.column(name) for name in self.words.columns}
+        if self.words.by_start:
+            found[self.words.sequence[0]] = self.definition.column(START_AT)
+        return found
+
+    @cached_property
+    def values(self) -> list[Column]:
+        """All columns but the two of the interval."""
+        return [c for c in self.definition.visible if c.name not in (self.start, self.end)]
+
+    @cached_property
+    def tracked(self) -> list[Column]:
+        """The columns whose change begins a version."""
+        return [self.definition.column(name) for name in self.words.tracked]
+
+    def cleared(self, column: Column) -> bool:
+        """Return True for a column that is NULL in deletes."""
+        return column.nullable and column.name not in self.key
+
+    def touched(self, bounds: Mapping[str, tuple[Any, Any]] | None) -> SplitSource:
+        """Return the version with the files that may hold versions of the events' rows; None for no events."""
+        within = ReadScope(bounds=bounds or {})
+        files = tuple(f for f in self.splits.files if bounds is not None and within.concerns(f))
+        return replace(self.splits, files=files)
+
+    def append(
+        self, rows: Any, bounds: Mapping[str, tuple[Any, Any]] | None, txn: TransactionId | None
+    ) -> CommitResult:
+        """Append changed rows of the target, unless others have changed such rows since (L7)."""
+        return append_own(self.table, rows, self.at, self.splits, txn, bounds)

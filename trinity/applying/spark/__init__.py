@@ -1,0 +1,1 @@
+"""Histories that Spark makes (SCD type 2)."""

@@ -1,0 +1,80 @@
+"""The row versions that win some keys, with all their columns; dead ones too (M4, M9)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.local.limits import why_not_by_position
+from trinity.engine.reading.local.search import FoldedLog, Read, Search, SearchedFile, kept_columns
+from trinity.engine.reading.plan import FoldPlan
+from trinity.hidden import DELETED, FILE_NUMBER, POSITION
+from trinity.merge.arrow.fold import compared_columns, losers
+from trinity.merge.arrow.keys import Keys
+from trinity.merge.spec import MergeSpec
+from trinity.spi import ROW_KIND, DataFile, SplitSource
+
+__all__ = ["stored_versions"]
+
+
+def stored_versions(splits: SplitSource, spec: MergeSpec, wanted: pa.Table) -> pa.Table | NotLocal:
+    """Return the winning row version of each key that begins as one of some does.
+
+    Args:
+        splits: the version, of an engine that keeps rows whole.
+        spec: its table's options.
+        wanted: values of some key columns.
+
+    Returns:
+        the visible columns in their logical types, with ``ROW_KIND`` and ``DELETED``; or why Spark has to look.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file that cannot be read.
+    """
+    fold = FoldPlan.of(splits, spec)
+    if (why := why_not_by_position(splits, spec, [*fold.base, *fold.runs], fold.log)) is not None:
+        return why
+    storage = pa.schema([splits.storage.field(name) for name in spec.sidecar_columns])
+    keys, _ = Keys.of(
+        wanted.cast(pa.schema([storage.field(name) for name in wanted.column_names])), wanted.column_names
+    )
+    files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
+    searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files))
+    search = Search(spec, storage, (), searched, {}, only=keys)
+    read = kept_columns if splits.native is None or splits.native.files_stay else read_columns
+    folded = search.folded(0, read)
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        base = list(pool.map(lambda file: _of_base(file, search, keys, folded, read), fold.base))
+    stays = np.ones(len(folded.winners), bool)
+    for _, beaten in base:
+        stays[beaten] = False
+    won = folded.winners.filter(as_arrow(stays)).sort_by([(FILE_NUMBER, "ascending"), (POSITION, "ascending")])
+    edges = np.searchsorted(as_numpy(won.column(FILE_NUMBER)), np.arange(len(files) + 1))
+    places = [*(as_numpy(won.column(POSITION))[a:b] for a, b in pairwise(edges)), *(found for found, _ in base)]
+    rows = InColumns(splits, splits.definition.visible).at(zip([*files, *fold.base], places, strict=True))
+    live = len(rows) - len(won)
+    for name, of_base in ((ROW_KIND, None), (DELETED, False)):
+        kind = won.schema.field(name).type
+        rows = rows.append_column(
+            name, pa.chunked_array([*won.column(name).chunks, pa.repeat(pa.scalar(of_base, kind), live)])
+        )
+    return rows.combine_chunks()
+
+
+def _of_base(
+    file: DataFile, search: Search, keys: Keys, folded: FoldedLog, read: Read
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (places of the rows of a base file that win, ascending; numbers of winners of the log that lose)."""
+    rows = read(file.path, search.storage, compared_columns(search.spec))
+    places, _ = keys.lookup(rows)
+    if file.deletes is not None:
+        places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+    lost, beaten = losers(search.spec, rows.take(as_arrow(places)), folded.keys, folded.winners)
+    return np.delete(places, lost), beaten
