@@ -74,6 +74,32 @@ def test_predicates_are_evaluated_after_the_fold(ids: Table, compacted: bool) ->
         assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == expected, where
 
 
+def test_the_log_is_looked_through_in_groups_of_files(ids: Table) -> None:
+    """Small files of the log are looked through together, large ones alone; in memory already, or read anew (K3)."""
+    draw = random.Random(7)
+    live = {number: number % 1000 for number in range(20_000)}
+    ids.upsert(_rows(range(20_000, 130_000), 0))
+    live |= {number: number % 1000 for number in range(20_000, 130_000)}
+    ids.compact(full=True)
+    for commit in range(24):
+        many = commit in (9, 17)  # of more rows than are looked through at once
+        changed = draw.sample(range(130_000), 70_000 if many else 3)
+        gone = commit % 5 == 4
+        ids.upsert(_rows(changed, commit * 1_000, gone=gone))
+        for number in changed:
+            live.pop(number, None)
+            if not gone:
+                live[number] = commit * 1_000 + number % 1000
+        if commit % 11 == 10:
+            forget()
+        if commit % 6 == 5:
+            found = ids.to_arrow(["id", "v"])
+            assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == live, commit
+        where = f"id IN ({changed[0]}, {changed[1]})"
+        expected = {number: live[number] for number in changed[:2] if number in live}
+        assert {row["id"]: row["v"] for row in ids.to_arrow(where=where).to_pylist()} == expected
+
+
 def test_columns_of_the_predicate_alone_are_not_returned(ids: Table) -> None:
     assert ids.to_arrow(["t"], where="id = 1").to_pylist() == [{"t": "t1"}]
     assert ids.to_arrow(where="id = 1").column_names == ["id", "v", "t", "gone"]

@@ -7,7 +7,7 @@ marks of deletion alone: by these each task folds the log, and looks its part of
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -42,8 +42,10 @@ SIDECAR: Final = -1
 """Number of the files of the sidecar, which have no row to show."""
 LOG: Final = 0
 """Number that stands for the log as a whole."""
-_AT_A_TIME: Final = 8
-"""Files of the log that a task opens at once."""
+_THREADS: Final = 8
+"""Threads of a task that open files of the log: a small one takes as long as it takes to open it."""
+_ROWS_AT_ONCE: Final = 1 << 16
+"""Rows of small files of the log that are looked through as one."""
 _FEW_FILES: Final = 4
 """Base files among which every key of the log is looked for sooner than it is hashed."""
 _HEAD: Final = struct.Struct("<q")
@@ -167,14 +169,24 @@ class Search:
 
     def _log(self, read: Read) -> pa.Table:
         """Read the row versions of the keys of ``later``, with file, place and arrival."""
-        later = _read_files(lambda file: self._rows_of(file, read), self.later) or [
-            _placed(self.storage.empty_table(), LOG, np.arange(0))
-        ]
+        later = self._read_files(self.later, read) or [_placed(self.storage.empty_table(), np.arange(0), np.arange(0))]
         if not self.earlier:
             return _number_in_arrival_order(later)
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
-        earlier = _read_files(lambda file: _having(self._rows_of(file, read), keys), self.earlier)
-        return _number_in_arrival_order([*earlier, *later])
+        return _number_in_arrival_order([*self._read_files(self.earlier, read, keys), *later])
+
+    def _read_files(self, files: Sequence[SearchedFile], read: Read, among: SomeKeys | None = None) -> list[pa.Table]:
+        """Read rows of files in order; several threads open files that are not in memory, or look through many rows."""
+        unread = sum(not (read is kept_columns and self._is_kept(file)) for file in files)
+        at_once = -(-len(files) // _THREADS) if unread >= _THREADS else len(files)
+        groups = list(_in_groups(files, at_once))
+        if len(groups) < 2:
+            return [self._rows_of(group, read, among) for group in groups]
+        with ThreadPoolExecutor(min(_THREADS, len(groups))) as pool:
+            return list(pool.map(lambda group: self._rows_of(group, read, among), groups))
+
+    def _is_kept(self, file: SearchedFile) -> bool:
+        return _kept.peek((file.path, in_file(self.storage, file.partition))) is not None
 
     def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_Found]:
         """Find base rows that lose to the log, and winners of the log that lose to base rows."""
@@ -185,15 +197,16 @@ class Search:
         lost, beaten = losers(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
         return [_Found.in_one(file, lost), _Found.among(folded.winners.take(as_arrow(beaten)))]
 
-    def _rows_of(self, file: SearchedFile, read: Read) -> pa.Table:
-        """Read the rows of a file that are not deleted and have keys that are looked for, with file and place."""
-        rows = read(file.path, in_file(self.storage, file.partition), self.storage.names)
-        places = np.arange(len(rows))
-        if file.deletes is not None:
-            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
-            rows = rows.take(as_arrow(places))
-        rows = _placed(rows, file.number, places)
-        return rows if self.only is None else _having(rows, self.only)
+    def _rows_of(self, files: Sequence[SearchedFile], read: Read, among: SomeKeys | None) -> pa.Table:
+        """Read the rows of files that are not deleted and have keys that are looked for, with file and place."""
+        each = [read(file.path, in_file(self.storage, file.partition), self.storage.names) for file in files]
+        places = [_live_places(len(rows), file.deletes) for rows, file in zip(each, files, strict=True)]
+        live = [r if len(at) == len(r) else r.take(as_arrow(at)) for r, at in zip(each, places, strict=True)]
+        numbers = np.repeat([file.number for file in files], [len(at) for at in places])
+        rows = _placed(pa.concat_tables(live), numbers, np.concatenate(places))
+        for keys in (self.only, among):
+            rows = rows if keys is None else rows.take(as_arrow(keys.lookup(rows)[0]))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -212,21 +225,26 @@ class _Found:
         return cls(as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION)))
 
 
-def _read_files(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile]) -> list[pa.Table]:
-    """Read files, several at a time: a small one takes as long as it takes to open it."""
-    if len(files) < _AT_A_TIME:
-        return [read(file) for file in files]
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        return list(pool.map(read, files))
+def _live_places(rows: int, deletes: Deletes | None) -> np.ndarray:
+    places = np.arange(rows)
+    return places if deletes is None else np.setdiff1d(places, as_numpy(deletes.positions()), assume_unique=True)
 
 
-def _placed(rows: pa.Table, file: int, places: np.ndarray) -> pa.Table:
-    rows = rows.append_column(FILE_NUMBER, as_arrow(np.full(len(rows), file)))
-    return rows.append_column(POSITION, as_arrow(places))
+def _in_groups(files: Sequence[SearchedFile], at_once: int) -> Iterator[Sequence[SearchedFile]]:
+    """Yield consecutive files together as long as they are few and small."""
+    group, rows = list[SearchedFile](), 0
+    for file in files:
+        if group and (len(group) == at_once or rows + file.rows > _ROWS_AT_ONCE):
+            yield group
+            group, rows = [], 0
+        group.append(file)
+        rows += file.rows
+    if group:
+        yield group
 
 
-def _having(rows: pa.Table, keys: SomeKeys) -> pa.Table:
-    return rows.take(as_arrow(keys.lookup(rows)[0]))
+def _placed(rows: pa.Table, files: np.ndarray, places: np.ndarray) -> pa.Table:
+    return rows.append_column(FILE_NUMBER, as_arrow(files)).append_column(POSITION, as_arrow(places))
 
 
 def _number_in_arrival_order(files: Sequence[pa.Table]) -> pa.Table:
