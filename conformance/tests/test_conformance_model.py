@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from trinity.spi import EVERYTHING
-from trinity_conformance import run_check
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, rota
 from trinity_conformance.model.conditions import Condition
@@ -29,12 +26,8 @@ from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.refusals import REFUSALS
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
-from trinity_conformance.report.results import Results
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
-from trinity_conformance.suite.budgets import BUDGETS
 from trinity_conformance.suite.checks import CHECKS, check_of
-from trinity_conformance.suite.parts import Part, generated_of
-from trinity_conformance.suite.running import run_histories
 
 TELLING = ("TieRefused", "LateRowNotAggregated", "ThresholdForgotten", "CompactionForgetsContributions")
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -255,45 +248,3 @@ def test_a_crash_of_the_adapter_is_a_finding_and_names_the_step() -> None:
     with pytest.raises(NonConformance, match="a legal compact raised RuntimeError: out of luck") as caught:
         play(Broken(), history)
     assert caught.value.step == 2
-
-
-def test_a_run_stops_after_its_failures() -> None:
-    tally = Tally()
-    generated = (sample(histories(rota(n), {"upsert": 1, "read": 1}), n) for n in range(12))
-    found = run_histories(ModelSubject(TieToEarlier), BUDGETS["smoke"], Part("histories", generated, 300), tally)
-    assert [f.check for f in found] == ["read-equality"]
-
-
-def test_a_run_that_has_no_time_plays_one_history() -> None:
-    """A machine that is busy elsewhere may take all of the time to draw the first."""
-    tally = Tally()
-    generated = (sample(histories(rota(n), {"upsert": 1, "read": 1}), n) for n in range(3))
-    part = Part("histories", generated, -1, lambda: ["split"])
-    assert run_histories(ModelSubject(), BUDGETS["smoke"], part, tally) == []
-    assert (tally.histories, tally.late) == (1, {"split"})
-
-
-def test_a_run_without_spark_goes_on_while_a_check_has_seen_too_little() -> None:
-    played = {}
-    for longer in (1, 2):
-        tally, budget = Tally(), replace(BUDGETS["smoke"], histories=1, longer=longer)
-        [part] = generated_of([check_of("idempotence")], budget, 0, EVERYTHING, tally, alone=True)
-        run_histories(ModelSubject(), budget, part, tally)
-        played[longer] = tally.histories
-    assert played == {1: 1, 2: 2}
-
-
-def test_a_busy_machine_has_more_time_while_a_check_has_seen_too_little() -> None:
-    played = {}
-    for patience in (1, 10**12):
-        tally, budget = Tally(), replace(BUDGETS["smoke"], patience=patience)
-        [part] = generated_of([check_of("idempotence")], budget, 0, EVERYTHING, tally, alone=True)
-        run_histories(ModelSubject(), budget, replace(part, seconds=1e-9), tally)
-        played[patience] = tally.histories, {*tally.late}
-    assert played == {1: (1, {"idempotence"}), 10**12: (3, set())}
-
-
-def test_a_check_that_is_out_of_time_says_so() -> None:
-    report = run_check("memory", None, "faults", replace(BUDGETS["smoke"], fault_seconds=-1))
-    [check] = Results.of(report, spark=False).checks
-    assert (check.status, check.note.partition(": saw ")[0]) == ("inconclusive", "out of time")

@@ -100,7 +100,7 @@ def has_the_same_rows_when_it_is_split_again(history: History, number: int) -> N
 
 def test_the_first_eight_histories_meet_engines_functions_and_deletes() -> None:
     tally = Tally()
-    for number in range(BUDGETS["smoke"].engine_histories):
+    for number in range(BUDGETS["smoke"].shares["engines"].most):
         play(ModelSubject(), sample(engine_histories(engine_rota(number)), number), tally)
     counts = tally.coverage.counts
     wanted = [name for check in ENGINE_CHECKS for name in check.quotas]

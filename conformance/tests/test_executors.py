@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.budgets import played
 from trinity_conformance import run_check
 from trinity_conformance.command.cli import app
 from trinity_conformance.generate.executors import by_turns, without_spark
@@ -23,7 +24,7 @@ from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import Compact, Executor, History, Upsert
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
-from trinity_conformance.suite.budgets import BUDGETS, Budget
+from trinity_conformance.suite.budgets import BUDGETS
 
 
 class Forgetful(ModelSubject):
@@ -112,7 +113,7 @@ def test_a_fault_is_found_without_spark(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     get_splits = MemoryMetadata.get_splits
     monkeypatch.setattr(MemoryMetadata, "get_splits", lambda self, table: replace(get_splits(self, table), sidecar=()))
-    budget = Budget("hunt", seconds=300, histories=12, failures=1, shrink=ShrinkBudget(20, 100))
+    budget = replace(BUDGETS["smoke"], shrink=ShrinkBudget(20, 100))
     report = run_check("memory", None, "care-invisible", budget, folder=tmp_path)
     [failure] = report.failures
     assert failure.history is not None
@@ -121,7 +122,7 @@ def test_a_fault_is_found_without_spark(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_what_only_spark_plays_is_left_out_and_not_passed(tmp_path: Path) -> None:
-    few = replace(BUDGETS["smoke"], histories=1, programs=1)
+    few = played(BUDGETS["smoke"], histories=1, programs=1)
     report = run_check("memory", None, "executors", few, folder=tmp_path)
     assert report.tally.coverage.counts["local"] > 0
     assert (report.conforms, report.left_out, report.inconclusive) == (True, ["executors"], [])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trinity_conformance.playing.runner import Tally, play
     from trinity_conformance.playing.traces import History
     from trinity_conformance.report.results import Results
-    from trinity_conformance.suite.budgets import BUDGETS, Budget
+    from trinity_conformance.suite.budgets import BUDGETS, Budget, Share
     from trinity_conformance.suite.checks import CHECKS, Check
     from trinity_conformance.suite.results import CheckResult, Report
     from trinity_conformance.suite.running import connectors, run_check
@@ -31,6 +31,7 @@ __all__ = [
     "Report",
     "Results",
     "Shape",
+    "Share",
     "Tally",
     "connectors",
     "histories",
@@ -50,7 +51,7 @@ for _package in ("hypothesis", "datasketches", "pyroaring"):
 
 _PLACES: Final = {
     "suite.checks": ("CHECKS", "Check"),
-    "suite.budgets": ("BUDGETS", "Budget"),
+    "suite.budgets": ("BUDGETS", "Budget", "Share"),
     "suite.results": ("CheckResult", "Report"),
     "suite.running": ("connectors", "run_check"),
     "generate.histories": ("histories", "profiles", "shapes"),

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the suite."""
     group = parser.getgroup("trinity-conformance", "conformance of a table format adapter of Trinity")
     group.addoption("--format", metavar="ADAPTER", help="test this adapter: its name, or module:Class")
-    group.addoption("--conformance-budget", default="smoke", metavar="BUDGET", help="smoke, standard or deep")
+    group.addoption("--conformance-budget", default="smoke", metavar="BUDGET", help="smoke, standard, deep or soak")
     group.addoption("--conformance-seed", type=int, default=0, metavar="N", help="number of the first history")
     group.addoption("--conformance-no-spark", action="store_true", help="without Spark and Java")
 

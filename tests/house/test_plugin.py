@@ -24,7 +24,7 @@ from tests.support.paths import TESTS
 from trinity import Session, TrinityError
 from trinity.spi import Capability, ConnectorMetadata, SplitSource, TableHandle
 from trinity.storage import TableVersion
-from trinity_conformance import Budget, run_check
+from trinity_conformance import BUDGETS, run_check
 from trinity_conformance.command.cli import app
 from trinity_conformance.command.scaffold import scaffold
 from trinity_conformance.shrink.histories import ShrinkBudget
@@ -272,7 +272,7 @@ FAULTS: dict[str, tuple[str, Callable[..., None]]] = {
 def test_a_fault_is_found(fault: str, site: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     check, break_it = FAULTS[fault]
     break_it(importlib.import_module("acme_trinity.metadata").AcmeMetadata, monkeypatch)
-    budget = Budget("hunt", seconds=300, histories=12, failures=1, shrink=ShrinkBudget(20, 10))
+    budget = replace(BUDGETS["smoke"], shrink=ShrinkBudget(20, 10))
     report = run_check("acme", spark, check, budget)
     assert report.failures
 

@@ -6,26 +6,24 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from trinity_conformance import Budget
+from trinity_conformance import BUDGETS, Budget, Share
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-__all__ = ["BUDGET", "QUICK"]
+__all__ = ["BUDGET", "QUICK", "played"]
 
-BUDGET: Final = Budget(
-    "test",
-    seconds=math.inf,
-    histories=3,
-    failures=1,
+
+def played(budget: Budget, **most: int) -> Budget:
+    """Return a budget that plays so many of some kinds, however long that takes."""
+    shares = {kind: Share(math.inf, most[kind]) if kind in most else share for kind, share in budget.shares.items()}
+    return replace(budget, shares=shares)
+
+
+BUDGET: Final = replace(
+    played(BUDGETS["smoke"], histories=3, programs=2, engines=2, faults=2),
+    name="test",
     shrink=ShrinkBudget(seconds=40, tries=40),
-    program_seconds=math.inf,
-    programs=2,
-    engine_seconds=math.inf,
-    engine_histories=2,
-    refusal_seconds=math.inf,
-    fault_seconds=math.inf,
-    fault_histories=2,
 )
 QUICK: Final = replace(
-    BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False, fault_histories=1, longer=1
+    played(BUDGET, histories=1, programs=1, engines=1, faults=1), refusals=5, concurrency=False, longer=1
 )
 """A part of it, for the short tier; from seed 1 on, whose histories are not played a second time (L2)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,7 +53,7 @@ from trinity_conformance.report.forms import FORMS, summarise_on_github, write
 from trinity_conformance.report.results import Results, load
 from trinity_conformance.report.script import python_test, script
 from trinity_conformance.report.text import show
-from trinity_conformance.suite.budgets import BUDGETS
+from trinity_conformance.suite.budgets import BUDGETS, Budget
 from trinity_conformance.suite.checks import CHECKS, check_of, checks_as_of
 from trinity_conformance.suite.gaps import Gap, load_gaps
 from trinity_conformance.suite.running import connectors, run_check
@@ -77,6 +78,7 @@ _Options = Annotated[
 ]
 _NoSpark = Annotated[bool, typer.Option("--no-spark", help="Without Spark and Java: what this process plays alone.")]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text; NO_COLOR does the same.")]
+_DURATIONS = ", ".join(f"{budget.name} ({budget.duration})" for budget in BUDGETS.values())
 _Reports = Annotated[
     list[Path] | None,
     typer.Option("--report", metavar="FILE", help=f"Write the report to this file, by its ending: {' '.join(FORMS)}."),
@@ -93,7 +95,10 @@ def run(
     connector: Annotated[
         str, typer.Argument(metavar="ADAPTER", help="Name of an installed adapter, as in `list`, or module:Class.")
     ],
-    budget: Annotated[str, typer.Option(help="smoke (two minutes), standard (ten) or deep (an hour).")] = "smoke",
+    budget: Annotated[str, typer.Option(help=f"How much is played: {_DURATIONS}.")] = "smoke",
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Of --budget soak: go on with fresh seeds for so long; 60 by default.")
+    ] = None,
     check: Annotated[str | None, typer.Option(help="Only this check.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Number of the first history.")] = 0,
     report: _Reports = None,
@@ -113,7 +118,7 @@ def run(
     but a check saw too little to prove anything, 4 the suite itself broke.
     """
     subject = adapter(connector)
-    known("budget", budget, list(BUDGETS))
+    chosen = _budget(budget, minutes)
     checks = _checks(check, as_of)
     _check_forms(report or ())
     options = catalog_options(warehouse, option)
@@ -122,20 +127,43 @@ def run(
     console.print(f"{connector} ({origin(connector)}): {check or f'{checks} checks'}, {budget}, seed {seed}")
     opened = nullcontext(None) if no_spark else local_spark(subject, options)
     with crash_saved(folder), quiet():
-        with opened as spark, progress_of(console, connector, BUDGETS[budget]) as shown:
+        with opened as spark, progress_of(console, connector, chosen) as shown:
             try:
                 done = run_check(
-                    subject, spark, check, budget, seed, progress=shown, options=options, as_of=as_of, gaps=expected
+                    subject,
+                    spark,
+                    check,
+                    chosen,
+                    seed,
+                    progress=shown,
+                    options=options,
+                    as_of=as_of,
+                    gaps=expected,
+                    on_finding=partial(_found, console, folder),
                 )
             except TrinityError as error:
                 raise wrong_usage(f"The adapter '{connector}' could not be run: {error}") from error
         results = Results.of(done, origin(connector), spark=not no_spark)
-        done.save(folder)
         show(console, results)
         for path in report or ():
             write(results, path)
         summarise_on_github(results)
     raise typer.Exit({"conforms": 0, "does not conform": 1, "inconclusive": 3}[results.verdict])
+
+
+def _budget(name: str, minutes: float | None) -> Budget:
+    found = BUDGETS[known("budget", name, list(BUDGETS))]
+    if minutes is None:
+        return found
+    if not found.minutes:
+        raise wrong_usage(f"--minutes is for --budget soak; '{name}' ends by itself.")
+    return replace(found, minutes=minutes)
+
+
+def _found(console: Console, folder: Path, failure: NonConformance) -> None:
+    """Save a finding as it comes: a run that is interrupted loses none."""
+    saved = "" if failure.trace is None else f", saved as {traces.save(failure.trace, folder)}"
+    console.print(f"found by {failure.check}{saved}", markup=False)
 
 
 def _gaps(file: Path | None) -> tuple[Gap, ...]:
@@ -214,7 +242,7 @@ def list_all(no_color: _NoColor = False) -> None:
     """List adapters, checks, budgets and situations."""
     console = _console(no_color)
     console.print(f"adapters: {', '.join(connectors())}")
-    console.print("budgets:  " + ", ".join(f"{b.name} (at most {b.seconds_in_all:.0f} s)" for b in BUDGETS.values()))
+    console.print(f"budgets:  {_DURATIONS}")
     table = Table(title="checks")
     for heading in ("check", "rules", "what", "must meet"):
         table.add_column(heading)

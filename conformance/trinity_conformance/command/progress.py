@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -22,8 +23,8 @@ _SECONDS: Final = 10
 class _Shown:
     def __init__(self, progress: Progress, budget: Budget) -> None:
         self.progress = progress
-        self.histories = budget.histories + budget.programs + budget.engine_histories
-        self.seconds = budget.seconds_in_all
+        self.histories = math.inf if budget.minutes else sum(share.most for share in budget.shares.values())
+        self.seconds = budget.seconds
         self.task = progress.add_task("starting", total=1.0)
         self.begun = monotonic()
         self.shown, self.shown_at = "", self.begun

@@ -22,7 +22,7 @@ from trinity_conformance.playing.commits import COMMITS, try_commits
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
 from trinity_conformance.playing.race_play import Races
-from trinity_conformance.playing.refusals import REFUSALS, refuse_all
+from trinity_conformance.playing.refusals import refuse_all
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History, Trace
@@ -148,7 +148,7 @@ def _parts(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance
     if subject.others_see:
         yield partial(_races, subject)
     yield from (partial(_played, subject, history) for history in _drawn())
-    yield partial(refuse_all, subject, tally, 60.0, REFUSALS)
+    yield partial(refuse_all, subject, tally)
 
 
 @cache

@@ -1,9 +1,9 @@
-"""Plays a case written by hand again, by its check and its name."""
+"""The checks that are cases written by hand; one of these cases again, by its check and its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from trinity_conformance.playing.capabilities import PROBES, verify
 from trinity_conformance.playing.cases import Case
@@ -16,29 +16,33 @@ from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.sink_checks import SINK_CHECKS, try_sinks
 from trinity_conformance.playing.subject import TrinitySubject
 
-__all__ = ["play_case"]
+__all__ = ["BY_HAND", "play_case"]
 
-_SECONDS: Final = 600.0
+Cases: TypeAlias = Mapping[str, Any]
+Player: TypeAlias = Callable[[TrinitySubject, Tally, Cases], Sequence[NonConformance]]
 
-_Cases = Mapping[str, Any]
-_PLAYERS: Final[Mapping[str, tuple[_Cases, Callable[[TrinitySubject, _Cases], Sequence[NonConformance]]]]] = {
-    "capabilities": (
-        {capability.value: (capability, probe) for capability, probe in PROBES.items()},
-        lambda subject, cases: verify(subject, Tally(), dict(cases.values())).findings,
-    ),
+BY_HAND: Final[Mapping[str, tuple[Cases, Player]]] = {
     "bad-input": (
         {case.name: case for case in REFUSALS},
-        lambda subject, cases: refuse_all(subject, Tally(), _SECONDS, [*cases.values()]),
+        lambda subject, tally, cases: refuse_all(subject, tally, [*cases.values()]),
     ),
     "engine-options": (
         {case.name: case for case in ENGINE_REFUSALS},
-        lambda subject, cases: refuse_engines(subject, Tally(), _SECONDS, [*cases.values()]),
+        lambda subject, tally, cases: refuse_engines(subject, tally, [*cases.values()]),
     ),
-    "merge-sinks": (SINK_CHECKS, lambda subject, cases: try_sinks(subject, Tally(), cases)),
-    "commits": (COMMITS, lambda subject, cases: try_commits(subject, Tally(), cases)),
-    "concurrency": (MEANWHILE, lambda subject, cases: try_meanwhile(subject, Tally(), cases)),
+    "merge-sinks": (SINK_CHECKS, try_sinks),
+    "commits": (COMMITS, try_commits),
+    "concurrency": (MEANWHILE, try_meanwhile),
 }
-"""Check -> its cases by name, and what plays some of them."""
+"""Check -> its cases by name, and what plays some of them. They are played in this order, after what is drawn."""
+
+_PLAYERS: Final[Mapping[str, tuple[Cases, Player]]] = {
+    "capabilities": (
+        {capability.value: (capability, probe) for capability, probe in PROBES.items()},
+        lambda subject, tally, cases: verify(subject, tally, dict(cases.values())).findings,
+    ),
+    **BY_HAND,
+}
 
 
 def play_case(subject: TrinitySubject, case: Case) -> None:
@@ -51,5 +55,5 @@ def play_case(subject: TrinitySubject, case: Case) -> None:
     cases, played = _PLAYERS.get(case.check, ({}, None))
     if played is None or case.name not in cases:
         raise ValueError(f"this version of the suite has no case '{case.name}' of '{case.check}'")
-    for failure in played(subject, {case.name: cases[case.name]}):
+    for failure in played(subject, Tally(), {case.name: cases[case.name]}):
         raise failure

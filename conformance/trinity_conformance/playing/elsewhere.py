@@ -50,8 +50,13 @@ def call_elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     server = _server()
     requests, answers = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)
-    _send(requests, (sys.path, pickle.dumps((function, arguments))))
-    error, found = pickle.load(answers)
+    try:
+        _send(requests, (sys.path, pickle.dumps((function, arguments))))
+        error, found = pickle.load(answers)
+    except BaseException:  # as by Ctrl-C: its answer would be taken for that of the next call
+        server.kill()
+        _server.cache_clear()
+        raise
     if error is not None:
         raise TrinityError(*error)
     return found
@@ -59,10 +64,10 @@ def call_elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def _server() -> subprocess.Popen[bytes]:
-    """Return the process that forks; it ends with this one, as its input ends then."""
+    """Return the process that forks; it ends with this one, as its input ends then, and not by Ctrl-C."""
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
-    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **path})
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **path}, start_new_session=True)
     atexit.register(server.__exit__, None, None, None)
     return server
 

@@ -50,7 +50,7 @@ class Tally:
         coverage: situations seen.
         unsupported: messages of tables that the adapter declared it does not support.
         left: why this process left steps to Spark.
-        late: ids of the checks that saw too little before their time was over.
+        ended: id of a check whose time was over -> how many histories, programs or races had been played for it.
     """
 
     histories: int = 0
@@ -60,7 +60,7 @@ class Tally:
     coverage: Coverage = field(default_factory=Coverage)
     unsupported: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
-    late: set[str] = field(default_factory=set)
+    ended: dict[str, int] = field(default_factory=dict)
 
 
 class Observations:

@@ -282,6 +282,11 @@ class TrinitySubject:
         self._shape, self._names = shape, Names(shape)
         self._name = f"c.default.t{next(self._numbers)}"
 
+    def drop_tables(self) -> None:
+        """Drop all tables; the next history makes its own."""
+        for name in self._session.list_tables("c", "default"):
+            self._session.drop_table(f"c.default.{name}")
+
     def upsert(self, step: Upsert) -> Outcome:
         columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
         chunks = [self._arrow(columns, split) for split in step.splits]

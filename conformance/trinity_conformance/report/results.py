@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from trinity_conformance.playing.differences import NonConformance, again
 from trinity_conformance.playing.words import story
+from trinity_conformance.suite.budgets import SEEDS_OF_A_ROUND
 from trinity_conformance.suite.results import CheckResult, Report
 
 __all__ = ["Finding", "Outcome", "Results", "load"]
 
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 _PACKAGES: Final = ("trinity-merge", "pyarrow", "pyspark", "hypothesis")
 
 
@@ -61,7 +62,7 @@ class Outcome:
         findings: what differed.
         gap: the known gap that the findings are; empty for none.
         unplayed: why it cannot be played; empty where it can.
-        late: True when it saw too little because its time was over.
+        ended: how many histories, programs or races were played when its time was over; 0 when it was not.
     """
 
     id: str
@@ -73,7 +74,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     gap: str = ""
     unplayed: str = ""
-    late: bool = False
+    ended: int = 0
 
     @property
     def note(self) -> str:
@@ -81,9 +82,8 @@ class Outcome:
         if self.gap or self.unplayed:
             return self.gap or self.unplayed
         seen = "; ".join(f"saw {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
-        if not seen or self.status not in ("inconclusive", "left out"):
-            return self.title
-        return f"out of time: {seen}" if self.late else seen
+        what = seen if seen and self.status in ("inconclusive", "left out") else self.title
+        return f"{what} (out of time after {self.ended} played)" if self.ended else what
 
     @classmethod
     def of(cls, result: CheckResult, connector: str) -> Outcome:
@@ -93,7 +93,7 @@ class Outcome:
         gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
         status, seen = result.status, result.observations
         return cls(
-            check.id, check.title, check.rules, status, seen, missing, findings, gap, result.unplayed, result.late
+            check.id, check.title, check.rules, status, seen, missing, findings, gap, result.unplayed, result.ended
         )
 
 
@@ -104,6 +104,7 @@ class Results:
     Attributes:
         connector: name of the adapter, and ``origin``: its class and distribution.
         budget, seed: those of the run.
+        rounds: how often the budget was begun, each time from a seed of its own.
         spark: whether there was a Spark.
         date: the day of the run, as YYYY-MM-DD, in UTC.
         seconds: duration without the start of Spark.
@@ -121,6 +122,7 @@ class Results:
     origin: str
     budget: str
     seed: int
+    rounds: int
     spark: bool
     date: str
     seconds: float
@@ -144,6 +146,7 @@ class Results:
             origin,
             report.budget,
             report.seed,
+            report.rounds,
             spark,
             datetime.now(UTC).date().isoformat(),
             round(report.seconds, 1),
@@ -185,7 +188,10 @@ class Results:
     def work(self) -> str:
         """One line: what was done."""
         done = f"{self.histories} histories, {self.rows} row versions, {self.keys} keys compared"
-        return f"{done}, {self.seconds:.1f} s"
+        last = self.seed + SEEDS_OF_A_ROUND * (self.rounds - 1)
+        rounds = f"{self.rounds} rounds, of seeds {self.seed} to {last} by {SEEDS_OF_A_ROUND}: "
+        found = f", {len(self.findings)} findings"
+        return f"{rounds if self.rounds > 1 else ''}{done}{found}, {self.seconds:.1f} s"
 
     def to_json(self) -> str:
         """Return the results as JSON."""

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
 
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-__all__ = ["BUDGETS", "Budget"]
+__all__ = ["BUDGETS", "SEEDS_OF_A_ROUND", "Budget", "Kind", "Share"]
+
+Kind: TypeAlias = Literal["histories", "programs", "engines", "faults", "races"]
+"""A kind of drawn work: histories of tables that deduplicate, programs of statements, histories of the other merge
+engines, histories in which something goes wrong, races of writers in several processes."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Limits of one kind of drawn work.
+
+    Attributes:
+        seconds: nothing begins after this time, once ``least`` have been played.
+        most: no more than this, even if there is time.
+        least: so many are played, whatever the time.
+    """
+
+    seconds: float
+    most: int
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -17,87 +37,93 @@ class Budget:
 
     Attributes:
         name: its name on the command line.
-        seconds: no history except the first begins after this time; failures found by then are still shrunk.
-        histories: no more histories than this, even if there is time.
-        failures: failing histories after which a run stops.
+        duration: how long a run takes, in words; without the start of Spark and the shrinking of failures.
+        shares: limits of each kind of drawn work.
+        failures: failing histories after which a kind of work stops.
         shrink: limits of the work on shrinking one failure.
-        program_seconds: as ``seconds``, for programs of statements.
-        programs: no more programs than this.
-        engine_seconds: as ``seconds``, for histories of merge engines.
-        engine_histories: no more of them than this.
-        refusal_seconds: seconds for bad input, and then for bad options, when histories have used up the others.
         refusals: no more bad inputs, and no more bad options, than this.
-        fault_seconds: as ``seconds``, for histories in which something goes wrong.
-        fault_histories: no more of them than this.
-        race_seconds: as ``seconds``, for writers in several processes.
-        races: no more races of them than this.
+        concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
         longer: as long as a check has seen too little, so many times the histories.
         patience: as long as a check has seen too little, so many times the seconds, for a busy machine.
-        concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
+        minutes: after a first round, what is drawn is played again and again from fresh seeds, until so many minutes
+            have passed since the beginning. With 0 there is one round.
     """
 
     name: str
-    seconds: float
-    histories: int
+    duration: str
+    shares: Mapping[Kind, Share]
     failures: int = 2
     shrink: ShrinkBudget = field(default_factory=ShrinkBudget)
-    program_seconds: float = 20
-    programs: int = 4
-    engine_seconds: float = 30
-    engine_histories: int = 5
-    refusal_seconds: float = 15
     refusals: int | None = None
     concurrency: bool = True
-    fault_seconds: float = 20
-    fault_histories: int = 100_000
-    race_seconds: float = 30
-    races: int = 200
     longer: int = 3
     patience: int = 10
+    minutes: float = 0
 
     @property
-    def seconds_in_all(self) -> float:
-        """Seconds after which only the handwritten checks begin."""
-        return self.seconds + self.program_seconds + self.engine_seconds
+    def seconds(self) -> float:
+        """Seconds that a run takes at most on a machine that is not busy, but for checks that are written by hand."""
+        return 60 * self.minutes or sum(share.seconds for share in self.shares.values())
+
+    def for_one_check(self) -> Budget:
+        """Return the budget of a single check, which has all of the seconds."""
+        shares = {kind: replace(share, seconds=self.seconds) for kind, share in self.shares.items()}
+        return self if self.minutes else replace(self, shares=shares)
+
+
+SEEDS_OF_A_ROUND: Final = 1000
+"""From the first seed of a round to that of the next one; no round draws as many histories of a kind."""
+_SMOKE: Final[Mapping[Kind, Share]] = {
+    "histories": Share(300, 12),
+    "programs": Share(200, 6),
+    "engines": Share(400, 8),
+    "faults": Share(200, 10),
+    "races": Share(200, 12),
+}
+_ANY: Final = 100_000
+"""More than there is time for."""
+
+
+def _larger(limits: Mapping[Kind, tuple[float, int]]) -> Mapping[Kind, Share]:
+    """Return shares that play at least what smoke plays, of (seconds, most)."""
+    return {kind: Share(*limits[kind], least=share.most) for kind, share in _SMOKE.items()}
 
 
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120, None, True, 200, 10, 200, 12),
+        Budget("smoke", "two minutes", _SMOKE, failures=1, shrink=ShrinkBudget(30, 40)),
         Budget(
             "standard",
-            300,
-            300,
-            3,
-            ShrinkBudget(90, 150),
-            150,
-            200,
-            150,
-            200,
-            60,
-            fault_seconds=60,
-            fault_histories=200,
+            "ten minutes",
+            _larger({
+                "histories": (300, 300), "programs": (150, 200), "engines": (150, 200), "faults": (60, 200),
+                "races": (30, 200),
+            }),
+            failures=3,
+            shrink=ShrinkBudget(90, 150),
         ),
         Budget(
-            name="deep",
-            seconds=1400,
-            histories=100_000,
+            "deep",
+            "an hour",
+            _larger({
+                "histories": (1400, _ANY), "programs": (1000, _ANY), "engines": (1100, _ANY), "faults": (400, _ANY),
+                "races": (300, _ANY),
+            }),
             failures=5,
             shrink=ShrinkBudget(300, 500),
-            program_seconds=1000,
-            programs=100_000,
-            engine_seconds=1100,
-            engine_histories=100_000,
-            refusal_seconds=120,
-            fault_seconds=400,
-            race_seconds=300,
-            races=100_000,
+        ),
+        Budget(
+            "soak",
+            "as long as you say",
+            _larger({kind: (math.inf, share.most) for kind, share in _SMOKE.items()}),
+            failures=_ANY,
+            shrink=ShrinkBudget(90, 150),
+            minutes=60,
         ),
     )
-}
-"""smoke takes about two minutes, standard ten, deep an hour, without the start of Spark and the shrinking of failures.
-
-smoke is a fixed number of histories, enough to see what every check is about; its seconds only limit a machine that is
-many times slower. The others play as many as there is time for, and on a busy machine as many as every check needs.
-"""
+}  # fmt: skip
+"""By name. smoke is a fixed number of histories, enough to see what every check is about; its seconds only limit a
+machine that is many times slower. The others play as many as there is time for, on a busy machine as many as every
+check needs, and on any machine at least what smoke plays. soak plays smoke again and again from fresh seeds, and goes
+on after a finding."""

@@ -46,6 +46,11 @@ class Check:
     needs_one_of: frozenset[Capability] = EVERYTHING
     since: str = "0.1.0"
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is about what is drawn from a seed, and not about cases written by hand alone."""
+        return bool(self.emphasis) or self.programs or self.faults or self.races
+
     def possible(self, capabilities: Collection[Capability]) -> bool:
         """Return whether an adapter with these capabilities can pass it."""
         return self.needs <= set(capabilities) and not self.needs_one_of.isdisjoint(capabilities)

@@ -19,7 +19,7 @@ from trinity_conformance.generate.programs import programs
 from trinity_conformance.playing.coverage import uncertain
 from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.traces import History
-from trinity_conformance.suite.budgets import Budget
+from trinity_conformance.suite.budgets import Budget, Share
 from trinity_conformance.suite.checks import Check, check_of
 from trinity_conformance.suite.results import unmet
 
@@ -38,13 +38,15 @@ class Part:
     Attributes:
         what: its name.
         histories: the histories.
-        seconds: no history except the first begins after this time, unless a check has seen too little.
-        short: returns the ids of the checks that have seen too little until now.
+        share: limits of the work; it goes on beyond its seconds while a check has seen too little.
+        checks: ids of the checks that it is about.
+        short: returns the ids of those that have seen too little until now.
     """
 
     what: str
     histories: Iterable[History]
-    seconds: float
+    share: Share
+    checks: Collection[str] = ()
     short: Callable[[], Collection[str]] = tuple
 
 
@@ -59,8 +61,6 @@ def generated_of(
     alone: bool = False,
 ) -> Iterator[Part]:
     """Yield each kind of histories of what an adapter can do.
-
-    A single check gets all of the seconds.
 
     Args:
         checks: the checks asked for.
@@ -89,23 +89,25 @@ def _drawn(
     can: Collection[Capability],
     short: Callable[[list[Check]], Callable[[], Collection[str]]],
 ) -> Iterator[Part]:
-    alone = checks[0] if len(checks) == 1 else None
-    longer = budget.longer
+    emphasis = checks[0].emphasis if len(checks) == 1 else None
+    shares, longer = budget.shares, budget.longer
     if any(c.emphasis and not c.engines for c in checks):
-        enough = short([c for c in checks if c.emphasis and not (c.engines or c.programs)])
-        generated = _histories(seed, alone.emphasis if alone else GENERAL, can)
-        found = drawn(generated, can, budget.histories, enough, longer)
-        yield Part("histories", found, budget.seconds, enough)
+        about = [c for c in checks if c.emphasis and not (c.engines or c.programs)]
+        share, enough = shares["histories"], short(about)
+        found = drawn(_histories(seed, emphasis or GENERAL, can), can, share.most, enough, longer)
+        yield Part("histories", found, share, _ids(about), enough)
     if (about := [c for c in checks if c.programs]) and Capability.ROW_CHANGES in can:
-        enough = short(about)
-        found = drawn(_programs(seed, can), can, budget.programs, enough, longer)
-        seconds = budget.seconds if alone else budget.program_seconds
-        yield Part("programs of statements", found, seconds, enough)
+        share, enough = shares["programs"], short(about)
+        found = drawn(_programs(seed, can), can, share.most, enough, longer)
+        yield Part("programs of statements", found, share, _ids(about), enough)
     if about := [c for c in checks if c.engines and c.possible(can)]:
-        enough = short(about)
-        emphasis = alone.emphasis if alone else ENGINE_GENERAL
-        found = _engine_histories(seed, budget.engine_histories, emphasis, can, enough, longer)
-        yield Part("histories of merge engines", found, budget.seconds if alone else budget.engine_seconds, enough)
+        share, enough = shares["engines"], short(about)
+        found = _engine_histories(seed, share.most, emphasis or ENGINE_GENERAL, can, enough, longer)
+        yield Part("histories of merge engines", found, share, _ids(about), enough)
+
+
+def _ids(checks: Iterable[Check]) -> list[str]:
+    return [check.id for check in checks]
 
 
 def fault_histories(
@@ -113,13 +115,13 @@ def fault_histories(
 ) -> Part:
     """Return histories of what an adapter can do in which something goes wrong at each write; as generated_of."""
     excused = {*excused, *uncertain(can)}
-    check = check_of("faults")
+    check, share = check_of("faults"), budget.shares["faults"]
 
     def short() -> list[str]:
         return [check.id] if unmet(check, tally, excused) else []
 
-    generated = drawn((faulted(n, can) for n in count(seed)), can, budget.fault_histories, short, budget.longer)
-    return Part("faults", generated, budget.fault_seconds, short)
+    generated = drawn((faulted(n, can) for n in count(seed)), can, share.most, short, budget.longer)
+    return Part("faults", generated, share, [check.id], short)
 
 
 def _histories(seed: int, emphasis: Mapping[str, int], can: Collection[Capability]) -> Iterator[History]:

@@ -30,7 +30,7 @@ class CheckResult:
         lacking: True when the adapter lacks what the check needs.
         alone: True without Spark.
         blocked: True when the first steps failed, so that it was not run.
-        late: True when it saw too little because its time was over.
+        ended: how many histories, programs or races were played when its time was over; 0 when it was not.
         gap: the known gap that these failures are.
         unplayed: why it cannot be played on the adapter; empty where it can.
     """
@@ -42,7 +42,7 @@ class CheckResult:
     lacking: bool = False
     alone: bool = False
     blocked: bool = False
-    late: bool = False
+    ended: int = 0
     gap: Gap | None = None
     unplayed: str = ""
 
@@ -62,7 +62,7 @@ class CheckResult:
         if self.unplayed:
             return "not played"
         if self.missing or not self.observations:
-            return "left out" if self.alone and not self.late else "inconclusive"
+            return "left out" if self.alone and not self.ended else "inconclusive"
         return "passed"
 
 
@@ -79,6 +79,7 @@ class Report:
         seconds: duration without the start of Spark.
         lacks: what the adapter does not declare.
         undeclared: what works, although it does not declare it.
+        rounds: how often the budget was begun, each time from a seed of its own.
     """
 
     connector: str
@@ -89,6 +90,7 @@ class Report:
     seconds: float = 0.0
     lacks: Sequence[str] = ()
     undeclared: Sequence[str] = ()
+    rounds: int = 1
 
     @property
     def failures(self) -> list[NonConformance]:
@@ -138,8 +140,8 @@ def results_of(
         missing = unmet(check, tally, excused)
         failures = [f for f in found if f.check == check.id]
         lacking = not check.possible(capabilities)
-        seen, late = tally.observations[check.id], check.id in tally.late
-        results.append(CheckResult(check, seen, missing, failures, lacking, alone, late=late))
+        seen, ended = tally.observations[check.id], tally.ended.get(check.id, 0)
+        results.append(CheckResult(check, seen, missing, failures, lacking, alone, ended=ended))
     return results
 
 

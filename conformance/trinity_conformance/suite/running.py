@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from importlib.metadata import entry_points
@@ -16,23 +17,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trinity.spi import ENTRY_POINT_GROUP, EVERYTHING, Capability, Format
 from trinity_conformance.generate.races import races
+from trinity_conformance.playing.again import BY_HAND
 from trinity_conformance.playing.capabilities import verify
-from trinity_conformance.playing.commits import try_commits
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS, refuse_engines
 from trinity_conformance.playing.first_steps import first_steps
-from trinity_conformance.playing.meanwhile import try_meanwhile
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.race_run import RACES_CHECK
-from trinity_conformance.playing.refusals import REFUSALS, refuse_all
 from trinity_conformance.playing.runner import Tally, play
-from trinity_conformance.playing.sink_checks import try_sinks
 from trinity_conformance.playing.subject import LeftToSpark, Subject, TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import shrink
 from trinity_conformance.shrink.races import shrink_race
-from trinity_conformance.suite.budgets import BUDGETS, Budget
-from trinity_conformance.suite.checks import CHECKS, check_of, checks_as_of
+from trinity_conformance.suite.budgets import BUDGETS, SEEDS_OF_A_ROUND, Budget
+from trinity_conformance.suite.checks import CHECKS, Check, check_of, checks_as_of
 from trinity_conformance.suite.gaps import Gap
 from trinity_conformance.suite.parts import Part, fault_histories, generated_of
 from trinity_conformance.suite.results import Report, blocked_by, results_of, unmet, with_gaps
@@ -40,7 +37,7 @@ from trinity_conformance.suite.results import Report, blocked_by, results_of, un
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["connectors", "run_check", "run_histories"]
+__all__ = ["OnFinding", "connectors", "run_check", "run_histories"]
 
 Progress: TypeAlias = Callable[[Tally, str], None]
 """Takes the work so far, and what is being played: a kind of histories, or the id of a check."""
@@ -48,6 +45,13 @@ Progress: TypeAlias = Callable[[Tally, str], None]
 
 def _silent(tally: Tally, what: str) -> None:
     """Tell nobody."""
+
+
+OnFinding: TypeAlias = Callable[[NonConformance], None]
+
+
+def _unheard(failure: NonConformance) -> None:
+    """Wait for the report."""
 
 
 _OF_SPARK: Final = frozenset({"spark", "refusal of a DataFrame"})
@@ -71,6 +75,8 @@ def run_check(
     options: Mapping[str, Any] = MappingProxyType({}),
     as_of: str | None = None,
     gaps: Collection[Gap] = (),
+    on_finding: OnFinding = _unheard,
+    clock: Callable[[], float] = monotonic,
 ) -> Report:
     """Run one check, or all of them over the same histories.
 
@@ -86,72 +92,145 @@ def run_check(
             as empty.
         as_of: a version of the suite; checks that are newer are left out.
         gaps: known gaps. Their failures are not made smaller, and the run goes on after them.
+        on_finding: called with each failure as it comes, but for those of known gaps.
+        clock: tells the seconds.
 
     Raises:
         TrinityError: the adapter cannot be opened.
     """
     if folder is None:
         with TemporaryDirectory(prefix="trinity-conformance-") as made:
-            return run_check(connector, spark, check, budget, seed, Path(made), progress, options, as_of, gaps)
-    begun = monotonic()
+            return run_check(
+                connector, spark, check, budget, seed, Path(made), progress, options, as_of, gaps, on_finding, clock
+            )
+    begun = clock()
     chosen = BUDGETS[budget] if isinstance(budget, str) else budget
     checks = [check_of(check)] if check else list(CHECKS) if as_of is None else checks_as_of(as_of)
-    wanted = {c.id for c in checks}
     tally = Tally()
     name = connector if isinstance(connector, str) else f"{connector.__module__}:{connector.__qualname__}"
     try:
         subject = first_steps(connector, spark, folder, options, tally)
     except NonConformance as failure:
-        return Report(name, chosen.name, seed, blocked_by(failure, checks), tally, monotonic() - begun)
+        on_finding(failure)
+        return Report(name, chosen.name, seed, blocked_by(failure, checks), tally, clock() - begun)
     excused = {
         *([] if subject.durable else ["reopen"]),
         *([] if subject.others_see else ["read by a fresh process", "action within another process's"]),
         *(_OF_SPARK if spark is None else []),
     }
+    expected = {gap.check for gap in gaps}
+    declares = subject.capabilities
+    run = _Run(subject, checks, chosen, seed, tally, excused, expected, progress, on_finding, clock, begun)
     try:
-        declares, undeclared, found = subject.capabilities, frozenset[Capability](), list[NonConformance]()
-        if "capabilities" in wanted:
-            progress(tally, "capabilities")
-            verified = verify(subject, tally)
-            undeclared, found, subject.capabilities = verified.undeclared, [*verified.findings], verified.usable
-        can, expected = subject.capabilities, {gap.check for gap in gaps}
-        wanted &= {c.id for c in checks if c.possible(can)}
-        for part in generated_of(checks, chosen, seed, can, tally, excused, alone=spark is None):
-            found += run_histories(subject, chosen, part, tally, progress, expected)
-        if "faults" in wanted:
-            with subject.alone():
-                part = fault_histories(chosen, seed, can, tally, excused)
-                found += run_histories(subject, chosen, part, tally, progress, expected)
-        if "writers" in wanted and subject.others_see:
-            progress(tally, "writers")
-            with subject.alone():
-                found += run_races(subject, chosen, seed, tally, expected)
-        if "bad-input" in wanted:
-            progress(tally, "bad-input")
-            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.patience * chosen.refusal_seconds)
-            found += refuse_all(subject, tally, seconds, REFUSALS[: chosen.refusals])
-        if "engine-options" in wanted:
-            progress(tally, "engine-options")
-            seconds = max(chosen.seconds_in_all - (monotonic() - begun), chosen.patience * chosen.refusal_seconds)
-            found += refuse_engines(subject, tally, seconds, ENGINE_REFUSALS[: chosen.refusals])
-        if "merge-sinks" in wanted:
-            progress(tally, "merge-sinks")
-            found += try_sinks(subject, tally)
-        if "commits" in wanted and (check is not None or chosen.concurrency):
-            progress(tally, "commits")
-            found += try_commits(subject, tally)
-        if "concurrency" in wanted and (check is not None or chosen.concurrency):
-            progress(tally, "concurrency")
-            found += try_meanwhile(subject, tally)
+        run.whole()
     finally:
         tally.left.update(subject.left)
         subject.close()
-    results = results_of(checks, tally, found, excused, can, alone=spark is None)
+    results = results_of(checks, tally, run.found, excused, subject.capabilities, alone=spark is None)
     if not subject.others_see:
         results = [replace(r, unplayed=_UNSEEN) if r.check.races else r for r in results]
     results = with_gaps(results, gaps, date.today())
-    lacks, more = (sorted(c.value for c in found) for found in (EVERYTHING - declares, undeclared))
-    return Report(name, chosen.name, seed, results, tally, monotonic() - begun, lacks, more)
+    lacks, more = (sorted(c.value for c in found) for found in (EVERYTHING - declares, run.undeclared))
+    return Report(name, chosen.name, seed, results, tally, clock() - begun, lacks, more, run.rounds)
+
+
+class _TimeIsOver(Exception):
+    """The minutes of a budget have passed."""
+
+
+@dataclass
+class _Run:
+    """One run, as it is played.
+
+    Attributes:
+        found: the failures so far.
+        undeclared: what works, although the adapter does not declare it.
+        rounds: how many rounds have begun.
+    """
+
+    subject: TrinitySubject
+    checks: list[Check]
+    budget: Budget
+    seed: int
+    tally: Tally
+    excused: Collection[str]
+    expected: Collection[str]
+    progress: Progress
+    on_finding: OnFinding
+    clock: Callable[[], float]
+    begun: float
+    found: list[NonConformance] = field(default_factory=list)
+    undeclared: Collection[Capability] = ()
+    rounds: int = 0
+
+    def whole(self) -> None:
+        """Play what the budget has; one with minutes goes on until they have passed, or until it is interrupted."""
+        if not self.budget.minutes:
+            self.first_round()
+            return
+        with suppress(_TimeIsOver, KeyboardInterrupt):
+            self.first_round()
+            while not self.is_over() and any(check.is_drawn for check in self.checks):
+                self.subject.drop_tables()
+                self.drawn()
+
+    def is_over(self) -> bool:
+        return self.clock() - self.begun >= 60 * self.budget.minutes
+
+    def first_round(self) -> None:
+        """Play what is drawn and what is written by hand."""
+        if self.wants("capabilities"):
+            self.tell("capabilities")
+            verified = verify(self.subject, self.tally)
+            self.undeclared, self.subject.capabilities = verified.undeclared, verified.usable
+            self.heard(verified.findings)
+        self.drawn()
+        for check, (cases, play_cases) in BY_HAND.items():
+            if self.wants(check):
+                self.tell(check)
+                self.heard(play_cases(self.subject, self.tally, self.chosen(check, cases)))
+
+    def drawn(self) -> None:
+        """Play a round: histories of each kind, and races of writers."""
+        seed = self.seed + SEEDS_OF_A_ROUND * self.rounds
+        self.rounds += 1
+        budget = self.budget.for_one_check() if len(self.checks) == 1 else self.budget
+        can, alone = self.subject.capabilities, self.subject.spark is None
+        for part in generated_of(self.checks, budget, seed, can, self.tally, self.excused, alone=alone):
+            self.histories(budget, part)
+        if self.wants("faults"):
+            with self.subject.alone():
+                self.histories(budget, fault_histories(budget, seed, can, self.tally, self.excused))
+        if self.wants(RACES_CHECK) and self.subject.others_see:
+            with self.subject.alone():
+                self.heard(run_races(self.subject, budget, seed, self.tally, self.tell, self.expected, self.clock))
+
+    def histories(self, budget: Budget, part: Part) -> None:
+        self.heard(run_histories(self.subject, budget, part, self.tally, self.tell, self.expected, self.clock))
+
+    def wants(self, check_id: str) -> bool:
+        """Return whether a check is asked for, and the adapter can pass it."""
+        return any(check.id == check_id and check.possible(self.subject.capabilities) for check in self.checks)
+
+    def chosen(self, check: str, cases: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the cases of a check that the budget has."""
+        if check in ("commits", "concurrency"):
+            return cases if len(self.checks) == 1 or self.budget.concurrency else {}
+        most = self.budget.refusals if check in ("bad-input", "engine-options") else None
+        return dict(islice(cases.items(), most))
+
+    def tell(self, what: str) -> None:
+        """Tell what is played now; end a later round when the minutes of the budget have passed."""
+        self.progress(self.tally, what)
+        if self.rounds > 1 and self.is_over():
+            raise _TimeIsOver
+
+    def heard(self, failures: Iterable[NonConformance]) -> None:
+        """Keep failures, as they come, and pass on those that are not expected."""
+        for failure in failures:
+            self.found.append(failure)
+            if failure.check not in self.expected:
+                self.on_finding(failure)
 
 
 def run_histories(
@@ -159,18 +238,18 @@ def run_histories(
     budget: Budget,
     part: Part,
     tally: Tally,
-    progress: Progress = _silent,
+    tell: Callable[[str], None] = lambda what: None,
     expected: Collection[str] = (),
-) -> list[NonConformance]:
+    clock: Callable[[], float] = monotonic,
+) -> Iterator[NonConformance]:
     """Play generated histories until the budget is used up.
 
-    Return the failures, shrunk but for those of checks that are expected to fail.
+    Yield the failures as they come, shrunk but for those of checks that are expected to fail.
     """
-    begun, found = monotonic(), list[NonConformance]()
-    progress(tally, part.what)
+    begun, new = clock(), 0
+    tell(part.what)
     for number, history in enumerate(part.histories):
-        new = sum(failure.check not in expected for failure in found)
-        if new >= budget.failures or (number and _over(monotonic() - begun, budget, part, tally)):
+        if new >= budget.failures or _over(number, clock() - begun, budget, part, tally):
             break
         try:
             play(subject, history, tally)
@@ -180,39 +259,44 @@ def run_histories(
             pass
         except NonConformance as failure:
             known = failure.check in expected
-            found.append(failure if known else shrink(failure, lambda h: _trial(subject, h), budget.shrink))
-        progress(tally, part.what)
-    return found
+            new += not known
+            yield failure if known else shrink(failure, lambda h: _trial(subject, h), budget.shrink)
+        tell(part.what)
 
 
-def _over(seconds: float, budget: Budget, part: Part, tally: Tally) -> bool:
-    """Return whether a part has had its time; note the checks that have seen too little in it."""
-    if seconds <= part.seconds:
+def _over(played: int, seconds: float, budget: Budget, part: Part, tally: Tally) -> bool:
+    """Return whether a part has had its time; note with how many it ended."""
+    if played < part.share.least or seconds <= part.share.seconds:
         return False
-    short = part.short()
-    if short and seconds <= budget.patience * part.seconds:
+    if part.short() and seconds <= budget.patience * part.share.seconds:
         return False
-    tally.late.update(short)
+    tally.ended.update(dict.fromkeys(part.checks, played))
     return True
 
 
 def run_races(
-    subject: TrinitySubject, budget: Budget, seed: int, tally: Tally, expected: Collection[str] = ()
-) -> list[NonConformance]:
-    """Play races until the budget is used up, or one fails; return its failure, made small unless it is expected."""
-    begun, check = monotonic(), check_of(RACES_CHECK)
-    drawn_races = islice(races(seed, subject.capabilities), budget.longer * budget.races)
-    part = Part("writers", (), budget.race_seconds, lambda: [check.id] if unmet(check, tally, ()) else [])
+    subject: TrinitySubject,
+    budget: Budget,
+    seed: int,
+    tally: Tally,
+    tell: Callable[[str], None] = lambda what: None,
+    expected: Collection[str] = (),
+    clock: Callable[[], float] = monotonic,
+) -> Iterator[NonConformance]:
+    """Play races until the budget is used up, or one fails; yield its failure, made small unless it is expected."""
+    begun, check, share = clock(), check_of(RACES_CHECK), budget.shares["races"]
+    drawn_races = islice(races(seed, subject.capabilities), budget.longer * share.most)
+    part = Part("writers", (), share, [check.id], lambda: [check.id] if unmet(check, tally, ()) else [])
+    tell(part.what)
     with Races(subject) as played:
         for number, race in enumerate(drawn_races):
-            if (number >= budget.races and not part.short()) or (
-                number and _over(monotonic() - begun, budget, part, tally)
-            ):
+            if (number >= share.most and not part.short()) or _over(number, clock() - begun, budget, part, tally):
                 break
             if (failure := played.failure_of(race, tally)) is not None:
                 trial = partial(played.failure_of, tally=tally)
-                return [failure if failure.check in expected else shrink_race(failure, trial, budget.shrink)]
-    return []
+                yield failure if failure.check in expected else shrink_race(failure, trial, budget.shrink)
+                break
+            tell(part.what)
 
 
 def _trial(subject: Subject, history: History) -> NonConformance | None:
