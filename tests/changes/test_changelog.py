@@ -15,7 +15,7 @@ from tests.support.changes import defined_changes, feed
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.kept import keep as kept_changes
-from trinity.merge.changelog import changelog_producer
+from trinity.merge.options import changelog_producer
 from trinity.storage.changelog import CHANGELOG, KeptChanges
 
 

@@ -15,7 +15,7 @@ import trinity
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.compacting import triggered
 from trinity.engine.compacting.triggered import THREAD
-from trinity.merge.triggers import compaction_trigger
+from trinity.merge.options import compaction_trigger
 
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint")]
 

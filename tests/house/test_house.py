@@ -249,7 +249,6 @@ LOCAL_DISK: Final = {
     "trinity/spi/jars.py": "a list of JARs is a file beside the code",
     "trinity/storage/gcs.py": "tells of which kind a file of Google's credentials is, which Hadoop has to be told",
     "trinity/storage/local_folders.py": "the seam's answers for a local disk",
-    "trinity/storage/local_lock.py": "the same",
     "trinity/storage/local_objects.py": "the same",
     "trinity/storage/location.py": "the one place where paths are normalised and URIs are written",
 }

@@ -10,8 +10,7 @@ import pytest
 
 from docs.program import program_pages
 from docs.reference import FOLDER, INNER, OF_PROGRAM, PACKAGES, pages, undocumented
-from trinity.merge.changelog import changelog_producer
-from trinity.merge.options import TABLE_PROPERTIES, commit_timeout_s, keeps_versions, syncs_files
+from trinity.merge.options import TABLE_PROPERTIES, changelog_producer, commit_timeout_s, keeps_versions, syncs_files
 from trinity.merge.parse import merge_spec
 from trinity.spi import Column, TableDefinition
 

@@ -1,9 +1,8 @@
 """The seam between callers and Trinity: public functions check their arguments, and raise only TrinityErrors."""
 
 from trinity.calls.causes import as_trinity, translated
-from trinity.calls.decorator import CallError, public, translated_by
-from trinity.calls.stopped import STOPPED, is_stopped
-from trinity.calls.work import current_work, work
+from trinity.calls.decorator import CallError, current_work, public, translated_by, work
+from trinity.calls.spark import STOPPED, is_stopped
 
 __all__ = [
     "STOPPED",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from trinity.calls.stopped import stopped_meanwhile
+from trinity.calls.spark import from_java, from_spark, stopped_meanwhile
 from trinity.depth import too_deep
 from trinity.errors import ErrorCode, TrinityError, first_line, system_code
 
@@ -51,15 +51,7 @@ def _sentence(error: Exception) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _from_spark(error: Any) -> TrinityError:
-    from trinity.calls.spark import from_spark
-
-    return from_spark(error)
-
-
 def _from_py4j(error: Any) -> TrinityError | None:
-    from trinity.calls.spark import from_java
-
     if hasattr(error, "java_exception"):
         return from_java(error)
     behind: BaseException | None = error
@@ -119,7 +111,7 @@ def _beyond(error: Exception) -> TrinityError:
 
 
 _BY_PACKAGE: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
-    "pyspark": _from_spark,
+    "pyspark": from_spark,
     "py4j": _from_py4j,
     "sqlglot": _from_sqlglot,
     "pyarrow": _from_arrow,

@@ -8,7 +8,7 @@ from collections import abc
 from collections.abc import Callable, Mapping
 from typing import Any, Final, ForwardRef, Literal, NoReturn, Union, get_args, get_origin
 
-from trinity.calls.stopped import STOPPED, is_stopped
+from trinity.calls.spark import STOPPED, is_stopped
 
 __all__ = ["Check", "Unfit", "checks_of"]
 

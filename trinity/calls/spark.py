@@ -1,24 +1,126 @@
-"""Translates Spark's errors to TrinityErrors."""
+"""Translates Spark's errors to TrinityErrors, and recognises sessions and DataFrames of a stopped Spark.
+
+Of an error of Python in a worker process Spark passes on only the text: a traceback, with its own sentences before it
+and the stack of Java behind it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from trinity.calls.stopped import stopped_error
-from trinity.calls.worker_errors import raised_in_python, worker_crashed
 from trinity.depth import too_deep
 from trinity.errors import CODES, ErrorCode, TrinityError, first_line
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.messages import shown_value
+from trinity.messages import shown_value, without_traceback
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-__all__ = ["from_java", "from_spark", "quiet", "spark_errors"]
+__all__ = [
+    "STOPPED",
+    "from_java",
+    "from_spark",
+    "is_stopped",
+    "quiet",
+    "raised_in_python",
+    "spark_errors",
+    "stopped_error",
+    "stopped_meanwhile",
+    "worker_crashed",
+]
+
+STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
+"""The end of a message about such a DataFrame or session."""
+_TEXTS: Final = ("stopped SparkContext", "SparkContext was shut down", 'SparkPlan.session()" is null')
+
+
+def is_stopped(of: Any) -> bool:
+    """Return whether a session, or a DataFrame, belongs to a Spark that this process stopped."""
+    session = getattr(of, "sparkSession", of)
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return bool(getattr(session, "is_stopped", False))
+    context = getattr(session, "sparkContext", None)  # None for frames of pandas on Spark
+    return context is not None and context._jsc is None
+
+
+def stopped_error(text: str) -> TrinityError | None:
+    """Return CONFIGURATION_INVALID for a message that Spark was stopped; None for any other message."""
+    return _stopped() if any(phrase in text for phrase in _TEXTS) else None
+
+
+def stopped_meanwhile(error: AttributeError) -> TrinityError | None:
+    """Return CONFIGURATION_INVALID where pyspark met a context that another thread stopped; None for other errors."""
+    raised = error.__traceback__
+    while raised is not None and raised.tb_next is not None:
+        raised = raised.tb_next
+    of = raised.tb_frame.f_locals.get("self") if raised is not None else None
+    context = vars(of).get("_context", of) if hasattr(of, "__dict__") else None
+    stopped = type(context).__name__ == "SparkContext" and getattr(context, "_jsc", context) is None
+    return _stopped() if stopped else None
+
+
+def _stopped() -> TrinityError:
+    return TrinityError("CONFIGURATION_INVALID", "Spark was stopped while it was in use. Run it again: session.spark.")
+
+
+_BEGINS: Final = "Traceback (most recent call last):\n"
+_ENDS: Final = re.compile(r"\n(?:\tat | SQLSTATE: |=== Streaming Query|\nJVM stacktrace|Driver stacktrace)")
+"""The beginning of Spark's text after the text of an error."""
+_ERROR: Final = re.compile(r"(?:(?P<module>[\w.]+)\.)?(?P<kind>\w+)(?:: (?P<message>.*))?", re.DOTALL)
+_CODE: Final = re.compile(r"\[(?P<code>\w+)\] (?P<message>.*)")
+_REMEDY: Final = (
+    "Workers run the Python that the variable PYSPARK_PYTHON names: before Spark is started, set it to one that has "
+    "the same packages as the driver's."
+)
+
+
+_CRASHED: Final = {
+    "Python worker exited unexpectedly": (
+        "A Python worker of Spark's has ended without an error: the system has taken it, as for lack of memory, or "
+        "code that is not Python has crashed in a function of yours. spark.python.worker.faulthandler.enabled=true, "
+        "and spark.sql.execution.pyspark.udf.faulthandler.enabled=true, have Spark's log say where."
+    ),
+    "Python worker failed to connect back": (
+        "A Python process of Spark's did not report to Spark within its time: the machine is too busy to start it, or "
+        "its Python does not start; Spark's log has what it said. Run the statement again, or let fewer tasks run at "
+        f"once. {_REMEDY}"
+    ),
+}
+"""What Spark says of a worker that has gone -> what that means, and the remedy."""
+
+
+def worker_crashed(text: str) -> TrinityError | None:
+    """Return CONFIGURATION_INVALID for a message that a worker crashed or did not start; None for any other one."""
+    meaning = next((meaning for phrase, meaning in _CRASHED.items() if phrase in text), None)
+    return None if meaning is None else TrinityError("CONFIGURATION_INVALID", meaning)
+
+
+def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
+    """Return the error of a Python traceback in Spark's message; None for a text without a traceback.
+
+    A TrinityError keeps its code and message. A missing module is CONFIGURATION_INVALID.
+
+    Args:
+        text: Spark's message.
+        code_of: returns the code of any other error, by its message.
+    """
+    _, begins, frames = text.rpartition(_BEGINS)
+    raised = _ERROR.fullmatch(_ENDS.split(without_traceback(begins + frames), maxsplit=1)[0].strip())
+    if not begins or raised is None:
+        return None
+    message = " ".join((raised["message"] or "").split())
+    own = _CODE.fullmatch(message) if (raised["module"] or "").startswith("trinity.") else None
+    if own is not None and own["code"] in CODES:
+        return TrinityError(own["code"], own["message"])  # type: ignore[arg-type]
+    shown = f"Python in a process of Spark's has raised {raised['kind']}: {message}".rstrip(": ")
+    if raised["kind"] in ("ImportError", "ModuleNotFoundError"):
+        return TrinityError("CONFIGURATION_INVALID", f"{shown}. {_REMEDY}")
+    return TrinityError(code_of(message), shown)
+
 
 _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
     ("UNRESOLVED_COLUMN", "COLUMN_NOT_FOUND"),

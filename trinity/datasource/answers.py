@@ -25,7 +25,7 @@ from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
 from trinity.engine.travel import epoch_ms, version_at
 from trinity.errors import TrinityError
-from trinity.merge.changelog import ChangelogProducer, changelog_producer
+from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Location, spark_schema, to_learn

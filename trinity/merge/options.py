@@ -1,29 +1,48 @@
-"""Table properties: their canonical spelling, and the refusal of unknown ones (V1)."""
+"""Table options: their names and defaults, and what those of the change feed and of compaction mean."""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from trinity.errors import TrinityError, nearest
+from trinity.merge.engine import MergeEngine
+from trinity.merge.strength import Strength
 from trinity.secrets import is_secret_property
 from trinity.spi import RowChangeParadigm
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trinity.spi import TableDefinition
+
 __all__ = [
     "COLUMN_OPTIONS",
-    "TABLE_PROPERTIES",
+    "ChangelogProducer",
+    "CompactionTrigger",
     "Option",
     "Properties",
     "PropertyValue",
+    "TABLE_PROPERTIES",
     "canonical_properties",
+    "changelog_producer",
+    "check_changelog",
+    "check_trigger",
     "column_options",
     "commit_timeout_s",
+    "commits_between",
+    "compaction_trigger",
     "duration_ms",
     "keeps_versions",
+    "not_compacted",
+    "not_own_keyed",
     "property_text",
+    "refused",
     "syncs_files",
 ]
 
@@ -226,3 +245,183 @@ def syncs_files(properties: Mapping[str, str]) -> bool:
 
 def _value(properties: Mapping[str, str], name: str) -> str:
     return properties.get(name, TABLE_PROPERTIES[name].default)
+
+
+def not_compacted(definition: TableDefinition) -> str | None:
+    """Return why no writer compacts a table, as the end of a sentence; None where it does."""
+    if keeps_versions(definition.properties):
+        return "does not go with 'keep-versions', under which nothing is compacted"
+    return not_own_keyed(definition)
+
+
+def not_own_keyed(definition: TableDefinition) -> str | None:
+    """Return why an option does not fit a table, as the end of a sentence: it has no key, or is external; else None."""
+    if not definition.keyed:
+        return "needs a PRIMARY KEY, and the table has none"
+    if definition.external:
+        return "is for tables that Trinity made: others commit to this one, and its files are not Trinity's"
+    return None
+
+
+def refused(definition: TableDefinition, message: str) -> TrinityError:
+    """Return the error INVALID_TABLE_PROPERTY, whose message names the table."""
+    return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{definition.full_name}': {message}")
+
+
+_PRODUCER: Final = "changelog-producer"
+_DEDUPLICATE: Final = "changelog-producer.row-deduplicate"
+_COMMITS: Final = "full-compaction.delta-commits"
+
+
+class ChangelogProducer(str, Enum):
+    """The producer of a table's change feed (C6)."""
+
+    NONE = "none"
+    """The merged rows before and after each commit, computed when they are asked for (C1)."""
+    INPUT = "input"
+    """The rows of each commit as they came, with their row kinds."""
+    LOOKUP = "lookup"
+    """The same rows as NONE, written right after each commit."""
+    FULL_COMPACTION = "full-compaction"
+    """The merged rows at a full compaction and at the one before, written by the later one."""
+
+    @property
+    def compares(self) -> bool:
+        """True when a feed shows merged rows, and only those that changed."""
+        return self is not ChangelogProducer.INPUT
+
+    @property
+    def writes(self) -> bool:
+        """True when the feed is written before it is asked for."""
+        return self in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
+
+
+def changelog_producer(properties: Mapping[str, str]) -> ChangelogProducer:
+    """Return the producer that checked properties name."""
+    return ChangelogProducer(_word(properties.get(_PRODUCER, ChangelogProducer.NONE.value)))
+
+
+def commits_between(properties: Mapping[str, str]) -> int | None:
+    """Return the number of commits after which a writer compacts fully, by checked properties; None without one."""
+    return int(properties[_COMMITS]) if _COMMITS in properties else None
+
+
+def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
+    """Refuse options that do not go together, as Paimon does.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY naming the option.
+    """
+    options = definition.properties
+    text = options.get(_PRODUCER, ChangelogProducer.NONE.value)
+    known = [producer.value for producer in ChangelogProducer]
+    if _word(text) not in known:
+        raise refused(definition, f"'{_PRODUCER}' = '{text}'; it is one of {', '.join(known)}.")
+    producer = ChangelogProducer(_word(text))
+    if producer is not ChangelogProducer.NONE and (why := _against(definition, engine, producer)):
+        raise refused(definition, f"'{_PRODUCER}' = '{producer.value}' {why}.")
+    deduplicate = options.get(_DEDUPLICATE)
+    if deduplicate is not None and _word(deduplicate) not in ("true", "false"):
+        raise refused(definition, f"'{_DEDUPLICATE}' = '{deduplicate}'; it is true or false.")
+    if deduplicate is not None and not producer.writes:
+        raise refused(definition, f"'{_DEDUPLICATE}' needs '{_PRODUCER}' = 'lookup' or 'full-compaction'.")
+    if (commits := options.get(_COMMITS)) is not None:
+        if not commits.strip().isdecimal() or int(commits) < 1:
+            raise refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 1 on.")
+        if why := _against_compaction(definition, producer):
+            raise refused(definition, f"'{_COMMITS}' {why}.")
+
+
+def _against(definition: TableDefinition, engine: MergeEngine, producer: ChangelogProducer) -> str | None:
+    if why := not_own_keyed(definition):
+        return why
+    if engine is MergeEngine.FIRST_ROW and producer is not ChangelogProducer.LOOKUP:
+        return "does not go with merge engine first-row, of which only the first row of a key is ever seen; use lookup"
+    if producer is ChangelogProducer.FULL_COMPACTION and keeps_versions(definition.properties):
+        return "does not go with 'keep-versions', under which nothing is compacted"
+    return None
+
+
+def _against_compaction(definition: TableDefinition, producer: ChangelogProducer) -> str | None:
+    if producer is ChangelogProducer.LOOKUP:
+        return f"does not go with '{_PRODUCER}' = 'lookup', which waits for no compaction; use full-compaction"
+    return not_compacted(definition)
+
+
+def _word(text: str) -> str:
+    return text.strip().lower().replace("_", "-")
+
+
+_SHARE: Final = "compaction.trigger.log-share"
+_LOG_COMMITS: Final = "compaction.trigger.commits"
+_STRENGTH: Final = "compaction.trigger.strength"
+
+
+@dataclass(frozen=True)
+class CompactionTrigger:
+    """The limits of a log: one of them, or both.
+
+    Attributes:
+        log_share: rows of the log divided by rows of the base.
+        commits: commits in the log.
+        strength: of the compaction. None: a full one when the share is reached, a minor one when the commits are.
+    """
+
+    log_share: float | None
+    commits: int | None
+    strength: Strength | None = None
+
+    def due(self, log_share: float, commits: int) -> Strength | None:
+        """Return the strength of the compaction that a log of this state needs; None when it needs none."""
+        if self.log_share is not None and log_share >= self.log_share:
+            # a minor compaction leaves the share as it is
+            return Strength.FULL if self.strength in (None, Strength.MINOR) else self.strength
+        if self.commits is not None and commits >= self.commits:
+            return self.strength or Strength.MINOR
+        return None
+
+
+def compaction_trigger(properties: Mapping[str, str]) -> CompactionTrigger | None:
+    """Return the trigger that checked properties name; None where they name no limit."""
+    share, commits = properties.get(_SHARE), properties.get(_LOG_COMMITS)
+    if share is None and commits is None:
+        return None
+    strength = properties.get(_STRENGTH)
+    return CompactionTrigger(
+        float(share) if share is not None else None,
+        int(commits) if commits is not None else None,
+        Strength(_word(strength)) if strength is not None else None,
+    )
+
+
+def check_trigger(definition: TableDefinition) -> None:
+    """Refuse invalid limits, and limits of a table that no writer compacts.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY naming the option.
+    """
+    options = definition.properties
+    given = [key for key in (_SHARE, _LOG_COMMITS, _STRENGTH) if key in options]
+    if not given:
+        return
+    if why := not_compacted(definition):
+        raise refused(definition, f"'{given[0]}' {why}.")
+    share, commits, strength = (options.get(key) for key in (_SHARE, _LOG_COMMITS, _STRENGTH))
+    if share is not None and not _is_share(share):
+        raise refused(definition, f"'{_SHARE}' = '{share}'; it is a number above 0: log rows by base rows, as 0.1.")
+    if commits is not None and not (commits.strip().isdecimal() and int(commits) > 1):
+        raise refused(definition, f"'{_LOG_COMMITS}' = '{commits}'; it is a number from 2 on.")
+    known = [each.value for each in Strength]
+    if strength is not None and _word(strength) not in known:
+        raise refused(definition, f"'{_STRENGTH}' = '{strength}'; it is one of {', '.join(known)}.")
+    if given == [_STRENGTH]:
+        raise refused(definition, f"'{_STRENGTH}' needs '{_SHARE}' or '{_LOG_COMMITS}', which say when.")
+    if share is not None and strength is not None and _word(strength) == Strength.MINOR:
+        raise refused(definition, f"'{_STRENGTH}' = 'minor' leaves the share of the log as it is; use full.")
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False

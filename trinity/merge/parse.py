@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.changelog import check_changelog
 from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import aggregate_function, function_names
-from trinity.merge.options import column_options, duration_ms
-from trinity.merge.refusals import refused
+from trinity.merge.options import check_changelog, check_trigger, column_options, duration_ms, refused
 from trinity.merge.spec import MergeSpec
-from trinity.merge.triggers import check_trigger
 from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
 __all__ = ["merge_spec"]

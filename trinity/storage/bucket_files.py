@@ -12,8 +12,8 @@ from pyarrow import PythonFile
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
 
 from trinity.errors import TrinityError
+from trinity.storage.errors import reporting_store_errors
 from trinity.storage.location import Location
-from trinity.storage.store_errors import reporting_store_errors
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -15,11 +15,16 @@ from typing import TYPE_CHECKING, BinaryIO, Concatenate, NoReturn, ParamSpec, Ty
 from trinity.errors import TrinityError
 from trinity.storage.bucket_puts import put_settled
 from trinity.storage.entries import Entry, Stat
-from trinity.storage.errors import AlreadyExists
+from trinity.storage.errors import (
+    AlreadyExists,
+    object_trouble,
+    plain_text,
+    reporting_store_errors,
+    with_renewed_keys,
+    without_conditional_put,
+)
 from trinity.storage.grants import is_granted, options_at
 from trinity.storage.location import Location
-from trinity.storage.renewing import with_renewed_keys
-from trinity.storage.store_errors import object_trouble, plain_text, reporting_store_errors, without_conditional_put
 from trinity.storage.store_options import StoreOptions
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from trinity.spi import (
 )
 from trinity.storage.commit_log import log_commit
 from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
-from trinity.storage.local_lock import folder_lock
+from trinity.storage.local_objects import folder_lock
 from trinity.storage.position_deletes import DeletesFragment
 from trinity.storage.store import ObjectStore
 

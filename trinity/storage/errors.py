@@ -1,15 +1,21 @@
-"""Translates failures of storage to TrinityErrors."""
+"""Translates failures of disks and object stores to TrinityErrors: what is wrong with which store, and what helps.
+
+A request that is refused with keys of a catalog is made once more with newer ones.
+"""
 
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from trinity.errors import TrinityError, system_code
 from trinity.loggers import logger
-from trinity.storage.location import in_bucket
+from trinity.storage.grants import is_granted, options_at, options_known, renew_refused
+from trinity.storage.location import Location, in_bucket
+from trinity.storage.store_kind import Cause
 from trinity.storage.store_kinds import kind_of
 
 __all__ = [
@@ -17,10 +23,15 @@ __all__ = [
     "OutcomeUnknown",
     "after_commit",
     "commit_unknown",
+    "object_trouble",
+    "plain_text",
+    "reporting_store_errors",
     "storage_errors",
     "store_trouble",
     "system_trouble",
     "taking_back",
+    "with_renewed_keys",
+    "without_conditional_put",
 ]
 
 _log = logger("trinity.storage")
@@ -109,7 +120,6 @@ def store_trouble(error: BaseException, path: str) -> TrinityError | None:
     """Return the store's error behind an Arrow error about an object; None for others and for a missing object."""
     if not in_bucket(path) or not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
         return None
-    from trinity.storage.store_errors import object_trouble
 
     sign = kind_of(path).arrow_sign
     return object_trouble(error, path) if sign and sign in str(error) else None
@@ -126,3 +136,105 @@ def after_commit(what: str, work: Callable[[], object]) -> None:
         work()
     except Exception as error:
         _log.warning("%s: %s", what, error)
+
+
+_COMMON: Final[tuple[Cause, ...]] = (
+    (
+        r"403 Forbidden|AccessDenied|ACCESS_DENIED|PermissionDenied",
+        "PERMISSION_DENIED",
+        "the key has no permission for this. Trinity lists, reads, puts and deletes objects below the warehouse.",
+    ),
+    (
+        r"SlowDown|SLOW_DOWN|503 Service|THROTTLING|Too Many Requests|ServerBusy",
+        "FILESYSTEM_ERROR",
+        "the store is throttling, and went on for longer than it was asked again. Try again later.",
+    ),
+    (
+        r"builder error|URL scheme is not allowed",
+        "CONFIGURATION_INVALID",
+        "the address is not accepted: without TLS it needs allow_http=True in storage_options.",
+    ),
+    (
+        (
+            r"error sending request|NETWORK_CONNECTION|timed? ?out|connection (?:closed|reset|refused)|dns error"
+            r"|curlCode|HTTP error|incomplete message"
+        ),
+        "FILESYSTEM_ERROR",
+        "it does not answer ({reason}). Check the endpoint and the network.",
+    ),
+)
+"""Causes that all stores share, tried after a store's own."""
+_OF_GRANTED: Final = (
+    "the key that the catalog hands out for it was refused ({reason}). It has to be allowed to list, read, put and "
+    "delete objects there: see to the catalog's role, or try again if the key has expired meanwhile."
+)
+_REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1,40})'")
+
+
+def object_trouble(error: BaseException, path: str) -> TrinityError:
+    """Return the error of a failed request about an object, by the library's error."""
+    location, text = Location.of(path), plain_text(error)
+    place = options_known(location).place
+    for signs, code, remedy in (*location.kind.causes, *_COMMON):
+        if re.search(signs, f"{type(error).__name__} {text}", re.IGNORECASE):
+            region = _REGION.search(text)
+            named = f" ('{region[1] or region[2]}')" if region else ""
+            if code == "PERMISSION_DENIED" and is_granted(location):
+                remedy = _OF_GRANTED
+            reason = remedy.format(bucket=location.bucket, region=named, reason=text[-160:].strip(". "))
+            return TrinityError(code, f"'{path}' at {place}: {reason}")
+    return TrinityError("FILESYSTEM_ERROR", f"'{path}' at {place} cannot be read or written: {text[:300]}.")
+
+
+@contextmanager
+def reporting_store_errors(path: str) -> Iterator[None]:
+    """Raise obstore's errors as TrinityErrors; a missing object stays a FileNotFoundError.
+
+    Its readers and writers of files raise OSError and PermissionError.
+    """
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (BaseError, OSError) as error:
+        raise object_trouble(error, path) from error
+
+
+def without_conditional_put(path: str) -> TrinityError:
+    """Return the error for a store that overwrites an object despite a conditional put."""
+    location = Location.of(path)
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        f"The store of {location.kind.container} '{location.bucket}' at {options_known(location).place} has no "
+        "conditional put (put if there is none): of two commits at once one would be lost. Use a store, or a version "
+        "of it, that has it.",
+    )
+
+
+def plain_text(error: BaseException) -> str:
+    """Return the text of an error, without the debug output that obstore adds."""
+    return " ".join(str(error).partition("\n\nDebug source:")[0].split())
+
+
+_R = TypeVar("_R")
+
+
+def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
+    """Return the result of a call about a location. If the store refuses its keys, retry once with newer ones.
+
+    Args:
+        location: an object or a folder.
+        call: leaves nothing when it is refused.
+    """
+    if not is_granted(location):
+        return call()
+    used = options_at(location)
+    try:
+        return call()
+    except (TrinityError, OSError) as error:
+        trouble = error if isinstance(error, TrinityError) else store_trouble(error, str(location))
+        if trouble is None or trouble.code != "PERMISSION_DENIED" or not renew_refused(location, used):
+            raise
+        return call()

@@ -1,11 +1,14 @@
 """The objects of a local disk: files, by their absolute paths, put whole or not at all by links and renames.
 
-Files, their folders and the folders above are synced to the disk before a commit names them.
+Files, their folders and the folders above are synced to the disk before a commit names them. A commit reads a table and
+then puts a file by its path: the lock of the folder keeps others from replacing the table in between, or the new one
+would get a file of the old one.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import shutil
@@ -22,12 +25,12 @@ from trinity.errors import TrinityError
 from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists, OutcomeUnknown, after_commit, storage_errors
 from trinity.storage.local_folders import is_folder, walk
+from trinity.storage.location import Location, local_path
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["LocalObjects", "SyncedWriter", "make_folder", "sync_file", "sync_folders"]
-
+__all__ = ["LocalObjects", "SyncedWriter", "folder_lock", "make_folder", "sync_file", "sync_folders"]
 
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """Error numbers of file systems without hard links."""
@@ -269,3 +272,64 @@ class SyncedWriter(io.BufferedWriter):
         super().close()
         if self._listed:
             sync_folders([os.path.dirname(self._path)])
+
+
+_PATIENCE_S: Final = 60.0
+_PAUSE_S: Final = 0.002
+
+
+@contextmanager
+def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
+    """Hold a shared lock on a folder, or an exclusive one. A missing folder is not locked.
+
+    The kernel releases the lock when the process dies. On a file system without locks nothing is locked.
+
+    Args:
+        location: the table's folder.
+        alone: True for an exclusive lock, to remove the folder: waits until nobody else holds it.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when others held it for a minute.
+    """
+    if not Location.of(location).on_disk:  # in a bucket a new table never lies where an old one did
+        yield
+        return
+    folder, deadline = local_path(location), time.monotonic() + _PATIENCE_S
+    while True:
+        handle = _opened(folder)
+        if handle is None:
+            yield
+            return
+        try:
+            if _locked(handle, alone) and _is_same_folder(handle, folder):
+                yield
+                return
+        finally:
+            os.close(handle)
+        if time.monotonic() > deadline:
+            raise TrinityError("TRANSACTION_CONFLICT", f"Others keep committing to '{folder}'; try again later.")
+        time.sleep(_PAUSE_S)
+
+
+def _opened(folder: str) -> int | None:
+    with suppress(OSError):  # the next access to the table reports it
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    return None
+
+
+def _locked(handle: int, alone: bool) -> bool:
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # this file system has no locks
+        return True
+    return True
+
+
+def _is_same_folder(handle: int, folder: str) -> bool:
+    """Return whether the folder is still the one that was opened."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(folder))
+    except FileNotFoundError:
+        return False

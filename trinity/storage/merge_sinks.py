@@ -32,12 +32,11 @@ from trinity.spi import (
     removal,
 )
 from trinity.storage.location import Location
-from trinity.storage.parquet_files import parquet_footer, stored_row_groups
+from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, stored_row_groups
 from trinity.storage.parquet_sink import ROW_GROUP_BYTES
 from trinity.storage.read_ahead import read_ahead
 from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
-from trinity.storage.unreadable import reporting_unreadable_file
 
 __all__ = ["merge_sink"]
 

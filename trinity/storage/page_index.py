@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from trinity.spi import ColumnStats
 from trinity.storage.cache import Cache
-from trinity.storage.raw_footer import raw_footer
 from trinity.storage.store import ObjectStore
-from trinity.storage.thrift_compact import Struct, read_struct
+from trinity.storage.thrift_compact import Struct, raw_footer, read_struct
 from trinity.storage.thrift_compact import field as of
 
 __all__ = ["MOST_BY_PAGE", "ColumnPages", "PagedGroup", "paged_groups"]

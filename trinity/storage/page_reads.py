@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
-from trinity.storage.file_schema import columns_in, values_of_absent
-from trinity.storage.nested import conformed
+from trinity.storage.file_schema import columns_in, conformed, values_of_absent
 from trinity.storage.page_index import ColumnPages, PagedGroup
 from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, written

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
+from trinity.errors import TrinityError
 from trinity.spi import DataFile
 from trinity.storage.cache import Cache
-from trinity.storage.file_schema import columns_in, values_of_absent
-from trinity.storage.julian import check_days, is_julian
-from trinity.storage.nested import conformed
+from trinity.storage.errors import system_trouble, with_renewed_keys
+from trinity.storage.file_schema import columns_in, conformed, values_of_absent
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
 from trinity.storage.page_reads import rows_of_pages
-from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
 __all__ = [
+    "OldDays",
+    "check_days",
+    "check_not_missing",
+    "is_julian",
+    "missing_file",
     "open_parquet",
     "parquet_footer",
     "parquet_schema",
+    "reporting_unreadable_file",
     "rows_in",
     "stored_pages",
     "stored_row_groups",
@@ -146,3 +154,82 @@ def _pages(
         for column, name in zip(columns, present, strict=True) if julian else ():
             check_days(path, name or "", column)
         yield pa.RecordBatch.from_arrays(columns, schema=storage)
+
+
+_MARKS: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_VERSION: Final = b"org.apache.spark.version"
+_DAY: Final = dt.date(1582, 10, 15)
+_MOMENT: Final = dt.datetime(1900, 1, 1)
+"""The first values that both calendars have alike; local times of places changed until then."""
+
+
+class OldDays(TrinityError):
+    """The error of a value that only Spark converts."""
+
+
+def is_julian(footer: pq.FileMetaData) -> bool:
+    """Return whether a file says that it was written by the Julian calendar."""
+    about = footer.metadata or {}
+    version = about.get(_VERSION, b"")
+    return any(mark in about for mark in _MARKS) or version.startswith((b"2.", b"3.0."))
+
+
+def check_days(path: str, column: str, values: pa.Array) -> None:
+    """Refuse days and times of a Julian file that are others in today's calendar.
+
+    Raises:
+        OldDays: NOT_SUPPORTED naming the file and the column.
+    """
+    for part in _parts(values):
+        first = _DAY if pa.types.is_date(part.type) else _MOMENT
+        least = pc.min(part).cast(pa.date32() if first is _DAY else pa.timestamp("us"))
+        if least.is_valid and pc.less(least, pa.scalar(first, least.type)).as_py():
+            raise OldDays(
+                "NOT_SUPPORTED",
+                f"'{path}' was written by the Julian calendar, and column '{column}' has a value before {first}, which "
+                "only Spark converts: read the table by to_arrow() with engine='auto', by to_df(), or with "
+                "engine='spark'.",
+            )
+
+
+def _parts(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield the days and times within a column."""
+    kind = values.type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        yield values
+    elif pa.types.is_struct(kind):
+        for part in values.flatten():
+            yield from _parts(part)
+    elif pa.types.is_map(kind):
+        yield from _parts(values.keys)
+        yield from _parts(values.items)
+    elif pa.types.is_list(kind):
+        yield from _parts(values.flatten())
+
+
+@contextmanager
+def reporting_unreadable_file(path: str) -> Iterator[None]:
+    """Raise BAD_DATA for a data file that is missing or damaged, or else what its store or the system lacks."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise missing_file(path) from error
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        damaged = TrinityError("BAD_DATA", f"'{path}' cannot be read ({error}).")
+        raise system_trouble(error, path) or damaged from error
+
+
+def check_not_missing(files: Iterable[DataFile]) -> None:
+    """Ask for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
+    for file in files:
+        if not ObjectStore(file.path).exists(""):
+            raise missing_file(file.path)
+
+
+def missing_file(path: str) -> TrinityError:
+    """Return the error of a data file that is missing."""
+    return TrinityError(
+        "BAD_DATA",
+        f"A data file is missing: {path}. Restore it from a copy, or read an older version of the table "
+        "that does not need it.",
+    )

@@ -23,11 +23,10 @@ from trinity.spi import (
     Tier,
     WriteTarget,
 )
-from trinity.storage.errors import store_trouble
+from trinity.storage.errors import store_trouble, with_renewed_keys
 from trinity.storage.file_schema import as_in_file, file_schema, stored_name, stored_schema
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
-from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
 __all__ = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
@@ -17,13 +18,14 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     TransactionId,
+    VacuumResult,
     row_change_stamp,
 )
 from trinity.storage.commits import Change
 from trinity.storage.name_errors import no_table
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 
-__all__ = ["ROW_ID", "RowChanges"]
+__all__ = ["ROW_ID", "RowChanges", "SingleTable", "not_ours"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
@@ -129,3 +131,52 @@ def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
         return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+
+
+def not_ours(table: str, what: str) -> TrinityError:
+    """Return NOT_SUPPORTED, for what Trinity does only to tables that it made."""
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Table '{table}' is external: Trinity appends row versions to it, and leaves {what} to the engine that made "
+        "it.",
+    )
+
+
+class SingleTable(RowChanges):
+    """Base class of the metadata that :meth:`~trinity.spi.Connector.open_external` returns.
+
+    An adapter adds ``get_splits``, ``history``, ``begin_insert``, ``begin_rewrite`` and ``commit``.
+    """
+
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
+        return ConnectorMetadata.truncate(self, table, txn)
+
+    def list_schemas(self) -> list[str]:
+        return []
+
+    def list_tables(self, schema: str) -> list[str]:
+        return []
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        return None
+
+    def create_schema(self, schema: str) -> NoReturn:
+        raise not_ours(schema, "schemas")
+
+    def drop_schema(self, schema: str) -> NoReturn:
+        raise not_ours(schema, "schemas")
+
+    def create_table(self, definition: TableDefinition) -> NoReturn:
+        raise not_ours(definition.full_name, "CREATE TABLE")
+
+    def drop_table(self, table: TableHandle) -> NoReturn:
+        raise not_ours(table.full_name, "the removal of its files")
+
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> NoReturn:
+        raise not_ours(table.full_name, "its name")
+
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> NoReturn:
+        raise not_ours(table.full_name, "its columns")
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        raise not_ours(table.full_name, "vacuum")

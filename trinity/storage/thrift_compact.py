@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-__all__ = ["Struct", "field", "read_struct", "written"]
+__all__ = ["Struct", "chunks_of", "field", "raw_footer", "read_struct", "written"]
 
 Struct = dict[int, tuple[int, Any]]
 """Number of a field -> (its kind in the protocol, its value); of a list the value is (kind of its elements, them)."""
@@ -129,3 +130,21 @@ def _write_varint(out: bytearray, value: int) -> None:
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
+
+
+_TAIL: Final = 64 * 1024
+"""Bytes at the end of a file, in which most footers are."""
+
+
+def raw_footer(file: Any) -> Struct:
+    """Return the footer of an opened file. Raises what the store raises."""
+    size = file.size()
+    tail = file.read_at(min(_TAIL, size), max(0, size - _TAIL))
+    length = int.from_bytes(tail[-8:-4], "little")
+    return read_struct(tail[-8 - length : -8] if length + 8 <= len(tail) else file.read_at(length, size - 8 - length))
+
+
+def chunks_of(footer: Struct, group: int) -> Sequence[Struct]:
+    """Return the column chunks of a row group."""
+    found: Sequence[Struct] = field(field(footer, 4)[1][group], 1)[1]
+    return found

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from trinity.storage.errors import OutcomeUnknown
-from trinity.storage.watching import watched_by
+from trinity.storage.store import watched_by
 from trinity_conformance.playing.operations import STOPS, Operations
 from trinity_conformance.playing.traces import Fault
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import trinity
 from trinity.errors import TrinityError
-from trinity.storage.watching import watched_by
+from trinity.storage.store import watched_by
 from trinity_conformance.playing.elsewhere import call_elsewhere
 from trinity_conformance.playing.operations import CHANGING, READING, Operations
 from trinity_conformance.playing.race_actions import RACE_ACTIONS

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 from trinity.calls import as_trinity
 from trinity.engine.target import Target
 from trinity.loggers import logger
-from trinity.merge.changelog import ChangelogProducer, changelog_producer, commits_between
+from trinity.merge.options import (
+    ChangelogProducer,
+    CompactionTrigger,
+    changelog_producer,
+    commits_between,
+    compaction_trigger,
+)
 from trinity.merge.strength import Strength
-from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 from trinity.spi import CommitResult, TableDefinition
 
 if TYPE_CHECKING:

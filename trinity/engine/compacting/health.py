@@ -10,9 +10,8 @@ from trinity.calls import public
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.engine.reading.plan import Way, plan_read
-from trinity.merge.options import keeps_versions
+from trinity.merge.options import CompactionTrigger, compaction_trigger, keeps_versions
 from trinity.merge.strength import Strength
-from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 from trinity.shown import InNotebooks
 from trinity.spi import DataFile, SplitSource, Tier
 

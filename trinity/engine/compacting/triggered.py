@@ -8,8 +8,8 @@ from typing import Final
 
 from trinity.engine.compacting.health import due_commits, log_share
 from trinity.engine.target import Target
+from trinity.merge.options import CompactionTrigger
 from trinity.merge.strength import Strength
-from trinity.merge.triggers import CompactionTrigger
 
 __all__ = ["THREAD", "begin", "begin_when_due"]
 

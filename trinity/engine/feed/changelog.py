@@ -10,7 +10,7 @@ from trinity.engine.feed.shape import Form
 from trinity.engine.feed.steps import keeps_rows
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge.changelog import ChangelogProducer, changelog_producer
+from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import REPLACE, Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges

@@ -8,7 +8,7 @@ from typing import Final
 
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge.changelog import changelog_producer
+from trinity.merge.options import changelog_producer
 from trinity.spi import Column, TableDefinition
 
 __all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "check_net"]

@@ -28,7 +28,7 @@ from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target
-from trinity.merge.changelog import ChangelogProducer, changelog_producer
+from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage import parquet_footer
 from trinity.storage.changelog import KeptChanges

@@ -19,7 +19,7 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
-from trinity.merge.changelog import ChangelogProducer, changelog_producer
+from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, HistoryEntry, TableDefinition
 from trinity.storage.changelog import KeptChanges

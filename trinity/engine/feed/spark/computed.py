@@ -16,7 +16,7 @@ from trinity.engine.feed.spark.ingested import ingested_rows
 from trinity.engine.feed.spark.moments import appended_pairs
 from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.target import Target
-from trinity.merge.changelog import ChangelogProducer
+from trinity.merge.options import ChangelogProducer
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition
 

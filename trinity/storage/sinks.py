@@ -1,4 +1,4 @@
-"""The target of a statement's sinks: where they write, the columns whose bounds they keep, and stamps.
+"""The sinks of a statement: where they write, the columns whose bounds they keep, stamps, and what makes them.
 
 Rows of keyed tables are stamped in formats whose files other engines may rewrite (L3).
 """
@@ -6,6 +6,7 @@ Rows of keyed tables are stamped in formats whose files other engines may rewrit
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -13,9 +14,25 @@ import pyarrow as pa
 
 from trinity.merge.options import syncs_files
 from trinity.merge.parse import merge_spec
-from trinity.spi import STAMP, TableDefinition, WriteTarget, parse_type
+from trinity.spi import (
+    STAMP,
+    DeleteSink,
+    MergeSink,
+    MergeTableHandle,
+    PageSink,
+    PageSinkProvider,
+    RewriteTableHandle,
+    SinkId,
+    TableDefinition,
+    WriteTarget,
+    parse_type,
+)
+from trinity.storage.merge_sinks import merge_sink
+from trinity.storage.parquet_sink import ParquetPageSink
+from trinity.storage.partitioned_sink import PartitionedPageSink
+from trinity.storage.position_deletes import PositionDeleteSink
 
-__all__ = ["stamped", "statistics_columns", "write_target"]
+__all__ = ["ParquetSinkProvider", "stamped", "statistics_columns", "write_target"]
 
 _MOST_STATISTICS: Final = 32
 """As many as Delta keeps by default."""
@@ -77,3 +94,30 @@ def stamped(
     storage = target.storage if definition.stamped else target.storage.append(field)
     statistics = tuple(dict.fromkeys((*target.statistics, STAMP)))
     return definition.with_stamps(), replace(target, storage=storage, statistics=statistics, stamp=stamp)
+
+
+class ParquetSinkProvider(PageSinkProvider):
+    """Makes the shared sinks, which suit every format that stores Parquet files."""
+
+    def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
+        """Return a sink for one task's rows; for a partitioned table, one that splits them."""
+        if not target.partition_by:
+            return ParquetPageSink(target, sink)
+        return PartitionedPageSink(target, sink, self.partition_values(target))
+
+    def partition_values(self, target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """Return a function from a page to its partition values: here the partition columns as they are."""
+        names = list(target.partition_by)
+        return lambda page: page.select(names)
+
+    def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
+        """Return a sink for one task's changes: copy-on-write for a plain table, row versions for a keyed one."""
+        return merge_sink(self, merge, sink)
+
+    def updates_in_place(self, merge: MergeTableHandle) -> bool:
+        """Return True for plain tables without partitions, between which an update may move a row."""
+        return not (merge.insert.definition.keyed or merge.insert.target.partition_by)
+
+    def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
+        """Return a sink that writes one task's positions of deleted rows to files of positions."""
+        return PositionDeleteSink(rewrite, sink)
