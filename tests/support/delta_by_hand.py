@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trinity_delta.z85 import to_z85
+from trinity_delta.deletes import to_z85
 
 __all__ = ["Action", "Log", "inline_vector", "schema_string", "struct_field", "vector_file"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from trinity.spi import Column, Origin, RowOrder, TableDefinition
 from trinity_delta.actions import TAG_TIER
-from trinity_delta.order import order_actions, order_after, order_since, origin_of
+from trinity_delta.state import order_actions, order_after, order_since, origin_of
 
 OWN = {"dataChange": True, "tags": {TAG_TIER: "log"}}
 OTHERS = {"dataChange": True}

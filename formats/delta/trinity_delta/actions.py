@@ -13,9 +13,8 @@ from urllib.parse import quote, unquote
 from trinity.spi import DataFile, TableDefinition, TransactionId
 from trinity.storage import Location, ObjectStore, is_absolute
 from trinity_delta.deletes import DeletionVector
-from trinity_delta.partition import to_delta_partition
+from trinity_delta.file_values import loosened, to_delta, to_delta_partition
 from trinity_delta.schema import schema_string
-from trinity_delta.stats import loosened, to_delta
 
 __all__ = [
     "LAST_CHECKPOINT",

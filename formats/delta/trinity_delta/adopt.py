@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
-from trinity.storage import Location, adopted_definition, adopted_properties
-from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, refused
-from trinity_delta.features import CONDITIONAL_PUT
+from trinity.storage import adopted_definition, adopted_properties
+from trinity_delta.external import APPEND_ONLY, as_column, constraints
+from trinity_delta.features import refused
 from trinity_delta.schema import (
     DEFAULT,
     DEFINITION,
@@ -32,7 +32,6 @@ __all__ = [
     "CLUSTERING",
     "adopted",
     "check_dropped",
-    "check_own_writable",
     "check_removable",
     "clustered_by",
     "is_own",
@@ -41,7 +40,6 @@ __all__ = [
 
 CLUSTERING: Final = "delta.clustering"
 """Domain metadata of Delta: the columns of CLUSTER BY."""
-_ISOLATION: Final = "delta.isolationLevel"
 
 
 def is_own(actions: Iterable[Mapping[str, Any]]) -> bool:
@@ -142,16 +140,6 @@ def _check_partitions(table: TableHandle, definition: TableDefinition, metadata:
     for key, value in PARTITIONED.items() if definition.partition_by else ():
         if str(metadata["configuration"].get(key)).lower() != value:
             raise refused(table, f"not '{key}' = '{value}', without which files lack their partition columns")
-
-
-def check_own_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-    """Refuse to write where other engines' settings ask for what Trinity does not do. Raises NOT_SUPPORTED."""
-    if not Location.of(table.location).on_disk and CONDITIONAL_PUT not in (protocol.get("writerFeatures") or ()):
-        raise refused(table, f"no feature {CONDITIONAL_PUT}, so others might put their commits over those of Trinity")
-    check_writable(table, metadata, protocol)
-    level = metadata["configuration"].get(_ISOLATION, "Serializable")
-    if level != "Serializable":
-        raise refused(table, f"'{_ISOLATION}' = '{level}', under which commits could overlook one another")
 
 
 def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites: bool) -> None:

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from trinity.storage import ObjectStore, logger
 from trinity_delta.actions import LOG, Action
+from trinity_delta.file_values import parsed_text
 from trinity_delta.shapes import action_fault
-from trinity_delta.stats import parsed_text
 
 __all__ = ["Checkpoint", "checkpoint_name", "checkpoints_of", "read_checkpoint"]
 

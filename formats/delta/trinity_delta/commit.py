@@ -26,19 +26,16 @@ from trinity.storage import (
 from trinity_delta.actions import TAG_OPERATION, Action, add, remove, sidecar_list, transaction
 from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.features import KEPT
+from trinity_delta.file_values import check_partitions
 from trinity_delta.jvm import DeltaTransaction
-from trinity_delta.logs import Logs
-from trinity_delta.order import order_actions
+from trinity_delta.logs import Logs, Transaction
 from trinity_delta.own_log import OwnTransaction, catch_up
-from trinity_delta.partition import check_partitions
-from trinity_delta.restored import in_force
-from trinity_delta.restoring import restored_metadata, restoring
+from trinity_delta.restored import restored_metadata, restoring
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
 from trinity_delta.schema import VECTORS, evolved, needs, recorded, replaced
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
-from trinity_delta.state import State
-from trinity_delta.transaction import Transaction
+from trinity_delta.state import State, domains_in_force, order_actions
 
 __all__ = ["DeltaAttempt"]
 
@@ -200,7 +197,7 @@ class DeltaAttempt(Attempt[State]):
             return self._of_delta()
         if external and not on_disk:
             _warn_of_others(self.table.location)
-        return OwnTransaction(self.table, self.newest, self.snapshots, in_force(self.table, self.newest))
+        return OwnTransaction(self.table, self.newest, self.snapshots, domains_in_force(self.table, self.newest))
 
     def alter(self, settings: Mapping[str, str], change: Mapping[str, Any]) -> None:
         """Commit other values of fields of the ``metaData`` action.
@@ -236,7 +233,7 @@ class DeltaAttempt(Attempt[State]):
             raise CommitRaced(f"'{table.location}' holds another table now")
         if state.version != started.read_version:
             raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
-        started.domains = in_force(table, state)
+        started.domains = domains_in_force(table, state)
         started.write_due_checkpoint = lambda: catch_up(table, state)
         return started
 

@@ -26,7 +26,6 @@ from trinity.spi import (
 from trinity.storage import (
     FIELD_ID,
     REQUIRED,
-    Location,
     check_calendar,
     file_uri,
     foreign_definition,
@@ -34,7 +33,7 @@ from trinity.storage import (
     with_partition_values,
 )
 from trinity_delta.actions import file_key
-from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.features import check_writable, refused
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import is_restore
 from trinity_delta.schema import (
@@ -60,39 +59,14 @@ __all__ = [
     "DeltaScan",
     "apply_external",
     "as_column",
-    "check_readable",
     "check_rewritable",
-    "check_writable",
     "constraints",
     "with_commits_of_files",
     "external_definition",
     "external_storage",
     "reading_storage",
-    "refused",
 ]
 
-_READABLE: Final = frozenset(
-    {
-        "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
-        "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType", "variantType-preview",
-    }
-)  # fmt: skip
-"""Reader features that Delta's own Spark reader supports for the native scan. Those of VARIANT matter only where a
-column has that type, and such a column is refused by its name.
-"""
-_HIGHEST: Final = {"minReaderVersion": 3, "minWriterVersion": 7}
-"""The highest versions of the protocol that Trinity knows."""
-_WRITABLE: Final = _READABLE | {
-    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
-    "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants",
-    "materializePartitionColumns", "rowTracking",
-}  # fmt: skip
-"""Writer features that an append satisfies, provided that no column uses those that compute values."""
-_COMPUTED: Final = {
-    "delta.generationExpression": "a generated column",
-    "delta.identity.start": "an identity column",
-    "delta.invariants": "a column invariant",
-}
 APPEND_ONLY: Final = "delta.appendOnly"
 
 _COMMITTED: Final = "trinityCommit"
@@ -102,13 +76,6 @@ Action = Mapping[str, Any]
 
 
 # -- reading ----------------------------------------------------------------------------------------------
-
-
-def check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
-    """Refuse a protocol with a version or a feature that Trinity does not read. Raises NOT_SUPPORTED naming it."""
-    _check_version(table, protocol, "minReaderVersion")
-    if unknown := set(protocol.get("readerFeatures") or ()) - _READABLE:
-        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not read")
 
 
 def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
@@ -241,23 +208,6 @@ class DeltaScan(NativeScan):
 # -- writing ----------------------------------------------------------------------------------------------
 
 
-def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-    """Refuse a table for which an append is not supported. Raises NOT_SUPPORTED naming the feature or column."""
-    features, on_disk = set(protocol.get("writerFeatures") or ()), Location.of(table.location).on_disk
-    _check_version(table, protocol, "minWriterVersion")
-    if unknown := features - _WRITABLE - (set() if on_disk else {CONDITIONAL_PUT}):
-        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
-    for field in every_field(fields_of(metadata)):
-        for key, what in _COMPUTED.items():
-            if key in field["metadata"]:
-                raise refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
-
-
-def _check_version(table: TableHandle, protocol: Mapping[str, Any], key: str) -> None:
-    if protocol[key] > _HIGHEST[key]:
-        raise refused(table, f"'{key}' {protocol[key]}, of which Trinity does not know what it asks for")
-
-
 def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuse a table whose files must stay. Raises NOT_SUPPORTED, also for what :func:`check_writable` refuses."""
     check_writable(table, metadata, protocol)
@@ -374,11 +324,3 @@ def _type(kind: Any) -> DataType:
         return DataType("map", children=(_type(kind["keyType"]), _type(kind["valueType"])))
     fields = kind["fields"]
     return DataType("struct", (), tuple(_type(f["type"]) for f in fields), tuple(f["name"] for f in fields))
-
-
-def refused(table: TableHandle, what: str) -> TrinityError:
-    """Return the error of a table with something that Trinity does not support."""
-    return TrinityError(
-        "NOT_SUPPORTED",
-        f"Delta table '{table.full_name}' has {what}; use the engine that made it, or drop this there.",
-    )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from trinity.spi import HistoryEntry
 from trinity_delta.actions import TAG_OPERATION, TAG_TIER, VACUUM_DOMAIN, by_kind, commit_id, committed_ms
-from trinity_delta.stats import rows_of
+from trinity_delta.file_values import rows_of
 
 __all__ = ["history_entry"]
 

@@ -28,7 +28,7 @@ Action = Mapping[str, Any]
 
 
 class DeltaJvm:
-    """Delta in the JVM of a Spark session; see also :class:`~trinity_delta.transaction.DeltaLog`.
+    """Delta in the JVM of a Spark session; see also :class:`~trinity_delta.logs.DeltaLog`.
 
     Raises, from every method:
         TrinityError: CONFIGURATION_INVALID when the session has no Delta JARs.
@@ -194,7 +194,7 @@ class DeltaJvm:
 
 
 class DeltaTransaction:
-    """One optimistic transaction of Delta's own; see :class:`~trinity_delta.transaction.Transaction`.
+    """One optimistic transaction of Delta's own; see :class:`~trinity_delta.logs.Transaction`.
 
     After the commit point only success is reported. Delta also raises what fails after it (its hooks, a checksum, a
     lost connection), so on any error the log is searched for the transaction's own commit.

@@ -13,10 +13,9 @@ from trinity_delta.adopt import is_own, on_record
 from trinity_delta.features import DOMAIN_METADATA, SUPPORTED
 from trinity_delta.own_log import OwnTransaction
 from trinity_delta.repair import move_damaged
-from trinity_delta.restored import in_force
 from trinity_delta.schema import DEFINITION, TABLE
 from trinity_delta.snapshot import Snapshots
-from trinity_delta.state import Forgotten, State
+from trinity_delta.state import Forgotten, State, domains_in_force
 
 __all__ = ["repair"]
 
@@ -57,7 +56,7 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
         replace(state, refusal=None, forgotten=None).check_readable(table)
         if dry_run:
             return CommitResult(state.version)
-        started = OwnTransaction(newest, state, snapshots, in_force(newest, state))
+        started = OwnTransaction(newest, state, snapshots, domains_in_force(newest, state))
         started.update({"configuration": settings})
         version = started.commit((), operation="Optimize", tags={TAG_OPERATION: "repair"})
         return commit_result(version, state.files.values())

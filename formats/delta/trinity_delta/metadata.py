@@ -21,6 +21,7 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     VacuumResult,
+    WriteTarget,
     append_stamp,
 )
 from trinity.storage import (
@@ -38,29 +39,26 @@ from trinity.storage import (
     delete_orphans,
     oldest_needed,
     on_newest,
+    stamped,
+    statistics_columns,
+    write_target,
 )
 from trinity_delta.actions import LOG, new_metadata, vacuum_mark
 from trinity_delta.adopt import check_dropped
 from trinity_delta.commit import DeltaAttempt
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
-from trinity_delta.external import check_rewritable
+from trinity_delta.external import check_rewritable, external_storage
+from trinity_delta.file_values import check_partitions
 from trinity_delta.logs import Logs
 from trinity_delta.mending import repair
-from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity
 from trinity_delta.rewriting import check_vectors
 from trinity_delta.row_tracking import check_tracking
-from trinity_delta.schema import (
-    MAPPED,
-    configuration,
-    evolved,
-    needs,
-)
+from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
-from trinity_delta.target import target_of
 
-__all__ = ["DeltaMetadata"]
+__all__ = ["DeltaMetadata", "target_of"]
 
 _T = TypeVar("_T")
 
@@ -252,3 +250,23 @@ class DeltaMetadata(FolderMetadata):
             return use(DeltaAttempt(newest, state, self._snapshots, self._logs))
 
         return on_newest(table, known, attempt)
+
+
+def target_of(
+    table: TableHandle, state: State, stamp: int, after: TableDefinition | None = None
+) -> tuple[TableDefinition, WriteTarget]:
+    """Return the definition and the target for the sinks of a statement.
+
+    Args:
+        table: the table.
+        state: the version that the statement is pinned to.
+        stamp: the stamp of rows without one.
+        after: the definition that the statement gives to the table; by default that of the version.
+    """
+    definition = after or state.definition
+    external = definition.external
+    storage = external_storage(definition, state.metadata) if external else storage_schema(definition)
+    clustering = [c.name for c in definition.columns if c.stored_name in state.clustering]
+    statistics = tuple(dict.fromkeys((*statistics_columns(definition), *clustering)))
+    target = write_target(table.location, definition, storage, statistics=statistics)
+    return stamped(definition, target, stamp)

@@ -1,35 +1,37 @@
 """Trinity's own commits: each puts the commit file of its number if nobody else has (L7). They need no JVM.
 
-In an object store there are no others: commits of Delta's classes there are not safe among several drivers.
+In an object store there are no others: commits of Delta's classes there are not safe among several drivers. A commit is
+followed by its version checksum, totals of the version that readers compare with what they have read, and where one is
+due by a checkpoint and the clean-up of the log, which keeps its files as long as Delta does.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import cache
 from importlib.metadata import version as version_of
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from trinity.errors import TrinityError
-from trinity.spi import TableHandle
+from trinity.spi import DataFile, TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
 from trinity_delta.actions import LOG, Action, commit_name, with_domains
 from trinity_delta.checkpoint import write_checkpoint
-from trinity_delta.checksum import write_checksum
-from trinity_delta.cleanup import clean_up
-from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
 from trinity_delta.log import ENGINE, RESTORE, checkpoint_hint, names_and_times
 from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
-from trinity_delta.schema import DEFINITION, MODE, TABLE, renamed_columns
-from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
+from trinity_delta.schema import DEFINITION, MODE, TABLE, is_true, numbered, renamed_columns
+from trinity_delta.settings import checked_settings, checkpoint_interval, cleans_up, log_retention_ms, retention_ms
 from trinity_delta.state import State, apply
 
-__all__ = ["OwnLog", "OwnTransaction", "catch_up"]
+__all__ = ["OwnLog", "OwnTransaction", "catch_up", "clean_up", "write_checksum"]
 
 _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Write": ("WRITE", {"mode": "Append"}),
@@ -46,7 +48,7 @@ _MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
 class OwnLog:
-    """See :class:`~trinity_delta.transaction.DeltaLog`."""
+    """See :class:`~trinity_delta.logs.DeltaLog`."""
 
     preferred: Mapping[str, str] = MappingProxyType({})
 
@@ -85,7 +87,7 @@ class VersionCache(Protocol):
 
 
 class OwnTransaction:
-    """See :class:`~trinity_delta.transaction.Transaction`.
+    """See :class:`~trinity_delta.logs.Transaction`.
 
     A commit takes the number after the version that it was checked against, so a concurrent commit makes it check
     again.
@@ -288,3 +290,68 @@ def _shown_settings(settings: Mapping[str, str]) -> str:
     """Return settings as a commit shows them; the definition is in the ``metaData`` beside it."""
     kept = {key: text for key, text in settings.items() if key not in (DEFINITION, TABLE)}
     return json.dumps(kept, separators=(",", ":"))
+
+
+_TIMED: Final = "delta.enableInCommitTimestamps"
+_VECTORS: Final = "deletionVectors"
+
+
+def write_checksum(
+    store: ObjectStore,
+    version: int,
+    info: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    protocol: Mapping[str, Any],
+    files: Collection[DataFile],
+) -> None:
+    """Write the checksum of a version. It is not synced: a crash of the machine may lose it."""
+    found: dict[str, Any] = {
+        "txnId": info["txnId"],
+        "tableSizeBytes": sum(file.size for file in files),
+        "numFiles": len(files),
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "metadata": metadata,
+        "protocol": protocol,
+    }
+    if is_true(metadata["configuration"], _TIMED):
+        found["inCommitTimestampOpt"] = info["inCommitTimestamp"]
+    if _VECTORS in (protocol.get("readerFeatures") or ()):
+        vectors = [file.deletes.rows for file in files if file.deletes]
+        found |= {"numDeletedRecordsOpt": sum(vectors), "numDeletionVectorsOpt": len(vectors)}
+    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    store.put(f"{LOG}/{version:020d}.crc", data, sync=False)
+
+
+_FILE: Final = re.compile(r"(\d{20})\.(json|crc|checkpoint\..+)")
+_DAY_MS: Final = timedelta(days=1) // timedelta(milliseconds=1)
+
+
+def clean_up(
+    store: ObjectStore,
+    settings: Mapping[str, str],
+    names: Iterable[str],
+    modified_ms: Callable[[str], int],
+    now_ms: int,
+) -> None:
+    """Delete log files of versions that are too old, from the lowest number on.
+
+    Versions not older than ``delta.logRetentionDuration`` at the last midnight (UTC) stay, and so does the newest
+    checkpoint before them, from which they are read.
+
+    Args:
+        store: the table's folder.
+        settings: its configuration.
+        names: the names of the objects of its log.
+        modified_ms: returns the time of an object, milliseconds since the epoch; called from the oldest commit on.
+        now_ms: the present time, milliseconds since the epoch.
+    """
+    if not cleans_up(settings):
+        return
+    limit = now_ms - log_retention_ms(settings)
+    limit -= limit % _DAY_MS
+    found = sorted((int(match[1]), match[2], name) for name in names if (match := _FILE.fullmatch(name)))
+    commits = ((number, name) for number, kind, name in found if kind == "json")
+    newest = max((n for n, _ in takewhile(lambda commit: modified_ms(commit[1]) <= limit, commits)), default=-1)
+    first = max((n for n, kind, _ in found if kind == "checkpoint.parquet" and n <= newest), default=0)
+    store.delete(f"{LOG}/{name}" for n, _, name in found if n < first)

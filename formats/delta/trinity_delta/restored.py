@@ -3,33 +3,44 @@
 RESTORE brings back the files of an older version and leaves the newest domain metadata unchanged. The sidecar and the
 order of rows are then those of the restored version. A commit that removes Trinity's domain metadata, as DROP FEATURE
 does, makes the table unreadable until `session.repair` puts it back. After a RESTORE, Trinity's next commit writes what
-is in force, so that a later checkpoint agrees with the commits.
+is in force, so that a later checkpoint agrees with the commits. Trinity's own RESTORE commits the actions of Delta's,
+and the domain metadata of the restored version, so that the log may be cleaned up behind them (L11).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, TableHandle, Tier
+from trinity.spi import DataFile, Origin, TableDefinition, TableHandle, Tier
 from trinity.storage import ObjectStore
 from trinity_delta.actions import (
     DOMAINS,
+    LOG,
     ORDER_DOMAIN,
     SIDECAR_DOMAIN,
+    TAG_COMMIT,
     TAG_ORDER,
     TAG_TIER,
     Action,
-    domain,
-    sidecar_list,
+    remove,
 )
+from trinity_delta.checkpoint import replayed
 from trinity_delta.log import is_of_trinity, is_restore, read_commit
-from trinity_delta.state import Forgotten, State, allows_domains
+from trinity_delta.schema import HIGHEST, evolved, recorded
+from trinity_delta.state import Forgotten, State, allows_domains, domains_in_force
 
-__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "sets_domains", "since_trinity"]
+__all__ = [
+    "Since",
+    "as_remembered",
+    "remembered_at",
+    "restored_metadata",
+    "restoring",
+    "sets_domains",
+    "since_trinity",
+]
 
 Commit = Sequence[Mapping[str, Any]]
 """The actions of a commit."""
@@ -91,20 +102,6 @@ def as_remembered(now: State, then: State, actions: Commit) -> State:
     )
 
 
-def in_force(table: TableHandle, state: State) -> list[Action]:
-    """Return the domain metadata of a state, for the commit that follows it.
-
-    It is empty where the log has it already.
-    """
-    if state.written:
-        return []
-    order = replace(state.order, through=state.version + 1)
-    return [
-        sidecar_list(state.sidecar, ObjectStore(table.location)),
-        domain(ORDER_DOMAIN, json.loads(order.to_json())),
-    ]
-
-
 def _as_known_then(file: DataFile, before: DataFile | None) -> DataFile:
     """Return a file as the earlier version knew it: with its place in the order of commits."""
     return before if before is not None and before.deletes == file.deletes else file
@@ -156,3 +153,59 @@ def _differences_after(differ: set[tuple[Any, ...]], actions: Commit) -> set[tup
 def _key(file: Mapping[str, Any]) -> tuple[Any, ...]:
     vector = file.get("deletionVector") or {}
     return file["path"], vector.get("storageType"), vector.get("pathOrInlineDv"), vector.get("offset")
+
+
+def restoring(table: TableHandle, now: State, then: State) -> list[Action]:
+    """Return the actions of files and of domain metadata. There are none where neither differs."""
+    gone = [(path, file) for path, file in now.files.items() if not _same(file, then.files.get(path))]
+    back = {path: file for path, file in then.files.items() if not _same(file, now.files.get(path))}
+    if not (gone or back) and (now.sidecar, now.order) == (then.sidecar, then.order):
+        return []
+    removed = [remove(path, file, now.definition, changes=True) for path, file in gone]
+    domains = domains_in_force(table, replace(then, version=now.version, written=False))
+    return [*removed, *(_add_actions(table, then, back) if back else []), *domains]
+
+
+def _same(file: DataFile, other: DataFile | None) -> bool:
+    return other is not None and file.deletes == other.deletes
+
+
+def _add_actions(table: TableHandle, then: State, back: Mapping[str, DataFile]) -> list[Action]:
+    """Return the actions that add files again as they were. A file of another engine gets its commit's number."""
+    store = ObjectStore(table.location)
+    known = replayed(store, table.full_name, then.version, store.names(LOG)).files.values()
+    found = []
+    for added in (action["add"] for action in known if action["add"]["path"] in back):
+        file, kept = back[added["path"]], {key: value for key, value in added.items() if value is not None}
+        if file.origin is not Origin.OWN:
+            kept["tags"] = {**(kept.get("tags") or {}), TAG_COMMIT: str(file.commit)}
+        found.append({"add": {**kept, "dataChange": True}})
+    return found
+
+
+def restored_metadata(
+    table: TableHandle, now: State, then: State, definition: TableDefinition
+) -> Mapping[str, Any] | None:
+    """Return the fields of the ``metaData`` action that change with a restore; None for no change.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED where columns were renamed or dropped for the first time since.
+    """
+    if now.mapped and not then.mapped:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Columns of table '{table.full_name}' were renamed or dropped since version {then.version}, which Delta "
+            "cannot undo. Write the rows of that version instead: table.upsert(table.to_arrow(version=...)).",
+        )
+    kept = {}
+    if then.mapped:  # numbers of columns are given once; others may have gone back to before there were any
+        kept = {HIGHEST: str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))}
+    else:  # no file that is live has the columns that came since, nor may a statement bring one: their names are free
+        definition = replace(definition, dropped=then.definition.dropped)
+    settings = {**then.metadata["configuration"], **kept, **recorded(definition)}
+    schema = then.metadata["schemaString"]
+    if definition.stamped and not then.definition.stamped:
+        schema = evolved(schema, definition, mapped=then.mapped)
+    partitions = then.metadata["partitionColumns"]
+    wanted = {"schemaString": schema, "partitionColumns": partitions, "configuration": settings}
+    return None if all(now.metadata[name] == value for name, value in wanted.items()) else wanted

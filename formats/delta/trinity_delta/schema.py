@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ __all__ = [
     "DEFAULT",
     "DEFINITION",
     "FEED",
+    "HIGHEST",
     "ID",
     "MAPPED",
     "MODE",
@@ -37,6 +39,7 @@ __all__ = [
     "is_true",
     "mapping_mode",
     "needs",
+    "numbered",
     "recorded",
     "renamed_columns",
     "replaced",
@@ -46,7 +49,6 @@ __all__ = [
     "storage_schema",
     "stored_as",
 ]
-
 
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`, as Delta's schema cannot hold all of it."""
@@ -424,3 +426,41 @@ def _filled_fields(fields: Any, where: str) -> list[dict[str, Any]]:
             "type": _with_defaults(field["type"], f"'{name}'"),
         }
     return list(found.values())
+
+
+HIGHEST: Final = "delta.columnMapping.maxColumnId"
+"""Setting: the highest number ever given."""
+
+
+def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return a schema and settings in which each field has a number. A field without a name in data files gets its own.
+
+    Args:
+        schema: the ``schemaString``, whose fields may be new.
+        settings: the table's configuration.
+    """
+    if settings.get(MODE, "none") == "none":
+        return schema, dict(settings)
+    fresh = count(int(settings.get(HIGHEST, 0)) + 1)
+    return json.dumps(_with_numbers(json.loads(schema), fresh)), {**settings, HIGHEST: str(next(fresh) - 1)}
+
+
+def _with_numbers(kind: Any, fresh: Iterator[int]) -> Any:
+    """Return a type with numbered fields, in the order in which they are written, each before those within it."""
+    if not isinstance(kind, Mapping):
+        return kind
+    found = dict(kind)
+    for part in ("elementType", "keyType", "valueType"):
+        if part in kind:
+            found[part] = _with_numbers(kind[part], fresh)
+    if "fields" in kind:
+        found["fields"] = [_numbered_field(field, fresh) for field in kind["fields"]]
+    return found
+
+
+def _numbered_field(field: Mapping[str, Any], fresh: Iterator[int]) -> dict[str, Any]:
+    metadata = dict(field["metadata"])
+    if ID not in metadata:
+        metadata[ID] = next(fresh)
+    metadata.setdefault(PHYSICAL, field["name"])
+    return {**field, "metadata": metadata, "type": _with_numbers(field["type"], fresh)}

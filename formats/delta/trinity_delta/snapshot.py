@@ -9,20 +9,19 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
-from trinity.storage import FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
 from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
 from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, reading_storage, with_commits_of_files
 from trinity_delta.history import history_entry
-from trinity_delta.known import Known
 from trinity_delta.log import (
     commit_stamp,
     earliest,
@@ -36,12 +35,51 @@ from trinity_delta.log import (
     read_commits,
 )
 from trinity_delta.logs import Logs
-from trinity_delta.order import order_since
 from trinity_delta.restored import Since, as_remembered, remembered_at, sets_domains, since_trinity
 from trinity_delta.schema import storage_schema
-from trinity_delta.state import Forgotten, State, apply, file_change
+from trinity_delta.state import Forgotten, State, apply, file_change, order_since
 
-__all__ = ["Snapshots", "State", "is_table"]
+__all__ = ["Known", "Snapshots", "State", "is_table"]
+
+_CACHED: Final = 64
+"""Versions remembered of a table."""
+_ENTRIES: Final = 10_000
+"""Commits of a table whose history entries are remembered."""
+
+
+@dataclass
+class Known:
+    """What a process remembers of a table.
+
+    Attributes:
+        newest: the newest version seen.
+        first: in an object store, the oldest version that could be read when the whole log was last listed.
+        stamp: tells the commit file of ``newest`` from that of another table under the same name.
+        states: the versions used last.
+        entries: their entries of ``history()``.
+        own_commits: versions committed by this process and not listed since -> bytes of their commit files.
+        checkpoint: the hint at the newest checkpoint; None where nobody has looked.
+    """
+
+    newest: int
+    stamp: Stat
+    first: int = 0
+    states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
+    entries: Cache[int, HistoryEntry] = field(default_factory=lambda: Cache(_ENTRIES))
+    own_commits: dict[int, int] = field(default_factory=dict)
+    checkpoint: Mapping[str, int] | None = None
+
+    def forget_from(self, version: int) -> None:
+        """Forget a version and all later ones: another engine has overwritten it."""
+        self.states.drop(lambda number: number >= version)
+        self.entries.drop(lambda number: number >= version)
+
+    def lost(self, found: Mapping[int, Stat]) -> list[int]:
+        """Return the versions that were committed here, and are missing or another writer's in the log."""
+        return [
+            version for version, size in self.own_commits.items() if version not in found or found[version].size != size
+        ]
+
 
 _log = logger("trinity.delta")
 _MOST_REPLAYED: Final = 1000

@@ -1,4 +1,4 @@
-"""The state of a table at one version, and how a commit changes it."""
+"""The state of a table at one version, its order of rows in Delta's terms (L3), and how a commit changes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from trinity.errors import TrinityError
@@ -14,30 +14,46 @@ from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, Tab
 from trinity.storage import FileChange, ObjectStore, changed_compacted_rows, is_absolute, keeps_row_versions
 from trinity_delta.actions import (
     DOMAINS,
+    ORDER_DOMAIN,
     SIDECAR_DOMAIN,
     TAG_BUCKET,
     TAG_COMMIT,
     TAG_ORDER,
     TAG_TIER,
     VACUUM_DOMAIN,
+    Action,
     by_kind,
     commit_id,
     commit_name,
     committed_ms,
+    domain,
+    sidecar_list,
 )
-from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, is_own, on_record
+from trinity_delta.adopt import CLUSTERING, adopted, clustered_by, is_own, on_record
 from trinity_delta.deletes import deletion_vector
-from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
-from trinity_delta.features import CONDITIONAL_PUT, DOMAIN_METADATA
+from trinity_delta.external import apply_external, external_definition
+from trinity_delta.features import CONDITIONAL_PUT, DOMAIN_METADATA, check_own_writable, check_readable, check_writable
+from trinity_delta.file_values import from_delta, from_delta_partition
 from trinity_delta.log import is_restore
-from trinity_delta.order import order_after, origin_of
-from trinity_delta.partition import from_delta_partition
 from trinity_delta.repair import damaged
 from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE, schema_fault
-from trinity_delta.stats import from_delta
 
-__all__ = ["Forgotten", "State", "apply", "file_change", "allows_domains"]
+__all__ = [
+    "Forgotten",
+    "State",
+    "allows_domains",
+    "domains_in_force",
+    "apply",
+    "file_change",
+    "order_actions",
+    "order_after",
+    "order_since",
+    "origin_of",
+]
+
+_COPYING: Final = ("UPDATE", "DELETE")
+"""Delta's operations that add data, but only rows that existed before."""
 
 
 class Forgotten(Enum):
@@ -333,20 +349,92 @@ def _domains(store: ObjectStore, state: State | None, domains: Iterable[Mapping[
     """Return the sidecar, the oldest readable version, the clustering and the highest row id, by field of the state."""
     names = ("sidecar", "oldest", "clustering", "row_ids")
     found: dict[str, Any] = {name: getattr(state, name) for name in names} if state else {}
-    for domain in domains:
-        if domain["domain"] in DOMAINS and domain.get("removed"):
+    for each in domains:
+        if each["domain"] in DOMAINS and each.get("removed"):
             continue  # the old content is known, and can be put back
-        if domain["domain"] == SIDECAR_DOMAIN:
-            listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
+        if each["domain"] == SIDECAR_DOMAIN:
+            listed = [DataFile.from_dict(f) for f in json.loads(each["configuration"])]
             found["sidecar"] = tuple(f.moved(store.path(f.path)) for f in listed)
-        elif domain["domain"] == VACUUM_DOMAIN:
-            found["oldest"] = json.loads(domain["configuration"])["oldest"]
-        elif domain["domain"] == CLUSTERING:
-            found["clustering"] = clustered_by(domain)
-        elif domain["domain"] == ROW_DOMAIN and not domain.get("removed"):
-            found["row_ids"] = highest_row_id(domain)
+        elif each["domain"] == VACUUM_DOMAIN:
+            found["oldest"] = json.loads(each["configuration"])["oldest"]
+        elif each["domain"] == CLUSTERING:
+            found["clustering"] = clustered_by(each)
+        elif each["domain"] == ROW_DOMAIN and not each.get("removed"):
+            found["row_ids"] = highest_row_id(each)
     return found
 
 
 def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
     return max(committed_ms(info), state.timestamp_ms + 1 if state else 0)
+
+
+def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
+    """Return the maker of a file.
+
+    Args:
+        added: its ``add`` action.
+        alone: True when its commit is known, and removed no file.
+    """
+    if TAG_TIER in (added.get("tags") or {}):
+        return Origin.OWN
+    return Origin.ADDED if alone else Origin.REWRITTEN
+
+
+def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: TableDefinition, version: int) -> RowOrder:
+    """Return the order of rows that is remembered after a commit."""
+    for entry in found.get("domainMetadata", ()):
+        if entry["domain"] == ORDER_DOMAIN and not entry.get("removed"):
+            return RowOrder.from_json(entry["configuration"])
+    if not definition.stamped or not any(_brings_rows(a, found) for a in found.get("add", ())):
+        return order
+    return replace(order, strangers=version)
+
+
+def _brings_rows(added: Mapping[str, Any], found: Mapping[str, list[Any]]) -> bool:
+    """Return whether another engine's file may have rows that did not exist before its commit."""
+    info = found.get("commitInfo", [{}])[0]
+    inserted = (info.get("operationMetrics") or {}).get("numTargetRowsInserted")
+    copied = info.get("operation") in _COPYING or (info.get("operation") == "MERGE" and inserted == "0")
+    return TAG_TIER not in (added.get("tags") or {}) and bool(added["dataChange"]) and not copied
+
+
+def order_since(
+    order: RowOrder,
+    definition: TableDefinition,
+    version: int,
+    commits: Iterable[tuple[int, Iterable[Mapping[str, Any]] | None]],
+) -> RowOrder:
+    """Return the order of rows that is remembered at a version that was rebuilt from a checkpoint.
+
+    Args:
+        order: the order that Trinity's newest commit has remembered.
+        definition: the table's definition.
+        version: the version.
+        commits: number and actions of the commits since then; None for one whose file is gone.
+    """
+    for number, actions in commits:
+        if actions is None:  # it may have added rows
+            return replace(order, strangers=version)
+        order = order_after(order, by_kind(actions), definition, number)
+    return order
+
+
+def order_actions(definition: TableDefinition, order: RowOrder, version: int) -> list[Action]:
+    """Return the actions by which a commit remembers the order of rows; none for a table without stamps."""
+    if not definition.stamped:
+        return []
+    return [domain(ORDER_DOMAIN, json.loads(replace(order, through=version).to_json()))]
+
+
+def domains_in_force(table: TableHandle, state: State) -> list[Action]:
+    """Return the domain metadata of a state, for the commit that follows it.
+
+    It is empty where the log has it already.
+    """
+    if state.written:
+        return []
+    order = replace(state.order, through=state.version + 1)
+    return [
+        sidecar_list(state.sidecar, ObjectStore(table.location)),
+        domain(ORDER_DOMAIN, json.loads(order.to_json())),
+    ]

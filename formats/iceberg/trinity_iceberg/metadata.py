@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import assign_fresh_schema_ids
 
 from trinity.errors import TrinityError
 from trinity.spi import (
     OLDEST,
+    STAMP,
     CommitResult,
     DataFile,
     HistoryEntry,
@@ -23,9 +25,11 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     VacuumResult,
+    WriteTarget,
     append_stamp,
 )
 from trinity.storage import (
+    FIELD_ID,
     Change,
     Entry,
     Location,
@@ -40,6 +44,8 @@ from trinity.storage import (
     local_path,
     make_folder,
     on_newest,
+    stamped,
+    write_target,
 )
 from trinity_iceberg.added_files import brings_files
 from trinity_iceberg.carried import created, lineage, version_of
@@ -48,21 +54,24 @@ from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.index import SIDECAR_FOLDER
 from trinity_iceberg.load import Tables
 from trinity_iceberg.names import CatalogNames
-from trinity_iceberg.partition import check_names, partition_spec
+from trinity_iceberg.partition import check_names, check_partitions, partition_spec, spec_updates
 from trinity_iceberg.producer import SnapshotChange, put_snapshot
 from trinity_iceberg.repair import Repair, made_by_trinity, registered_at
 from trinity_iceberg.schema import (
+    STAMP_ID,
     definition_updates,
+    evolved_schema,
     own_properties,
+    statistics_columns,
     to_iceberg_schema,
     with_field_ids,
 )
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State
+from trinity_iceberg.storage_schema import storage_schema
 from trinity_iceberg.swap import put_table, same_schema, staged
-from trinity_iceberg.target import DATA_FOLDER, target_of
 
-__all__ = ["IcebergMetadata"]
+__all__ = ["DATA_FOLDER", "IcebergMetadata", "target_of"]
 
 _T = TypeVar("_T")
 
@@ -292,3 +301,37 @@ class IcebergMetadata(RowChanges):
             return self._using(newest, lambda state: use(IcebergAttempt(newest, state, self._snapshots)))
 
         return on_newest(table, known, attempt)
+
+
+DATA_FOLDER: Final = "data"
+_STAMPS: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).encode()})
+"""The column for stamps: files have it under a fixed field id before the schema has it (L3)."""
+
+
+def target_of(
+    table: TableHandle, state: State, stamp: int, after: TableDefinition | None = None
+) -> tuple[TableDefinition, WriteTarget]:
+    """Return the definition and the target for the sinks of a statement.
+
+    Args:
+        table: the table.
+        state: the version that the statement is pinned to.
+        stamp: the stamp of rows without one.
+        after: the definition that the statement gives to the table; by default that of the version.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a partitioning that Trinity does not write.
+    """
+    before, schema, spec = state.definition, state.schema, state.loaded.spec()
+    definition = before
+    if after is not None:
+        schema = evolved_schema(state.metadata, before, after)
+        definition = with_field_ids(after, schema)
+    if definition.replaced != before.replaced:
+        spec, _ = spec_updates(state.metadata, definition, schema)
+        gone = (c for c in before.all_columns if c.field_id not in schema.field_ids)
+        definition = replace(definition, dropped=tuple(gone))
+    check_partitions(table.full_name, definition, spec, schema)
+    folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
+    target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
+    return stamped(definition, target, stamp, _STAMPS)
