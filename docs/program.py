@@ -16,7 +16,7 @@ from trinity.merge.functions import aggregate_function, function_names
 from trinity.merge.options import COLUMN_OPTIONS, TABLE_PROPERTIES, Option
 from trinity.spi import Format
 from trinity_delta import DeltaFormat
-from trinity_delta.settings import known_settings
+from trinity_delta.protocol import known_settings
 from trinity_iceberg import IcebergFormat
 from trinity_parquet import ParquetFormat
 

@@ -428,7 +428,7 @@ class Table:
 
         Columns: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING, ``details`` MAP<STRING,STRING>.
         """
-        from trinity.engine.reading.history import commits
+        from trinity.engine.reading.metadata import commits
 
         return Result(self.session, commits(self.connector.metadata.history(self.handle)))
 

@@ -18,7 +18,7 @@ from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.object_store import ObjectServer
 from trinity import Column, Session
 from trinity.table import Table
-from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.protocol import CONDITIONAL_PUT
 
 pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
 ORDERS = [Column("k", "int"), Column("v", "string"), Column("at", "timestamp_ntz")]

@@ -14,7 +14,7 @@ import pytest
 import trinity
 from tests.support.resolve import base, expected, fill, made, rows
 from trinity import Session, TrinityError
-from trinity.engine.reading import bitmaps
+from trinity.engine.reading import data_files
 from trinity.engine.reading.spark import deleted_rows
 from trinity.spi import Tier
 from trinity.table import Table
@@ -228,7 +228,7 @@ def test_another_process_reads_what_checkpoints_say_and_a_lost_file_is_named(war
         [path, *_] = [path for f in base(table) if f.deletes for path in f.deletes.paths]
     Path(path).rename(f"{path}.lost")
     with trinity.connect(warehouse, catalogs=catalogs) as other:
-        bitmaps._deleted.drop(lambda key: True)
+        data_files._deleted.drop(lambda key: True)
         with pytest.raises(TrinityError, match=re.escape(path)) as caught:
             other.table("p.default.numbers").to_df()
         assert caught.value.code == "BAD_DATA"

@@ -90,7 +90,7 @@ OF_SPARK = {
     "trinity.calls.spark": "quietens pyspark's logger, around what Spark does",
     "trinity.datasource.source": "Spark loads it, in processes of its own",
     "trinity.engine.writing.run_sinks": "in a task of Spark's",
-    "trinity.engine.reading.spark.bitmap_fold": "registers a function in a running Spark",
+    "trinity.engine.reading.spark.fold_by_column": "registers a function in a running Spark",
     "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
     "trinity.engine.spark.ivy": "while Spark is started, under its lock",
 }

@@ -14,8 +14,8 @@ from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixt
 from trinity import Column, Session, TrinityError, dbapi
 from trinity.definition.define import define_table
 from trinity.engine.changing.conditions import Names, condition_facts
+from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.reading.pruning import prune
 from trinity.names import TableName
 from trinity.table import Table
 

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity import Column
-from trinity.engine.reading.bitmaps import bitmap_of
+from trinity.engine.reading.data_files import bitmap_of
+from trinity.engine.reading.files import bucket_types
 from trinity.engine.reading.hidden_rows import hidden_rows
-from trinity.engine.reading.layout import bucket_types
 from trinity.engine.reading.local import search as search_module
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.limits import NotLocal

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trinity import Column, Session, Table
-from trinity.engine.reading.layout import bucket_types
+from trinity.engine.reading.files import bucket_types, prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import Bucket, DataFile, TableDefinition
 from trinity.syntax.quoting import text_literal

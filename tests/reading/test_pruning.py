@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trinity import Column
+from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.reading.pruning import prune
 from trinity.spi import ColumnStats, DataFile, TableDefinition
 
 TABLE = TableDefinition("default", "t", (Column("k", "int"), Column("b", "boolean")))

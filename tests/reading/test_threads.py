@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from trinity.engine.reading.local.threads import in_threads
+from trinity.engine.reading.local.selection import in_threads
 
 
 def test_a_read_that_is_left_does_not_wait_for_its_threads() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from trinity import Column, Session, Table
-from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
+from trinity.engine.reading.spark.fold_by_column import register_bitmap_unions
 from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, spark_type

@@ -22,8 +22,8 @@ import trinity
 from tests.support.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, rows_of, within_python
 from tests.support.zones import ZONED, ZONES, frame
 from trinity import Session, dbapi
+from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.reading.pruning import prune
 from trinity.table import Table
 from trinity.zones import zone_of
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.engine import MergeEngine
+from trinity.merge.spec import MergeEngine
 from trinity.merge.strength import Strength
 from trinity.secrets import is_secret_property
 from trinity.spi import RowChangeParadigm

@@ -4,12 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
-from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import aggregate_function, folded_value_stands
+from trinity.merge.functions.base import FieldFunction
 from trinity.spi import CARRIED, ROW_KIND
 
-__all__ = ["MergeSpec"]
+__all__ = ["MergeEngine", "MergeSpec", "SequenceGroup"]
+
+
+class MergeEngine(str, Enum):
+    """The way in which the row versions of a key become one row: ``merge-engine``."""
+
+    DEDUPLICATE = "deduplicate"
+    """The freshest version, whole (U1)."""
+    PARTIAL_UPDATE = "partial-update"
+    """Column by column, group by group (P1, G1-G7)."""
+    AGGREGATION = "aggregation"
+    """Every column by its function (E1)."""
+    FIRST_ROW = "first-row"
+    """The first version that arrived, whole (E2)."""
+
+    @property
+    def by_column(self) -> bool:
+        """True when the folded row takes each column from where its rule says (P1, G6, E1)."""
+        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """Columns that are versioned together (G1-G7).
+
+    Attributes:
+        sequence: columns compared left to right, NULL smallest.
+        protected: the columns that follow them.
+    """
+
+    sequence: tuple[str, ...]
+    protected: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The sequence and the protected columns."""
+        return (*self.sequence, *self.protected)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
-from trinity.merge.engine import FieldFunction, MergeEngine
 from trinity.merge.functions import aggregate_function
-from trinity.merge.spec import MergeSpec
+from trinity.merge.functions.base import FieldFunction
+from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.merge.tombstone import retracts
 
 __all__ = ["WriteRules"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token
 
-from trinity.engine.reading.detail import detail
+from trinity.engine.reading.metadata import detail
 from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult

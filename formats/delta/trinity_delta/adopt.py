@@ -11,7 +11,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
 from trinity.storage import adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, constraints
-from trinity_delta.features import refused
+from trinity_delta.protocol import refused
 from trinity_delta.schema import (
     DEFAULT,
     DEFINITION,

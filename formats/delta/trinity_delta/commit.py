@@ -25,15 +25,14 @@ from trinity.storage import (
 )
 from trinity_delta.actions import TAG_OPERATION, Action, add, remove, sidecar_list, transaction
 from trinity_delta.adopt import check_dropped, check_removable
-from trinity_delta.features import KEPT
 from trinity_delta.file_values import check_partitions
 from trinity_delta.jvm import DeltaTransaction
 from trinity_delta.logs import Logs, Transaction
 from trinity_delta.own_log import OwnTransaction, catch_up
+from trinity_delta.protocol import KEPT, are_kept
 from trinity_delta.restored import restored_metadata, restoring
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
 from trinity_delta.schema import VECTORS, evolved, needs, recorded, replaced
-from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State, domains_in_force, order_actions
 

@@ -16,8 +16,8 @@ from trinity.spi import ConnectorContext, TableDefinition
 from trinity.storage import Location
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.own_log import OwnLog
+from trinity_delta.protocol import are_kept
 from trinity_delta.schema import CONSTRAINT, configuration
-from trinity_delta.settings import are_kept
 
 __all__ = ["DeltaLog", "Logs", "Transaction"]
 

@@ -10,8 +10,8 @@ from trinity.spi import CommitResult, NewerMetadata, RepairResult, TableHandle
 from trinity.storage import commit_loop, commit_result, repair_preview, repair_result
 from trinity_delta.actions import TAG_OPERATION
 from trinity_delta.adopt import is_own, on_record
-from trinity_delta.features import DOMAIN_METADATA, SUPPORTED
 from trinity_delta.own_log import OwnTransaction
+from trinity_delta.protocol import DOMAIN_METADATA, SUPPORTED
 from trinity_delta.repair import move_damaged
 from trinity_delta.schema import DEFINITION, TABLE
 from trinity_delta.snapshot import Snapshots

@@ -24,11 +24,19 @@ from trinity.spi import DataFile, TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
 from trinity_delta.actions import LOG, Action, commit_name, with_domains
 from trinity_delta.checkpoint import write_checkpoint
-from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
 from trinity_delta.log import ENGINE, RESTORE, checkpoint_hint, names_and_times
+from trinity_delta.protocol import (
+    CONDITIONAL_PUT,
+    SUPPORTED,
+    checked_settings,
+    checkpoint_interval,
+    cleans_up,
+    log_retention_ms,
+    protocol_of,
+    retention_ms,
+)
 from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
 from trinity_delta.schema import DEFINITION, MODE, TABLE, is_true, numbered, renamed_columns
-from trinity_delta.settings import checked_settings, checkpoint_interval, cleans_up, log_retention_ms, retention_ms
 from trinity_delta.state import State, apply
 
 __all__ = ["OwnLog", "OwnTransaction", "catch_up", "clean_up", "write_checksum"]

@@ -9,7 +9,7 @@ from trinity.spi import DataFile, RewriteTableHandle, TableHandle
 from trinity.storage import DeletesFragment, ObjectStore
 from trinity_delta.actions import Action, add, remove_added, with_vector
 from trinity_delta.deletes import DeletionVector
-from trinity_delta.features import refused
+from trinity_delta.protocol import refused
 from trinity_delta.schema import FEED, VECTORS, is_true
 from trinity_delta.state import State
 

@@ -20,8 +20,8 @@ from trinity.engine.changing.source import Source, reads_all
 from trinity.engine.changing.whole_files import partition_columns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
+from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.reading.pruning import prune
 from trinity.engine.target import Target
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.errors import TrinityError

@@ -20,7 +20,7 @@ from trinity.engine.compacting.sizes import FILE_BYTES, crowded, in_groups
 from trinity.engine.executes import execute, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.dropped_table import reporting_dropped_table
-from trinity.engine.reading.layout import bucket_types, tiers, well_bucketed
+from trinity.engine.reading.files import bucket_types, tiers, well_bucketed
 from trinity.engine.reading.local.fold_by_column import live_pages
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.target import Host

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trinity.engine.compacting.compactor import Compactor, Resolve
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.layout import tiers, well_bucketed
+from trinity.engine.reading.files import tiers, well_bucketed
 from trinity.engine.reading.plan import FoldPlan
 from trinity.merge.spec import MergeSpec
 from trinity.spi import (

@@ -6,9 +6,21 @@ What is evaluated here has the values that Spark gives it, bit by bit; everythin
 
 from trinity.engine.expressions.coercion import common_type, together, widened
 from trinity.engine.expressions.compile import compile_expression, compile_predicate, local_tree
-from trinity.engine.expressions.families import BOOLEAN, DOUBLE, FLOATS, TEXTS, VOID, WHOLE
 from trinity.engine.expressions.functions import MEAN
-from trinity.engine.expressions.node import ONE_ROW, Compiled, Held, Refused, Scope, ScopeColumn
+from trinity.engine.expressions.node import (
+    BOOLEAN,
+    DOUBLE,
+    FLOATS,
+    ONE_ROW,
+    TEXTS,
+    VOID,
+    WHOLE,
+    Compiled,
+    Held,
+    Refused,
+    Scope,
+    ScopeColumn,
+)
 
 __all__ = [
     "BOOLEAN", "DOUBLE", "FLOATS", "MEAN", "ONE_ROW", "TEXTS", "VOID", "WHOLE",

@@ -11,13 +11,11 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.coercion import widened
 from trinity.engine.expressions.decimals import Units, decimals_of, scaled, units_of
-from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE
-from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.node import BOOLEAN, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE, Compiled, Refused
 from trinity.engine.expressions.rounding import saturated, units_of_floats
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.expressions.text_times import times_of_texts
-from trinity.engine.expressions.text_values import READERS
-from trinity.engine.expressions.value_texts import clocks_as_texts, dates_as_texts, decimals_as_texts
+from trinity.engine.expressions.text_values import READERS, clocks_as_texts, dates_as_texts, decimals_as_texts
 from trinity.engine.writing.clocks import clocks_of
 from trinity.errors import TrinityError
 from trinity.spi import DataType

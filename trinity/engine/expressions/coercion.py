@@ -8,9 +8,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.families import DOUBLE, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE
 from trinity.engine.expressions.literals import value_of_text
-from trinity.engine.expressions.node import Compiled, Datum, Refused
+from trinity.engine.expressions.node import DOUBLE, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE, Compiled, Datum, Refused
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.clocks import starts_of_days
 from trinity.errors import TrinityError

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, WHOLE
 from trinity.engine.expressions.logic import both, either, in_turn, null_of_operand
-from trinity.engine.expressions.node import ONE_ROW, Compiled, Datum, Refused
+from trinity.engine.expressions.node import BOOLEAN, FLOATS, ONE_ROW, STRING, WHOLE, Compiled, Datum, Refused
 
 __all__ = ["OPERATORS", "among", "between", "comparison", "is_nan"]
 

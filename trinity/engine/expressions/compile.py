@@ -23,9 +23,8 @@ from trinity.engine.expressions import (
     subqueries,
     texts,
 )
-from trinity.engine.expressions.families import BOOLEAN, VOID
 from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
-from trinity.engine.expressions.node import Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Refused, Scope, ScopeColumn
 from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError

@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.comparisons import comparison
-from trinity.engine.expressions.families import FLOATS, STRING, TEXTS, VOID
 from trinity.engine.expressions.literals import constant
 from trinity.engine.expressions.logic import as_boolean, on_some_rows
-from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.node import FLOATS, STRING, TEXTS, VOID, Compiled, Datum, Refused, as_array
 
 __all__ = ["chosen", "coalesced", "extreme", "null_if"]
 

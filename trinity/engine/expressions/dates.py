@@ -13,8 +13,7 @@ from sqlglot import exp
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.coercion import widened
 from trinity.engine.expressions.days import Numbers, day_of_year, days_since_1970, month_ends, parts, week_of_year
-from trinity.engine.expressions.families import WHOLE
-from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.node import WHOLE, Compiled, Datum, Refused, as_array
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.writing.clocks import clocks_of
 from trinity.spi import DataType

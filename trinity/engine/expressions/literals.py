@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfoNotFoundError
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions.families import BOOLEAN, FLOATS, STRING, VOID, WHOLE, fits
-from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.node import BOOLEAN, FLOATS, STRING, VOID, WHOLE, Compiled, Refused, fits
 from trinity.errors import TrinityError
 from trinity.spi import DataType, parse_type
 from trinity.syntax.literals import literal_value

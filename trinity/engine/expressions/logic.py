@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.expressions.families import BOOLEAN, VOID
-from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Datum, Refused, as_array
 from trinity.spi import DataType
 
 __all__ = ["as_boolean", "null_of_operand", "both", "either", "in_turn", "is_null", "is_true", "negated", "spread"]

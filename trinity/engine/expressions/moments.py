@@ -16,9 +16,8 @@ from trinity.calls import current_work
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.dates import as_date, days_after
 from trinity.engine.expressions.days import Numbers, days_since_1970, first_days, months_later, months_of
-from trinity.engine.expressions.families import TEXTS, TIMES
 from trinity.engine.expressions.literals import constant
-from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.node import TEXTS, TIMES, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.writing.clocks import clocks_of, instants_of, starts_of_days
 from trinity.errors import TrinityError

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.families import STRING, TEXTS, VOID, WHOLE
-from trinity.engine.expressions.node import Compiled, Refused, as_array
+from trinity.engine.expressions.node import STRING, TEXTS, VOID, WHOLE, Compiled, Refused, as_array
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError, nearest
 from trinity.spi import DataType

@@ -1,4 +1,4 @@
-"""A compiled expression, and the columns that it may name."""
+"""A compiled expression, the columns that it may name, and the families of types."""
 
 from __future__ import annotations
 
@@ -10,11 +10,47 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from trinity.depth import deep_recursion
-from trinity.engine.expressions.families import VOID
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = ["ONE_ROW", "Compiled", "Datum", "Held", "Refused", "Scope", "ScopeColumn", "as_array"]
+__all__ = [
+    "BOOLEAN",
+    "Compiled",
+    "DOUBLE",
+    "Datum",
+    "FLOATS",
+    "Held",
+    "ONE_ROW",
+    "Refused",
+    "STRING",
+    "Scope",
+    "ScopeColumn",
+    "TEXTS",
+    "TIMES",
+    "VOID",
+    "WHOLE",
+    "as_array",
+    "fits",
+]
+
+WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+FLOATS: Final = ("float", "double")
+TEXTS: Final = ("string", "char", "varchar")
+TIMES: Final = ("date", "timestamp_ntz", "timestamp")
+"""Each may become the ones after it."""
+
+BOOLEAN: Final = DataType("boolean")
+DOUBLE: Final = DataType("double")
+STRING: Final = DataType("string")
+VOID: Final = DataType("void")
+"""The type of a NULL without type."""
+
+
+def fits(value: int, kind: DataType) -> bool:
+    """Return True when a whole number is one of a type of :data:`WHOLE`."""
+    limit = 1 << (8 << WHOLE.index(kind.name)) - 1
+    return -limit <= value < limit
+
 
 Datum: TypeAlias = "pa.Array | pa.Scalar"
 """Values of the rows; or one value for all of them."""

@@ -18,8 +18,7 @@ from trinity.engine.expressions.decimals import (
     halves_to_even,
     units_of,
 )
-from trinity.engine.expressions.families import FLOATS, WHOLE
-from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.node import FLOATS, WHOLE, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
 from trinity.spi import DataType

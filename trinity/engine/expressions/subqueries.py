@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.families import BOOLEAN, FLOATS, TEXTS, TIMES, VOID, WHOLE
-from trinity.engine.expressions.node import Compiled, Datum, Held, Refused
+from trinity.engine.expressions.node import BOOLEAN, FLOATS, TEXTS, TIMES, VOID, WHOLE, Compiled, Datum, Held, Refused
 from trinity.errors import TrinityError
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataType, parse_given_type, type_text

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions import casing
 from trinity.engine.expressions.casts import as_text
-from trinity.engine.expressions.families import BOOLEAN, STRING, TEXTS, VOID
-from trinity.engine.expressions.node import Compiled, Refused, as_array
+from trinity.engine.expressions.node import BOOLEAN, STRING, TEXTS, VOID, Compiled, Refused, as_array
 from trinity.engine.expressions.patterns import Pattern
 from trinity.engine.expressions.rows import of_rows
 from trinity.spi import DataType

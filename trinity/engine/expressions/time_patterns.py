@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.days import Numbers, first_days, month_ends, parts
-from trinity.engine.expressions.families import STRING, TEXTS, TIMES
-from trinity.engine.expressions.node import Compiled, Refused
+from trinity.engine.expressions.node import STRING, TEXTS, TIMES, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.expressions.text_values import number_of
 from trinity.engine.writing.clocks import clocks_of, instants_of

@@ -12,8 +12,8 @@ from trinity.calls import translated
 from trinity.calls.spark import spark_errors
 from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
 from trinity.errors import TrinityError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
 from trinity.spi import DataFile, SplitSource

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored
 from trinity.engine.reading.spark.columns import to_user_columns

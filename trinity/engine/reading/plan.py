@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from trinity.engine.reading.layout import split_buckets_and_runs, tiers, well_bucketed
+from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.local.limits import (
     NotLocal,
     are_own,
@@ -21,7 +21,6 @@ from trinity.engine.reading.local.limits import (
 )
 from trinity.engine.reading.position_reads import PositionReadState
 from trinity.engine.reading.predicate import Predicate, Where
-from trinity.engine.reading.pruning import prune
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.files import tiers
 from trinity.engine.reading.local.limits import NotLocal, why_not_by_position
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes, SplitSource

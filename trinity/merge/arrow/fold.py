@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.keys import Keys, comparable, without_null_keys
-from trinity.merge.engine import MergeEngine
 from trinity.merge.row_kinds import StoredKind
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.merge.tombstone import retracts
 from trinity.spi import ROW_KIND, Deletes
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
 from trinity.merge.arrow.rows import picked, valid
-from trinity.merge.engine import SequenceGroup
+from trinity.merge.spec import SequenceGroup
 
 __all__ = ["GroupFold", "takes_part"]
 

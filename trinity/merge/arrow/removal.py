@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from trinity.merge.arrow.groups import takes_part
 from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
-from trinity.merge.engine import SequenceGroup
 from trinity.merge.row_kinds import FoldKind
+from trinity.merge.spec import SequenceGroup
 
 __all__ = ["Removal", "kept_after_removal"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import numpy as np
@@ -15,7 +15,17 @@ from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["GROUP", "AggregateFunction", "Field", "ListFunction", "aggregated", "collected", "ranged", "unfit"]
+__all__ = [
+    "GROUP",
+    "AggregateFunction",
+    "Field",
+    "FieldFunction",
+    "ListFunction",
+    "aggregated",
+    "collected",
+    "ranged",
+    "unfit",
+]
 
 GROUP: Final = "trinity.aggregate_functions"
 """Entry points of this group name :class:`AggregateFunction` classes."""
@@ -52,6 +62,21 @@ class Field:
     small: bool
     raises: bool
     options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FieldFunction:
+    """The aggregate function of a column (A1-A5).
+
+    Attributes:
+        name: its name in :mod:`trinity.merge.functions`.
+        ignore_retract: True when a retract leaves the column as it is.
+        options: its other options, such as ``list-agg-delimiter``.
+    """
+
+    name: str
+    ignore_retract: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 class AggregateFunction(ABC):

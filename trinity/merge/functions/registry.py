@@ -6,8 +6,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Final
 
-from trinity.merge.engine import FieldFunction
-from trinity.merge.functions.base import GROUP, AggregateFunction
+from trinity.merge.functions.base import GROUP, AggregateFunction, FieldFunction
 from trinity.merge.functions.entries import MergeMap, MergeMapWithKeytime, NestedPartialUpdate, NestedUpdate
 from trinity.merge.functions.lists import Collect, ListAgg
 from trinity.merge.functions.numbers import Product, Sum

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Final
 
 from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
-from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import AggregateFunction, Field, aggregate_function
+from trinity.merge.functions.base import FieldFunction
 from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeEngine, MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import GroupFold, takes_part
 from trinity.merge.sql.removal import kept_after_removal
 from trinity.merge.sql.rows import AnyRows, per_key

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from trinity.hidden import ARRIVAL, UNSURE
-from trinity.merge.engine import MergeEngine
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.merge.sql.rows import AnyRows, Rows
 from trinity.spi import ROW_KIND
 from trinity.syntax.quoting import quoted, text_literal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from trinity.merge.engine import SequenceGroup
 from trinity.merge.functions import aggregated
+from trinity.merge.spec import SequenceGroup
 from trinity.syntax.quoting import quoted
 
 __all__ = ["GroupFold", "takes_part"]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trinity.merge.engine import SequenceGroup
 from trinity.merge.row_kinds import FoldKind, is_retract
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.fold import greater
 from trinity.merge.sql.rows import AnyRows, per_key
 from trinity.syntax.quoting import quoted

@@ -23,7 +23,7 @@ from trinity.engine.changing.local.target import keyed_rows, located_rows, targe
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program, When
-from trinity.engine.reading.local.threads import in_threads
+from trinity.engine.reading.local.selection import in_threads
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.target import Target
 from trinity.spi import Column as TableColumn

@@ -9,7 +9,7 @@ from trinity.engine.changing.engine_rules import touched_groups, without_effect
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case
 from trinity.merge.arrow.keys import comparable
-from trinity.merge.engine import SequenceGroup
+from trinity.merge.spec import SequenceGroup
 
 __all__ = ["without_effect_on"]
 

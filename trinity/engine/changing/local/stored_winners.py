@@ -10,8 +10,8 @@ import pyarrow as pa
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import DELETED
 from trinity.merge.arrow.fold import beats, compared_columns

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from trinity.engine.changing.engine_rules import touched_groups, without_effect
 from trinity.engine.program import Case, Program, Value
-from trinity.merge.engine import SequenceGroup
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation
 from trinity.syntax.quoting import quoted

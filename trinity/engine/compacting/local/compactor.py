@@ -24,6 +24,7 @@ from trinity.engine.compacting.local.parts import Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
+from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.local.limits import (
     NotLocal,
     why_not_by_column,
@@ -31,7 +32,6 @@ from trinity.engine.reading.local.limits import (
     why_not_files,
 )
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.spi import DataFile, SplitSource
 

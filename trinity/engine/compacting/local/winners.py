@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
-from trinity.engine.reading.data_files import located_pages, read_columns
+from trinity.engine.reading.data_files import NOTHING_HIDDEN, located_pages, read_columns, rows_left
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners

@@ -19,18 +19,16 @@ from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
-from trinity.engine.reading.layout import well_bucketed
+from trinity.engine.reading.files import may_share_keys, well_bucketed
 from trinity.engine.reading.local.limits import NotLocal, are_own
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
 from trinity.hidden import FILE_TOKEN, POSITION
-from trinity.merge.engine import MergeEngine
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.merge.sql.fold import beats
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SplitSource

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.layout import tiers
-from trinity.engine.reading.pruning import may_share_keys
+from trinity.engine.reading.files import may_share_keys, tiers
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, Tier, arrival_order

@@ -12,7 +12,7 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.bitmaps import places_left
+from trinity.engine.reading.data_files import places_left
 from trinity.spi import Column
 
 __all__ = ["counted_changes", "is_counted"]

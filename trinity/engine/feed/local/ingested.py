@@ -12,7 +12,7 @@ from trinity.engine.feed.local.images import feed_schema
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.data_files import located_pages
-from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.local.selection import to_user_columns
 from trinity.merge.arrow.fold import is_deleted
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec

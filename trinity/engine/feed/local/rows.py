@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.local.columns import to_user_columns
-from trinity.engine.reading.local.threads import ROWS_AT_ONCE
+from trinity.engine.reading.local.selection import ROWS_AT_ONCE, to_user_columns
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
 from trinity.storage import in_file, parquet_footer, reporting_unreadable_file, stored_rows

@@ -19,7 +19,7 @@ from trinity.engine.feed.spark.appends import Appends
 from trinity.engine.feed.spark.images import AFTER, BEFORE, differ, image
 from trinity.engine.feed.spark.whole_rows import whole_row_pairs
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys

@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import located_pages, read_columns
-from trinity.engine.reading.layout import tiers
-from trinity.engine.reading.local.threads import ROWS_AT_ONCE, in_threads
+from trinity.engine.reading.files import may_share_keys, tiers
+from trinity.engine.reading.local.selection import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.reading.pruning import may_share_keys
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.arrow.keys import Keys, without_null_keys

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
-from trinity.engine.reading.bitmaps import places_left
-from trinity.engine.reading.local.columns import to_user_columns
+from trinity.engine.reading.data_files import places_left
+from trinity.engine.reading.local.selection import to_user_columns
 from trinity.spi import DataFile, SplitSource
 from trinity.storage import in_file, reporting_unreadable_file, stored_pages
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.bitmaps import bitmap_of
-from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.data_files import bitmap_of, read_columns
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners

@@ -1,10 +1,10 @@
-"""The rows and columns that are asked for, taken out of pages in storage form."""
+"""The rows and columns that are asked for, taken out of pages in storage form, in threads, and as users see them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from trinity.arrays import as_numpy
 from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
-from trinity.engine.reading.local.columns import to_user_columns
-from trinity.engine.reading.local.threads import ROWS_AT_ONCE
 from trinity.engine.reading.predicate import Predicate
+from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource
 from trinity.storage import (
     MOST_BY_PAGE,
@@ -25,12 +24,33 @@ from trinity.storage import (
     footer_statistics,
     parquet_footer,
     reporting_unreadable_file,
+    results_ahead,
     rows_in,
     rows_of_pages,
     stored_name,
 )
 
-__all__ = ["Selection"]
+__all__ = ["ROWS_AT_ONCE", "Selection", "in_threads", "to_user_columns"]
+
+ROWS_AT_ONCE: Final = 1 << 20
+"""Rows of a file that a thread holds at once: as many as a row group has."""
+
+_T = TypeVar("_T")
+
+
+def in_threads(parts: Iterable[Callable[[], list[_T]]]) -> Iterator[_T]:
+    """Yield what some parts return, in their order. Raises what they raise."""
+    threads = pa.cpu_count()
+    for found in results_ahead(parts, threads, threads):
+        yield from found
+
+
+def to_user_columns(page: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
+    """Return a page under the names and in the logical types of some columns."""
+    shown = pa.schema([c.to_arrow() for c in columns])
+    arrays = [cast_array(a, f.type, f"column '{f.name}'", "UTC") for f, a in zip(shown, page.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=shown)
+
 
 _NOTHING: Final = np.empty(0, np.int64)
 

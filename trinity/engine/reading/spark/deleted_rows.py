@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, bitmap_left_out, has_left_out
+from trinity.engine.reading.data_files import NOTHING_HIDDEN, bitmap_left_out, has_left_out
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import BITS

@@ -9,11 +9,10 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any, Final
 
-from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, order_is_lost
 from trinity.hidden import PLACE
-from trinity.merge.engine import SequenceGroup
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import takes_part
 from trinity.spi import DataFile, SplitSource
 from trinity.syntax.quoting import quoted

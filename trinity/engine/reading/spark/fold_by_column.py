@@ -10,14 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from trinity.engine.reading.layout import tiers
-from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
+import pyarrow as pa
+
+from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED, FITS, KIND, LEFT, PLACE, SINCE, VISIBLE
+from trinity.merge.bitmap_unions import BITMAP_UNIONS, united_bitmaps
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.by_column import ColumnFold
@@ -31,14 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "after_base",
-    "with_carried",
     "folded",
     "later_versions",
     "needed_base",
-    "with_base",
+    "register_bitmap_unions",
     "rewritten",
     "unsupported",
     "versions",
+    "with_base",
+    "with_carried",
 ]
 
 _SIDECAR_ROWS: Final = 1 << 40
@@ -227,3 +230,20 @@ class _Rewrite:
             oldest = self.now - spec.tombstone_retention_ms
             rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")
         return rows
+
+
+def register_bitmap_unions(spark: SparkSession, spec: MergeSpec) -> None:
+    """Make the unions that a table's functions need known to Spark."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    make: Any = arrow_udf  # its type hints know no function of arrays
+    for name in {f.name for f in spec.functions.values()} & set(BITMAP_UNIONS):
+        spark.udf.register(BITMAP_UNIONS[name], make(_union(name), "binary"))
+
+
+def _union(name: str) -> Callable[[Any], Any]:
+    def union(lists: pa.Array) -> pa.Array:
+        return united_bitmaps(name, lists)
+
+    union.__annotations__ = {"lists": pa.Array, "return": pa.Array}  # how arrow_udf tells one array to another
+    return union

@@ -12,41 +12,41 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.bitmaps import NOTHING_HIDDEN
+from trinity.engine.reading.data_files import NOTHING_HIDDEN
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored, with_stamps
-from trinity.engine.reading.spark.by_id import file_schema, is_by_id, named, reading_session
 from trinity.engine.reading.spark.deleted_rows import without_deleted
 from trinity.engine.spark.granted import file_access
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER, POSITION, SINCE
 from trinity.merge.spec import MergeSpec
-from trinity.spark_names import AnalysisException, DataFrame, F, StructField, StructType
-from trinity.spi import (
-    NATIVE_FILE,
-    NATIVE_ROW,
-    DataFile,
-    NativeScan,
-    SplitSource,
-    arrival_order,
-)
+from trinity.spark_names import AnalysisException, ArrayType, DataFrame, DataType, F, MapType, StructField, StructType
+from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, SplitSource, arrival_order
 from trinity.storage import (
+    FIELD_ID,
+    READ_BY_ID,
     READ_OPTIONS,
     missing_file,
     read_files,
+    spark_schema,
     stored_name,
+    stored_schema,
 )
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "bucketed_scan",
+    "file_schema",
+    "is_by_id",
     "located_scan",
     "log_scan",
+    "named",
     "native_rows",
     "plain_scan",
+    "reading_session",
     "version_scan",
 ]
 
@@ -66,7 +66,7 @@ def plain_scan(
         files: to be read.
         storage: the columns.
         hidden: path of a file -> the bits of further rows that are left out
-            (:func:`~trinity.engine.reading.bitmaps.bitmap_of`).
+            (:func:`~trinity.engine.reading.data_files.bitmap_of`).
 
     Raises:
         TrinityError: BAD_DATA naming the file that is missing.
@@ -258,3 +258,74 @@ def _relation(
     )
     ours: Any = spark._jsparkSession
     return DataFrame(ours.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
+
+
+_BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
+_WITHIN: Final = {
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": "false",  # takes a field's type by a name that it has had
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "true",  # that reader fails without it where no field is left
+}
+"""Settings under which Spark's reader goes by the ids of fields within columns."""
+
+
+def is_by_id(storage: pa.Schema) -> bool:
+    """Return True for a storage schema by which files are read by id."""
+    return bool((storage.metadata or {}).items() & READ_BY_ID.items())
+
+
+def reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
+    """Return the session of Spark's whose settings hold for a scan: a copy, where they are not the user's."""
+    if not is_by_id(storage):
+        return None if is_remote(spark) else spark._jsparkSession
+    spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
+    within = _WITHIN if any(pa.types.is_nested(field.type) for field in storage) else {}
+    if is_remote(spark):  # of which nobody can make a copy
+        for setting, value in within.items():
+            spark.conf.set(setting, value)
+        return None
+    session: Any = spark._jsparkSession
+    if within:
+        session = session.cloneSession()
+        for setting, value in within.items():
+            session.conf().set(setting, value)
+    return session
+
+
+def file_schema(storage: pa.Schema) -> StructType:
+    """Return the schema that Spark asks of files: their names, and ids where it is to go by these."""
+    schema = spark_schema(stored_schema(storage))
+    if not is_by_id(storage):
+        return schema
+    return StructType([_with_id(found.name, found.dataType, f) for found, f in zip(schema, storage, strict=True)])
+
+
+def _with_id(name: str, kind: DataType, stored: pa.Field) -> StructField:
+    number = (stored.metadata or {}).get(FIELD_ID)
+    about = {"parquet.field.id": int(number)} if number is not None else None
+    return StructField(name, _with_ids(kind, stored.type), True, about)
+
+
+def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
+    if isinstance(found, StructType):
+        fields = [(stored.field(place), field) for place, field in enumerate(found)]
+        return StructType([_with_id(f"_trinity_{place}", f.dataType, s) for place, (s, f) in enumerate(fields)])
+    if isinstance(found, ArrayType):
+        return ArrayType(_with_ids(found.elementType, stored.value_type), True)
+    if isinstance(found, MapType):
+        return MapType(_with_ids(found.keyType, stored.key_type), _with_ids(found.valueType, stored.item_type), True)
+    return found
+
+
+def named(rows: DataFrame, storage: pa.Schema) -> DataFrame:
+    """Return rows of :func:`file_schema` under the names of the table's columns."""
+    wanted = spark_schema(storage) if is_by_id(storage) else None
+    if wanted is None and rows.columns == storage.names:
+        return rows
+    columns = [F.col(quoted(name)) for name in rows.columns]
+    if wanted is not None:
+        columns = [c.cast(f.dataType) if _is_nested(f.dataType) else c for c, f in zip(columns, wanted, strict=True)]
+    return rows.select(*[c.alias(name) for c, name in zip(columns, storage.names, strict=True)])
+
+
+def _is_nested(kind: DataType) -> bool:
+    return isinstance(kind, StructType | ArrayType | MapType)

@@ -1,16 +1,33 @@
-"""What a table is, by its definition and the statistics of its files."""
+"""What a table is and was: its history, and what is known by its definition and the statistics of its files."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from trinity.engine.spark.frames import small_table
 from trinity.engine.target import Target
+from trinity.spi import HistoryEntry
 
-__all__ = ["detail"]
+__all__ = ["commits", "detail"]
+
+
+def commits(entries: Sequence[HistoryEntry]) -> pa.Table:
+    """Return the commits, newest first, as of :meth:`trinity.Table.history`."""
+    rows = [
+        (
+            e.version,
+            dt.datetime.fromtimestamp(e.timestamp_ms / 1000, dt.UTC),
+            e.operation,
+            [(k, str(v)) for k, v in e.details.items()],
+        )
+        for e in reversed(entries)
+    ]
+    columns = {"version": "bigint", "timestamp": "timestamp", "operation": "string", "details": "map<string,string>"}
+    return small_table(columns, rows)
+
 
 _COLUMNS = {
     "name": "string", "format": "string", "location": "string", "version": "bigint", "last_modified": "timestamp",

@@ -1,0 +1,125 @@
+"""The files of a version: tiers, the buckets of a compacted base, and those that no row of a read can be in (L9).
+
+In a bucket there is one sorted file. A file is left out where its partition, its bucket or its statistics show that no
+row of it can meet a predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trinity.depth import deep_recursion
+from trinity.engine.not_local import NotLocal
+from trinity.engine.reading.predicate import Predicate
+from trinity.engine.reading.spark_hash import buckets_of
+from trinity.spi import DataFile, TableDefinition, Tier, parse_type
+
+__all__ = [
+    "bucket_types",
+    "may_share_keys",
+    "prune",
+    "split_buckets_and_runs",
+    "tiers",
+    "well_bucketed",
+    "with_buckets_of",
+]
+
+
+def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
+    """Return (base files, log files)."""
+    return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
+
+
+def bucket_types(definition: TableDefinition) -> str:
+    """Return the types by which buckets are hashed now (see :class:`~trinity.spi.Bucket`)."""
+    return ";".join(definition.column(k).type for k in definition.primary_key)
+
+
+def well_bucketed(files: Sequence[DataFile], definition: TableDefinition) -> int | None:
+    """Return the number of buckets when there is exactly one file for each non-empty bucket, else None."""
+    buckets = [f.bucket for f in files if f.bucket]
+    layouts = {(b.count, b.types) for b in buckets}
+    if len(buckets) != len(files) or not files or len(layouts) != 1 or buckets[0].types != bucket_types(definition):
+        return None
+    return buckets[0].count if len({b.index for b in buckets}) == len(buckets) else None
+
+
+def split_buckets_and_runs(
+    base: Sequence[DataFile], definition: TableDefinition
+) -> tuple[list[DataFile], list[DataFile]]:
+    """Return (files in buckets, the runs that resolves wrote beside them); (all files, none) of a base without buckets.
+
+    No key is in two files. The runs are the smaller part, so a read exchanges them and not the others.
+    """
+    bucketed, runs = [f for f in base if f.bucket], [f for f in base if not f.bucket]
+    larger = sum(f.live_rows for f in bucketed) >= sum(f.live_rows for f in runs)
+    if runs and larger and well_bucketed(bucketed, definition):
+        return bucketed, runs
+    return list(base), []
+
+
+def with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, keys: pa.Table) -> list[DataFile]:
+    """Leave out the files of buckets that have none of some keys.
+
+    Args:
+        files: candidates. Those in no bucket, or hashed by earlier types, stay.
+        definition: a keyed table.
+        keys: its key columns in their logical types.
+    """
+    types = bucket_types(definition)
+    counts = {file.bucket.count for file in files if file.bucket and file.bucket.types == types}
+    buckets = {count: set(buckets_of(keys, definition.primary_key, count).tolist()) for count in counts}
+    return [f for f in files if not f.bucket or f.bucket.types != types or f.bucket.index in buckets[f.bucket.count]]
+
+
+@deep_recursion()
+def prune(
+    files: Sequence[DataFile], predicate: Predicate | NotLocal | None, columns: Collection[str] | None = None
+) -> list[DataFile]:
+    """Return the files that may hold a row for which a predicate is true.
+
+    Args:
+        files: candidates. Partition values are exact, statistics are bounds, and a bucket of a keyed table tells
+            which keys it may have; a file without any of them stays.
+        predicate: AND, OR, comparisons with literals, IN, BETWEEN, IS [NOT] NULL and boolean columns are understood;
+            the rest prunes nothing.
+        columns: the only columns by which files may be left out; all by default.
+    """
+    if not isinstance(predicate, Predicate):
+        return list(files)
+    from trinity.engine.reading.stats_tests import stats_of
+
+    test = predicate.stats_test(None if columns is None else frozenset(columns))
+    left = [f for f in files if test(stats_of(f))]
+    if not any(f.bucket for f in left) or predicate.listed_keys is None:
+        return left
+    return with_buckets_of(left, predicate.definition, predicate.listed_keys)
+
+
+_UNBOUNDED: Final = frozenset({"float", "double"})
+"""Types whose bounds do not hold for all values: NaN is left out."""
+
+
+def may_share_keys(
+    files: Sequence[DataFile], others: Sequence[DataFile], definition: TableDefinition
+) -> list[DataFile]:
+    """Return the files that may hold a key of a keyed table's other files, by the bounds of the key columns."""
+    for name in definition.primary_key:
+        if parse_type(definition.column(name).type).name not in _UNBOUNDED:
+            files = _files_within(files, name, [file.bounds(name) for file in others])
+    return list(files)
+
+
+def _files_within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
+    """Return the files in which a column may have values within some bounds; all where those are not known."""
+    known = [bounds for bounds in wanted if bounds is not None]
+    if len(known) < len(wanted):
+        return files
+    try:
+        low, high = min(bounds[0] for bounds in known), max(bounds[1] for bounds in known)
+        return [f for f in files if (bounds := f.bounds(name)) is None or (low <= bounds[1] and high >= bounds[0])]
+    except TypeError:  # bounds of more than one type
+        return files
