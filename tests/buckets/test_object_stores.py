@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import trinity
 from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, race, refusal, stored
 from tests.support.object_store import ObjectServer
 from trinity import Session
@@ -51,6 +53,20 @@ def test_a_keyed_table_takes_row_versions(s3: Session, lake: BucketLake, object_
     assert [row["v"] for row in sorted(stored(object_server, table), key=lambda row: str(row["v"]))] == ["x", "y"]
     assert [f.commit for f in table.splits().files] == [FIRST[lake.fmt] + 1, FIRST[lake.fmt] + 2]
     assert "s3a://" in table.merge_view_sql("spark") or "s3://" in table.merge_view_sql("spark")
+
+
+def test_events_become_versions_in_a_bucket(s3: Session) -> None:
+    """The late event is applied to a base and to a sidecar."""
+    words: dict[str, Any] = {"keys": ["k"], "sequence_by": "n", "apply_as_deletes": "v = 'gone'"}
+    words |= {"except_columns": ["n"], "stored_as_scd_type": 2}
+    first = pa.table({"k": [1, 1, 2], "n": [10, 30, 40], "v": ["a", "c", "gone"]})
+    trinity.apply_changes(first, "t", session=s3, **words)
+    table = s3.table("t")
+    table.compact(full=True)
+    trinity.apply_changes(pa.table({"k": [2, 1], "n": [20, 20], "v": ["x", "b"]}), table, **words)
+    found = table.to_arrow().sort_by([("k", "ascending"), ("__START_AT", "ascending")])
+    expected = [(1, "a", 10, 20), (1, "b", 20, 30), (1, "c", 30, None), (2, "x", 20, 40)]
+    assert [tuple(row.values()) for row in found.to_pylist()] == expected
 
 
 def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, object_server: ObjectServer) -> None:

@@ -63,6 +63,18 @@ def test_a_delete_that_came_first_ends_what_comes_late(applying: Session, tiered
     assert target.apply(*late, delete(1, 40)).rows == 0
 
 
+def test_of_one_sequence_the_event_that_came_last_counts(applying: Session) -> None:
+    """Whatever the one before was, in the same batch or an earlier one: a version, its end, or hidden (K4)."""
+    target = versions(applying, "parquet")
+    target.apply(upsert(1, 10, "a"), upsert(1, 20, "b"), upsert(1, 30, "b"), delete(1, 40))
+    target.apply(delete(1, 20), upsert(1, 20, "x"), delete(1, 20), upsert(1, 40, "d"))
+    assert rows(target.table, "name", "__START_AT", "__END_AT") == [("a", 10, 20), ("b", 30, 40), ("d", 40, None)]
+    assert target.apply(delete(1, 20)).rows == 0
+    target.apply(delete(1, 10), upsert(1, 20, "e"))
+    expected = [("b", 30, 40), ("d", 40, None), ("e", 20, 30)]
+    assert rows(target.table, "name", "__START_AT", "__END_AT") == expected
+
+
 def test_what_is_not_tracked_shows_its_newest_value(applying: Session, fmt: str) -> None:
     """Until a late event parts the version: then each part shows what was newest in it."""
     words = {"except_columns": ["op", "m"], "track_history_except_column_list": ["city"]}

@@ -12,7 +12,7 @@ import trinity
 from tests.support.applied import COLUMNS, Target, arrow, rows
 from tests.support.events import Event
 from tests.support.histories import GENERATED, KINDS, check, deliveries, model
-from trinity import CommitResult, Session
+from trinity import CommitResult, Session, Table
 from trinity.storage import spark_schema
 
 
@@ -43,6 +43,32 @@ def test_the_order_of_arrival_does_not_matter_at_length(session: Session, wareho
 
     with trinity.connect(warehouse, engine="local") as here:
         many()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [kind for kind, words in KINDS.items() if words.get("stored_as_scd_type") == 2])
+def test_this_process_writes_the_rows_that_spark_does(session: Session, warehouse: Path, fmt: str, kind: str) -> None:
+    """Shown and hidden ones, of each batch: what is compacted in between tells which of them are hidden."""
+
+    def stored(table: Table) -> list[str]:
+        found = table.log().to_arrow().drop_columns(["_commit_version", "_file", "_pos"])
+        return sorted(map(repr, found.to_pylist()))
+
+    @settings(GENERATED, max_examples=2)
+    @given(deliveries(3))
+    def some(batches: list[tuple[list[Event], str]]) -> None:
+        targets = []
+        for made, name in ((session, "by_spark"), (here, "by_this_process")):
+            made.sql(f"DROP TABLE IF EXISTS {fmt}.default.{name}")
+            targets.append(Target(made, f"{fmt}.default.{name}", **KINDS[kind]))
+        for part, after in batches:
+            assert len({target.apply(*part).rows for target in targets}) == 1
+            for target in targets if after else ():
+                target.table.compact(full=after == "full")
+            assert stored(targets[0].table) == stored(targets[1].table)
+
+    with trinity.connect(warehouse, engine="local") as here:
+        some()
 
 
 # -- streams --------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ FORMATS = ("parquet", "delta", "iceberg")
 def test_the_order_of_arrival_does_not_matter(local: Session, catalog: str, kind: str) -> None:
     """Batches cut anywhere, delivered again, compacted in between: as the model has it (H1, H2, H3, H4, H5)."""
 
-    @settings(GENERATED, max_examples=2)
+    @settings(GENERATED, max_examples=4)
     @given(deliveries(4))
     def some(batches: list[tuple[list[Event], str]]) -> None:
         check([local], catalog, kind, batches)

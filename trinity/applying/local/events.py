@@ -37,7 +37,7 @@ def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
         return gone
     refuse_nulls(table, source, "key", words.keys)
     refuse_nulls(table, source, "sequence", words.sequence)
-    rows, values = source_rows(source, table.session.timezone), dict[str, pa.Array]()
+    rows, values = source_rows(source.select(list(plan.assigned)), table.session.timezone), dict[str, pa.Array]()
     for name, column in plan.assigned.items():
         given = rows.column(name).combine_chunks()
         how = assignment(parse_given_type(type_text(given.type)), column, str(table.name), WHERE)
