@@ -75,7 +75,7 @@ def test_adapter_conforms_when_reads_know_their_rows(
     connector: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No join, however small the table: every read looks for the rows that it passes over, or knows them."""
-    monkeypatch.setattr("trinity.engine.reading.position_reads.LEAST_ROWS", 0)
+    monkeypatch.setattr("trinity.engine.reading.plan.LEAST_ROWS", 0)
     report = run_check(connector, spark, budget=BUDGET, folder=tmp_path)
     assert report.conforms, report.text()
 

@@ -28,9 +28,7 @@ from trinity.engine.reading.files import bucket_types
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local import search as search_module
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.local.limits import NotLocal
-from trinity.engine.reading.plan import Way, plan_read
-from trinity.engine.reading.position_reads import PositionReadState
+from trinity.engine.reading.plan import NotLocal, PositionReadState, Way, plan_read
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.settings import pinned

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
-from trinity.engine.reading import hidden_rows, position_reads
+from trinity.engine.reading import hidden_rows, plan
 from trinity.engine.reading.local.search import Search
 from trinity.engine.reading.spark import executor
 from trinity.merge.arrow.keys import Keys
@@ -28,7 +28,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
         found.append(Search(*given))
         return found[-1]
 
-    monkeypatch.setattr(position_reads, "LEAST_ROWS", 1)
+    monkeypatch.setattr(plan, "LEAST_ROWS", 1)
     monkeypatch.setattr(hidden_rows, "Search", noted)
     return found
 
@@ -112,11 +112,11 @@ def test_who_asks_for_other_rows_or_from_afar_starts_no_search(
     assert read(table, where="id < 2") == [(0, 10, "base"), (1, 20, "new")]
     assert joins(table, where="id < 2")
     with monkeypatch.context() as large:
-        large.setattr(position_reads, "_MOST_LOOKED_AT", 3)
+        large.setattr(plan, "_MOST_LOOKED_AT", 3)
         assert read(table, where="id = 1") == [(1, 20, "new")]
         assert joins(table, where="id = 1")
     with monkeypatch.context() as far:
-        far.setattr(position_reads, "Location", SimpleNamespace(of=lambda _: SimpleNamespace(on_disk=False)))
+        far.setattr(plan, "Location", SimpleNamespace(of=lambda _: SimpleNamespace(on_disk=False)))
         assert joins(table, where="id = 1")
     monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     assert read(table, where="id = 1") == [(1, 20, "new")]
@@ -155,7 +155,7 @@ def test_what_python_workers_cannot_do_is_done_by_a_join(session: Session, monke
     def without_python(search: Any, numbers: Any) -> list[bytes]:
         raise PythonException("No module named 'trinity'")
 
-    monkeypatch.setattr(position_reads, "LEAST_ROWS", 1)
+    monkeypatch.setattr(plan, "LEAST_ROWS", 1)
     monkeypatch.setattr(executor, "run_on_spark", without_python)
     monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     table = made(session, "parquet")

@@ -103,6 +103,7 @@ from trinity.storage.parquet_files import open_parquet as open_parquet
 from trinity.storage.parquet_files import parquet_footer as parquet_footer
 from trinity.storage.parquet_files import parquet_schema as parquet_schema
 from trinity.storage.parquet_files import reporting_unreadable_file as reporting_unreadable_file
+from trinity.storage.parquet_files import results_ahead as results_ahead
 from trinity.storage.parquet_files import rows_in as rows_in
 from trinity.storage.parquet_files import stored_pages as stored_pages
 from trinity.storage.parquet_files import stored_row_groups as stored_row_groups
@@ -123,7 +124,6 @@ from trinity.storage.position_deletes import places_in_file as places_in_file
 from trinity.storage.position_deletes import unreadable_deletes as unreadable_deletes
 from trinity.storage.position_deletes import vector_of as vector_of
 from trinity.storage.position_deletes import with_earlier as with_earlier
-from trinity.storage.read_ahead import results_ahead as results_ahead
 from trinity.storage.readable import check_still_there, no_such_version, oldest_needed, version_at
 from trinity.storage.readable import no_readable_version as no_readable_version
 from trinity.storage.repairs import newest_readable as newest_readable

@@ -32,9 +32,8 @@ from trinity.spi import (
     removal,
 )
 from trinity.storage.location import Location
-from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, stored_row_groups
+from trinity.storage.parquet_files import parquet_footer, read_ahead, reporting_unreadable_file, stored_row_groups
 from trinity.storage.parquet_sink import ROW_GROUP_BYTES
-from trinity.storage.read_ahead import read_ahead
 from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
 

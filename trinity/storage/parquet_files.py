@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice, repeat, takewhile
 from typing import Final, TypeVar
 
 import numpy as np
@@ -32,7 +35,9 @@ __all__ = [
     "open_parquet",
     "parquet_footer",
     "parquet_schema",
+    "read_ahead",
     "reporting_unreadable_file",
+    "results_ahead",
     "rows_in",
     "stored_pages",
     "stored_row_groups",
@@ -233,3 +238,37 @@ def missing_file(path: str) -> TrinityError:
         f"A data file is missing: {path}. Restore it from a copy, or read an older version of the table "
         "that does not need it.",
     )
+
+
+_MOST_AHEAD: Final = 4
+
+_T = TypeVar("_T")
+
+
+def read_ahead(items: Iterable[_T]) -> Iterator[_T]:
+    """Yield some items, of which a thread has the next few ready. Raises what they raise."""
+    source = iter(items)
+    for found in takewhile(bool, results_ahead(repeat(lambda: list(islice(source, 1))), 1, _MOST_AHEAD)):
+        yield from found
+
+
+def results_ahead(parts: Iterable[Callable[[], _T]], threads: int, ahead: int) -> Iterator[_T]:
+    """Yield what some parts return, in their order; threads have the next few ready. Raises what they raise.
+
+    Who leaves before the end does not wait for the threads: the garbage collector may leave within a thread that is
+    starting, and holds a lock that the wait needs.
+    """
+    waiting = deque[Future[_T]]()
+    pool, wait = ThreadPoolExecutor(threads), True
+    try:
+        for part in parts:
+            waiting.append(pool.submit(part))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except GeneratorExit:
+        wait = False
+        raise
+    finally:
+        pool.shutdown(wait=wait, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The actions of Delta's log that Trinity's commits consist of."""
+"""The actions of Delta's log that Trinity's commits consist of, and what the actions of a commit say of it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from trinity_delta.schema import schema_string
 __all__ = [
     "LAST_CHECKPOINT",
     "DOMAINS",
+    "ENGINE",
     "LOG",
     "ORDER_DOMAIN",
+    "RESTORE",
     "SIDECAR_DOMAIN",
     "TAG_BUCKET",
     "TAG_COMMIT",
@@ -36,6 +38,8 @@ __all__ = [
     "committed_ms",
     "domain",
     "file_key",
+    "is_of_trinity",
+    "is_restore",
     "new_metadata",
     "remove",
     "remove_added",
@@ -65,6 +69,10 @@ TAG_ORDER: Final = "trinity.order"
 number, are gone.
 """
 TAG_BUCKET: Final = "trinity.bucket"
+ENGINE: Final = "Trinity/"
+"""The beginning of the writer's name in Trinity's own commits."""
+RESTORE: Final = "RESTORE"
+"""Operation of a commit that brings back an older version."""
 TAG_OPERATION: Final = "trinity.operation"
 """Tag of a commit: Trinity's name for the operation, where Delta has none."""
 
@@ -218,3 +226,14 @@ def with_domains(actions: Iterable[Mapping[str, Any]], further: Iterable[Action]
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
+
+
+def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether Trinity made a commit by itself, not through Delta's classes, and no restore."""
+    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos) and not is_restore(actions)
+
+
+def is_restore(actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a commit brought back the files of an older version."""
+    return any(action["commitInfo"].get("operation") == RESTORE for action in actions if "commitInfo" in action)

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.storage import AlreadyExists, ObjectStore
-from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, file_key
+from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, commit_name, file_key
 from trinity_delta.checkpoint_files import checkpoint_name, checkpoints_of, read_checkpoint
-from trinity_delta.log import commit_stamp, read_commit, read_commits
+from trinity_delta.log import read_commit, read_commits
 
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
@@ -155,7 +155,7 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
 
 def _commit_of_version(store: ObjectStore, table: str, version: int, names: Sequence[str]) -> list[Action]:
     """Return the commit of a checkpoint's version, for its time; the checkpoint's own time where that file is gone."""
-    if commit_stamp(store, version):
+    if store.stat(commit_name(version)):
         return read_commit(store, table, version)
     made = store.stat(f"{LOG}/{names[0]}")
     return [{"commitInfo": {"timestamp": made.modified_ns // 10**6 if made else 0}}]

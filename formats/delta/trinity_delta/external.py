@@ -32,9 +32,8 @@ from trinity.storage import (
     quoted,
     with_partition_values,
 )
-from trinity_delta.actions import file_key
+from trinity_delta.actions import file_key, is_restore
 from trinity_delta.jvm import DeltaJvm
-from trinity_delta.log import is_restore
 from trinity_delta.protocol import check_writable, refused
 from trinity_delta.schema import (
     COLLATIONS,

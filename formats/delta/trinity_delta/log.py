@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,17 +18,12 @@ from trinity_delta.repair import damaged
 from trinity_delta.shapes import action_fault
 
 __all__ = [
-    "ENGINE",
-    "RESTORE",
     "Listing",
     "checkpoint_hint",
-    "commit_stamp",
     "commits",
     "earliest",
     "earliest_commit",
     "has_commits",
-    "is_of_trinity",
-    "is_restore",
     "listed",
     "names_and_times",
     "newest_commit",
@@ -39,12 +34,8 @@ __all__ = [
 
 _AT_ONCE: Final = 16
 """Commit files that are read in parallel."""
-ENGINE: Final = "Trinity/"
-"""The beginning of the writer's name in Trinity's own commits."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
 """Distances behind the newest commit found at which others are looked for: one in between may be missing."""
-RESTORE: Final = "RESTORE"
-"""Operation of a commit that brings back an older version."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
@@ -81,7 +72,7 @@ def has_commits(store: ObjectStore) -> bool:
     """Return whether a folder has a commit: the first one, that of the newest checkpoint, or any other in its log."""
     if store.on_disk:  # in a bucket each look is a request, as the listing is
         known = (0, checkpoint_hint(store).get("version"))
-        if any(number is not None and commit_stamp(store, number) for number in known):
+        if any(number is not None and store.stat(commit_name(number)) for number in known):
             return True
     return bool(commit_numbers(store))
 
@@ -127,11 +118,6 @@ def read_commits(store: ObjectStore, table: str, versions: Iterable[int]) -> lis
         return list(readers.map(lambda version: read_commit(store, table, version), versions))
 
 
-def commit_stamp(store: ObjectStore, version: int) -> Stat | None:
-    """Return ``stat`` of a version's commit file; None when it is missing."""
-    return store.stat(commit_name(version))
-
-
 def commits(store: ObjectStore, table: str) -> list[int]:
     """Return the versions that have commit files. Raises TABLE_NOT_FOUND when there is none."""
     found = commit_numbers(store)
@@ -158,23 +144,12 @@ def newest_commit(store: ObjectStore, table: str) -> int:
         TrinityError: TABLE_NOT_FOUND when there is none.
     """
     at = checkpoint_hint(store).get("version")
-    if at is not None and commit_stamp(store, at):
-        while commit_stamp(store, at + 1):
+    if at is not None and store.stat(commit_name(at)):
+        while store.stat(commit_name(at + 1)):
             at += 1
-        if not any(commit_stamp(store, at + gap) for gap in _GAPS):
+        if not any(store.stat(commit_name(at + gap)) for gap in _GAPS):
             return at
     return max(commits(store, table))
-
-
-def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether Trinity made a commit by itself, not through Delta's classes, and no restore."""
-    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
-    return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos) and not is_restore(actions)
-
-
-def is_restore(actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether a commit brought back the files of an older version."""
-    return any(action["commitInfo"].get("operation") == RESTORE for action in actions if "commitInfo" in action)
 
 
 def listed(store: ObjectStore, known: int | None = None) -> Listing:

@@ -22,9 +22,9 @@ from typing import Any, Final, Protocol
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
-from trinity_delta.actions import LOG, Action, commit_name, with_domains
+from trinity_delta.actions import ENGINE, LOG, RESTORE, Action, commit_name, with_domains
 from trinity_delta.checkpoint import write_checkpoint
-from trinity_delta.log import ENGINE, RESTORE, checkpoint_hint, names_and_times
+from trinity_delta.log import checkpoint_hint, names_and_times
 from trinity_delta.protocol import (
     CONDITIONAL_PUT,
     SUPPORTED,

@@ -25,10 +25,12 @@ from trinity_delta.actions import (
     TAG_ORDER,
     TAG_TIER,
     Action,
+    is_of_trinity,
+    is_restore,
     remove,
 )
 from trinity_delta.checkpoint import replayed
-from trinity_delta.log import is_of_trinity, is_restore, read_commit
+from trinity_delta.log import read_commit
 from trinity_delta.schema import HIGHEST, evolved, recorded
 from trinity_delta.state import Forgotten, State, allows_domains, domains_in_force
 

@@ -16,18 +16,16 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
-from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
+from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id, commit_name, is_of_trinity
 from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, reading_storage, with_commits_of_files
 from trinity_delta.history import history_entry
 from trinity_delta.log import (
-    commit_stamp,
     earliest,
     earliest_commit,
     has_commits,
-    is_of_trinity,
     listed,
     newest_commit,
     no_commits,
@@ -214,7 +212,7 @@ class Snapshots:
         if not versions:
             return []
         if store.on_disk:
-            gone = any(commit_stamp(store, version) is None for version in versions)
+            gone = any(store.stat(commit_name(version)) is None for version in versions)
         else:
             gone = versions[0] < (listed(store).first or 0)
         if gone:
@@ -278,11 +276,11 @@ class Snapshots:
         known = self._known.get(store.root)
         if not store.on_disk:
             return self._listed_memory(store, table, known)
-        if known is None or commit_stamp(store, known.newest) != known.stamp:
+        if known is None or store.stat(commit_name(known.newest)) != known.stamp:
             newest = newest_commit(store, table.full_name)
-            known = Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
+            known = Known(newest, store.stat(commit_name(newest)) or Stat(0, 0, ""))
             self._known[store.root] = known
-        while stamp := commit_stamp(store, known.newest + 1):
+        while stamp := store.stat(commit_name(known.newest + 1)):
             known.newest, known.stamp = known.newest + 1, stamp
             if stamp.size != known.own_commits.pop(known.newest, stamp.size):  # another engine overwrote that commit
                 known.forget_from(known.newest)
@@ -322,7 +320,7 @@ class Snapshots:
         at, state = version, None
         most = _MOST_REPLAYED if store.on_disk else _MOST_FETCHED
         while at >= 0 and (state := known.states.peek(at)) is None:
-            gone = commit_stamp(store, at) is None if store.on_disk else at < known.first
+            gone = store.stat(commit_name(at)) is None if store.on_disk else at < known.first
             if gone or version - at >= most:
                 return self._rebuild(table, known, version)
             if store.on_disk and (summed := self._at_checkpoint(table, at)) is not None:
@@ -379,7 +377,7 @@ class Snapshots:
     def _since_trinity(self, table: TableHandle, version: int) -> Since:
         """Return what other engines changed up to a version that is rebuilt, as far as the log shows it."""
         store, name = ObjectStore(table.location), table.full_name
-        there = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
+        there = itertools.takewhile(lambda n: store.stat(commit_name(n)), range(version, -1, -1))
         return since_trinity((n, read_commit(store, name, n)) for n in there)
 
     def _rebuild(self, table: TableHandle, known: Known, version: int) -> State:
@@ -400,7 +398,7 @@ class Snapshots:
         found = replace(
             self._with_order(table, apply(table, None, version, actions)), displaced=since.displaced, commit=""
         )
-        if commit_stamp(store, version) is None:  # a version that has a checkpoint may lack its commit file
+        if store.stat(commit_name(version)) is None:  # a version that has a checkpoint may lack its commit file
             return found
         commit = read_commit(store, name, version)
         found = replace(found, commit=commit_id(by_kind(commit)))
@@ -412,7 +410,7 @@ class Snapshots:
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
         since = range(found.order.through + 1, found.version + 1)
-        later = ((n, read_commit(store, name, n) if commit_stamp(store, n) else None) for n in since)
+        later = ((n, read_commit(store, name, n) if store.stat(commit_name(n)) else None) for n in since)
         return replace(found, order=order_since(found.order, found.definition, found.version, later))
 
 

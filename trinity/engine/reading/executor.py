@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.local.search import Search
-from trinity.engine.reading.plan import FoldPlan, ReadPlan
+from trinity.engine.reading.plan import FoldPlan, NotLocal, ReadPlan
 
 __all__ = ["Executor"]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from trinity.engine.reading.executor import Executor
 from trinity.engine.reading.files import may_share_keys, split_buckets_and_runs, well_bucketed
 from trinity.engine.reading.local.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
-from trinity.engine.reading.position_reads import PositionReadState, forget_positions
+from trinity.engine.reading.plan import PositionReadState, forget_positions
 from trinity.merge.arrow.keys import Keys
 
 __all__ = ["forget", "hidden_rows"]

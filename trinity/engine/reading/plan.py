@@ -1,31 +1,238 @@
 """The plan of a merged read: chosen once, by statistics alone, and followed by every executor.
 
 What executes it is Spark (:mod:`trinity.engine.reading.spark`), or this process without Spark
-(:mod:`trinity.engine.reading.local`), where :attr:`ReadPlan.not_local` is None.
+(:mod:`trinity.engine.reading.local`), where :attr:`ReadPlan.not_local` is None. A read by position leaves hidden rows
+out by their positions: stored rows that no merged read shows, since they win no key or delete the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, well_bucketed
-from trinity.engine.reading.local.limits import (
-    NotLocal,
-    are_own,
-    why_not_by_column,
-    why_not_by_position,
-    why_not_files,
-)
-from trinity.engine.reading.position_reads import PositionReadState
 from trinity.engine.reading.predicate import Predicate, Where
+from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.parse import merge_spec
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, SplitSource
+from trinity.spi import DataFile, Deletes, Origin, SplitSource
+from trinity.storage import Cache, Location
 
-__all__ = ["FoldPlan", "ReadPlan", "Way", "plan_read"]
+__all__ = [
+    "FoldPlan",
+    "NotLocal",
+    "PositionReadState",
+    "ReadPlan",
+    "Way",
+    "are_own",
+    "forget_positions",
+    "plan_read",
+    "why_not_by_column",
+    "why_not_by_position",
+    "why_not_files",
+]
+
+_MOST_LOG: Final = 4_000_000
+"""Log rows whose keys and ordering every task can hold: some hundred MB."""
+_MOST_ROWS: Final = 1_000_000_000
+"""Base rows with a bit each: 125 MB."""
+
+
+_FOREIGN: Final = NotLocal("other engines have written some of its files")
+
+
+def why_not_by_position(
+    splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]
+) -> NotLocal | None:
+    """Return why the hidden rows of a version cannot be left out by their positions; None when they can."""
+    if spec.by_column:
+        return NotLocal(f"merge engine {spec.engine.value} folds column by column")
+    if (why := why_not_files(splits)) is not None:
+        return why
+    if sum(f.rows for f in base) > _MOST_ROWS:
+        return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
+    return _why_not_so_long(log)
+
+
+def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> NotLocal | None:
+    """Return why this process cannot fold the log of a version column by column; None when it can."""
+    missing = ColumnFold(splits.definition, spec).not_in_arrow()
+    if missing:
+        return NotLocal(", ".join(f"column '{column}' folds by {why}" for column, why in missing.items()))
+    return _why_not_so_long(log)
+
+
+def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
+    if sum(f.rows for f in log) <= _MOST_LOG:
+        return None
+    return NotLocal(f"its log has more than {_MOST_LOG:,} rows (compact('full') folds them)")
+
+
+def why_not_files(splits: SplitSource) -> NotLocal | None:
+    """Return why this process cannot read the files of a version one by one; None when it can."""
+    if splits.native is None:
+        return None if are_own(splits.files) else _FOREIGN
+    return None if splits.native.not_local is None else NotLocal(splits.native.not_local)
+
+
+def are_own(files: Iterable[DataFile]) -> bool:
+    """Return True for files that Trinity wrote."""
+    return all(f.origin is Origin.OWN for f in files)
+
+
+LEAST_ROWS: Final = 10_000
+"""Base rows from which a search costs less than the join that it spares."""
+_MOST_FILES: Final = 256
+"""Files of the log of which nothing is known, up to which Spark searches: each of its tasks opens all of them."""
+_MOST_LOOKED_AT: Final = 8_000_000
+"""Base rows whose keys and ordering are read from a disk sooner than Spark folds a few keys: some hundred MB."""
+_REMEMBERED_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of bits that the process remembers, of all tables."""
+
+_File = tuple[str, Deletes | None]
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Facts that tell the merged rows of a version apart from those of others of the table.
+
+    Attributes:
+        spec: the table's options.
+        storage: key, ordering columns and marks of deletion as they are stored.
+        base: base and sidecar.
+        log: in arrival order.
+    """
+
+    spec: MergeSpec
+    storage: pa.Schema
+    base: frozenset[_File]
+    log: tuple[_File, ...]
+
+    @classmethod
+    def of(cls, splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> _Version:
+        names = [name for name in spec.sidecar_columns if name in splits.storage.names]
+        storage = pa.schema([splits.storage.field(name) for name in names])
+        stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
+        return cls(spec, storage, stands, tuple((f.path, f.deletes) for f in log))
+
+    def continues_in(self, other: _Version) -> bool:
+        """Return True when the other one is this one with further appends, or with none."""
+        same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
+        return same and other.log[: len(self.log)] == self.log
+
+
+@dataclass(frozen=True)
+class _Known:
+    version: _Version
+    hidden: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def _bytes(known: _Known) -> int:
+    return sum(words.nbytes for words in known.hidden.values())
+
+
+_memory: Final[Cache[tuple[str, str], _Known]] = Cache(_REMEMBERED_BYTES, _bytes)
+
+
+@dataclass(frozen=True)
+class PositionReadState:
+    """A version whose hidden rows can be marked by their positions, and what is known of them.
+
+    Attributes:
+        splits: the version.
+        version: what tells it apart.
+        base: its base files.
+        earlier: the log whose keys have been looked for, in arrival order.
+        later: the log that came after it.
+        known: path of a file -> the bits of the hidden rows that are known.
+        only: the keys that are read; None for all.
+    """
+
+    splits: SplitSource
+    version: _Version
+    base: Sequence[DataFile]
+    earlier: Sequence[DataFile]
+    later: Sequence[DataFile]
+    known: Mapping[str, np.ndarray]
+    only: pa.Table | None = None
+
+    @classmethod
+    def of(cls, splits: SplitSource, spec: MergeSpec, *, remembered: bool = True) -> PositionReadState | NotLocal:
+        """Return the state of a version with a log, or why it cannot be read so.
+
+        Args:
+            splits: the version.
+            spec: its table's options.
+            remembered: False for the state of a first read, of which nothing is known.
+        """
+        base, log = tiers(splits.files)
+        if (why := why_not_by_position(splits, spec, base, log)) is not None:
+            return why
+        log = splits.in_arrival_order(log)
+        version = _Version.of(splits, spec, base, log)
+        stays = splits.native is None or splits.native.files_stay
+        known = _memory.peek(_table(splits)) if remembered and stays else None
+        if known is None or not known.version.continues_in(version):
+            return cls(splits, version, base, (), log, {})
+        middle = len(known.version.log)
+        return cls(splits, version, base, log[:middle], log[middle:], known.hidden)
+
+    def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
+        """Return the state of a read of these keys alone, all of whose rows are in some files of the version.
+
+        A key with NULL in it is none (K1).
+        """
+        paths = {f.path for f in files}
+        base, earlier, later = ([f for f in part if f.path in paths] for part in (self.base, self.earlier, self.later))
+        return replace(self, base=base, earlier=earlier, later=later, only=keys.drop_null())
+
+    @property
+    def is_known(self) -> bool:
+        """True when the keys of all of the log have been looked for."""
+        return not self.later
+
+    @property
+    def beats_a_join(self) -> bool:
+        """True when the base is so large that a search costs less than the join that it spares."""
+        return sum(f.rows for f in self.base) >= LEAST_ROWS
+
+    @property
+    def is_soon_opened(self) -> bool:
+        """True when the files of which nothing is known are so few that every task of Spark's may open them."""
+        return len(self.later) <= _MOST_FILES
+
+    @property
+    def why_not_searched(self) -> NotLocal | None:
+        """Why what is not known yet is not worth a search; None where it is."""
+        if self.only is not None and not self._is_soon_read:
+            return NotLocal("its base is too large, or too far away, for a look at a few keys")
+        return None
+
+    @property
+    def _is_soon_read(self) -> bool:
+        """True when key and ordering columns of the base are read, for one read, sooner than some keys are joined."""
+        return sum(f.rows for f in self.base) <= _MOST_LOOKED_AT and all(Location.of(f.path).on_disk for f in self.base)
+
+    def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
+        """Remember the hidden rows of the version, unless only some keys were read."""
+        if self.only is None:
+            _memory.put(_table(self.splits), _Known(self.version, hidden))
+
+
+def _table(splits: SplitSource) -> tuple[str, str]:
+    return splits.definition.full_name, splits.definition.id
+
+
+def forget_positions() -> None:
+    """Forget what is known of all tables, so that their next reads are first ones."""
+    _memory.drop(lambda _: True)
+
 
 MOST_LOCAL_BYTES: Final = 128 * 1024 * 1024
 """Bytes of files whose rows this process folds by itself."""

@@ -12,9 +12,8 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.limits import why_not_by_position
 from trinity.engine.reading.local.search import FoldedLog, Read, Search, SearchedFile, kept_columns
-from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.plan import FoldPlan, why_not_by_position
 from trinity.hidden import DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys

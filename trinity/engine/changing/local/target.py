@@ -14,9 +14,8 @@ from trinity.engine.changing.local.plan import FILE_FIELD, PLACE_FIELD
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.local.limits import why_not_files
 from trinity.engine.reading.local.selection import Selection, to_user_columns
-from trinity.engine.reading.plan import plan_read
+from trinity.engine.reading.plan import plan_read, why_not_files
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
 from trinity.storage import Location

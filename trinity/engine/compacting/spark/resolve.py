@@ -20,8 +20,7 @@ from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
 from trinity.engine.reading.files import may_share_keys, well_bucketed
-from trinity.engine.reading.local.limits import NotLocal, are_own
-from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.plan import FoldPlan, NotLocal, are_own
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
