@@ -30,7 +30,7 @@ from benchmarks.results import Result
 from benchmarks.tables import CatalogBench, Scene
 from benchmarks.timing import Rounds, Timings, timed
 from trinity import Column, Session
-from trinity.engine.compacting.triggered import THREAD
+from trinity.engine.compacting.after_commit import THREAD
 from trinity.storage import ObjectStore
 
 if TYPE_CHECKING:

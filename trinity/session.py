@@ -516,7 +516,7 @@ class Session:
         """
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
-        from trinity.engine.changing.replace import replace_table
+        from trinity.engine.changing.whole_table import replace_table
         from trinity.engine.values.check_types import check_types
         from trinity.making import check_owned, drop, insert_first_rows, made_or_found, made_within
 

@@ -574,7 +574,7 @@ class Table:
         Raises:
             TrinityError: NOT_SUPPORTED for an external table.
         """
-        from trinity.engine.changing.truncate import truncate
+        from trinity.engine.changing.whole_table import truncate
 
         return truncate(self, txn)
 
@@ -595,7 +595,7 @@ class Table:
             TrinityError: INVALID_ARGUMENTS unless one of both is given, for an unknown or vacuumed version, and for one
                 of which a file is gone; NOT_SUPPORTED for an external table, and where a column has another type since.
         """
-        from trinity.engine.changing.restore import restore
+        from trinity.engine.changing.whole_table import restore
 
         return restore(self, version, timestamp)
 

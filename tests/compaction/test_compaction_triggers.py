@@ -13,8 +13,8 @@ import pytest
 
 import trinity
 from trinity import Column, Session, Table, TrinityError
-from trinity.engine.compacting import triggered
-from trinity.engine.compacting.triggered import THREAD
+from trinity.engine.compacting import after_commit
+from trinity.engine.compacting.after_commit import THREAD
 from trinity.merge.options import compaction_trigger
 
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint")]
@@ -106,7 +106,7 @@ def test_the_writer_compacts_once_the_log_is_large(session: Session, tiered_fmt:
     assert (table.health().commits, table.health().base.rows) == (1, 1000)
     expected = {k: 1 if k > 19 else 4 if k > 4 else 3 for k in range(1000)}
     assert {row.k: row.ts for row in table.to_df().collect()} == expected
-    assert not triggered._waiting
+    assert not after_commit._waiting
 
 
 def test_a_failed_compaction_fails_no_commit(

@@ -13,8 +13,8 @@ import pytest
 
 from trinity import Column, Session, Table
 from trinity.engine.compacting import levels
+from trinity.engine.compacting.after_commit import THREAD
 from trinity.engine.compacting.levels import LEVELLED_SHARE, fresh_commits, newest_runs
-from trinity.engine.compacting.triggered import THREAD
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 from trinity.spi import CommitResult, DataFile, Origin, Tier

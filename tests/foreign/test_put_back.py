@@ -24,7 +24,7 @@ from tests.support.object_store import ObjectServer
 from tests.support.put_back import Backup
 from tests.support.refusals import refused
 from trinity import Column, Session, Table, cdc
-from trinity.cdc.position import number_of, reached_by
+from trinity.cdc.following import number_of, reached_by
 from trinity.cli.tail import follow
 from trinity.datasource import answers
 from trinity.datasource.answers import answer

@@ -238,7 +238,7 @@ LOCAL_DISK: Final = {
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
     "trinity/dlt.py": "files of a load package are dlt's",
     "trinity/engine/compacting/local/parts.py": "rows that wait for their bucket are in a temporary folder meanwhile",
-    "trinity/engine/process_memory.py": "Linux tells the memory of a container in a file",
+    "trinity/engine/executes.py": "Linux tells the memory of a container in a file",
     "trinity/engine/spark/ivy.py": "Spark's JARs are in a folder of the user's",
     "trinity/engine/spark/maven.py": "the same",
     "trinity/engine/spark/local.py": "Java is one of this machine's",

@@ -20,8 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import rows_at
 from tests.support.put_back import Backup
 from trinity import Column, Session, Table, TrinityError, cdc
-from trinity.engine.compacting.after_commit import compact_newest
-from trinity.engine.compacting.triggered import THREAD
+from trinity.engine.compacting.after_commit import THREAD, compact_newest
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 

@@ -1,4 +1,7 @@
-"""A table that follows another Trinity table: each change there is written exactly once, as row versions."""
+"""A table that follows another Trinity table: each change there is written exactly once, as row versions.
+
+The place in its source that it has reached is the number of a ``txn`` (L4).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from trinity.calls import public
 from trinity.calls.spark import spark_errors
 from trinity.cdc.delta import delta_versions
 from trinity.cdc.form import Form, form_of
-from trinity.cdc.position import number_of, reached_by
 from trinity.engine.appending.append import append_own
 from trinity.engine.appending.transforms import transformed
 from trinity.engine.changing.statement import rerun
@@ -25,7 +27,29 @@ from trinity.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["follow"]
+__all__ = ["follow", "number_of", "reached_by"]
+
+_BOUND: Final = 1 << 62
+_VERSIONS: Final = 1 << 42
+"""Versions below have room for the digits: these may be times in milliseconds, as of a folder of files."""
+_DIGITS: Final = 5
+_BITS: Final = 4 * _DIGITS
+"""Bits of the digits. Of a million commits that took over the version of another one, one is not noticed."""
+
+
+def number_of(reached: Reached) -> int:
+    """Return the number of a place; a version that leaves no room for the digits is its own number."""
+    if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
+        return reached.version
+    return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)
+
+
+def reached_by(number: int) -> Reached:
+    """Return the place that a recorded number stands for."""
+    if number < _BOUND:
+        return Reached(number)
+    return Reached((number ^ _BOUND) >> _BITS, f"{number & (1 << _BITS) - 1:0{_DIGITS}x}")
+
 
 _REMEDY: Final = "Empty the target, and have it follow under another name."
 

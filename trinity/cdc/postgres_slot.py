@@ -15,7 +15,7 @@ from trinity.cdc.debezium_events import debezium
 from trinity.cdc.pgoutput import Change, Relation, Transaction, transactions
 from trinity.cdc.postgres_events import Envelopes
 from trinity.cdc.postgres_server import Server
-from trinity.engine.changing.truncate import truncate
+from trinity.engine.changing.whole_table import truncate
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError, nearest
 from trinity.merge.parse import merge_spec

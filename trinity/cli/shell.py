@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import pydoc
 import re
 import sys
 import time
@@ -17,14 +19,13 @@ from trinity import dbapi
 from trinity.calls import as_trinity
 from trinity.cli.line_editing import completions, edited_lines
 from trinity.cli.output import FORMATS, Format, write_arrow, write_rows
-from trinity.cli.pager import page
 from trinity.cli.progress import working
 from trinity.engine.target import Engine
 from trinity.errors import TrinityError, nearest
 from trinity.journal import load_model
 from trinity.journal.binding import statements_in
 
-__all__ = ["Shell", "interact"]
+__all__ = ["Shell", "interact", "page"]
 
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
 """Pattern of sqlline's prompt before a line, so that a session can be pasted."""
@@ -287,3 +288,12 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows"
+
+
+def page(text: str) -> None:
+    """Show a text on the terminal: as it is where it fits, else by the pager that ``PAGER`` names, or ``less``."""
+    if text.count("\n") < Console().height:
+        sys.stdout.write(text)
+        return
+    os.environ.setdefault("LESS", "-S")  # a row is a line, however wide
+    pydoc.pager(text)

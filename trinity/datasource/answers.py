@@ -6,21 +6,23 @@ import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
 from trinity.datasource.columns import as_json, columns_of, differences
 from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
-from trinity.datasource.stored_rows import stored_rows
-from trinity.datasource.triggers import reads_all_now
-from trinity.engine.feed.changelog import prune
+from trinity.engine.feed.changelog import TableChangelog, prune
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
 from trinity.engine.feed.rounds import round_before
 from trinity.engine.feed.shape import check_names
+from trinity.engine.feed.spark.kept import write_files
 from trinity.engine.feed.steps import another_table, makes_another
+from trinity.engine.feed.stored import stored_columns
+from trinity.engine.reading.merged_read import merged_read
+from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
 from trinity.engine.travel import epoch_ms, version_at
@@ -31,7 +33,10 @@ from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Location, spark_schema, to_learn
 from trinity.storage.changelog import KeptChanges
 
-__all__ = ["Tables", "answer"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Tables", "answer", "reads_all_now", "stored_rows"]
 
 
 class ExternalFolders(Protocol):
@@ -259,3 +264,37 @@ _OF_FILES: Final[Mapping[str, Callable[[Target, str | None, Mapping[str, Any]], 
 """Answers with files, which need a folder for those of an external table."""
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
 """Milliseconds for which files in that folder stay that no version needs."""
+
+
+_ONCE: Final = ("AvailableNowTrigger", "OneTimeTrigger")
+
+
+def reads_all_now(spark: SparkSession) -> bool:
+    """Return True while a query runs that ends once all present data is read: it has one batch to read it."""
+    state: Any = spark._jsparkSession.sharedState()
+    return any(str(query.trigger().toString()) in _ONCE for query in list(state.activeStreamingQueries().values()))
+
+
+def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> KeptChanges:
+    """Return the rows of a version, in files that the next vacuum removes; write them if they do not exist yet.
+
+    Args:
+        table: the table.
+        entry: the version.
+        place: the folder for the changes; None for the table's own, which an external table lacks.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a version that cannot be read; NOT_SUPPORTED for an external table without a
+            place; and as reading and writing files.
+    """
+    from trinity.calls.spark import spark_errors
+
+    known = TableChangelog.of(table, place)
+    if (found := known.changelog.find(entry.version, known.rows_tag(entry))) is not None:
+        return found
+    splits = table.splits(entry.version)
+    columns = stored_columns(splits.definition.visible)
+    with pinned(table.session.spark), spark_errors():
+        rows = merged_read(table.session.spark, splits)
+        files = write_files(table, known.changelog.store.root, TableDefinition("", "", columns), rows)
+    return known.changelog.put(entry.version, known.rows_tag(entry), columns, files)

@@ -17,8 +17,7 @@ from trinity.definition.define import check_column
 from trinity.errors import TrinityError
 from trinity.merge.options import TABLE_PROPERTIES
 from trinity.merge.parse import merge_spec
-from trinity.merge.rename import renamed
-from trinity.merge.roles import role_of, without_column
+from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import MergeEngine
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 

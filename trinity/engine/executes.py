@@ -1,19 +1,24 @@
-"""Who executes: this process alone, or Spark. One function decides it, and says so in the log."""
+"""Who executes: this process alone, or Spark. One function decides it, and says so in the log.
+
+It goes by the memory that this process may have: the machine's, or what its container is given.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, TypeVar
 
 from trinity.calls import current_work
 from trinity.engine.not_local import NotLocal
-from trinity.engine.process_memory import memory_bytes
 from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
 
-__all__ = ["default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
+__all__ = ["default_local_bytes", "execute", "left_to_spark", "memory_bytes", "not_supported", "size_of"]
 
 T = TypeVar("T")
 
@@ -93,3 +98,16 @@ def size_of(files: Iterable[DataFile]) -> int:
 def default_local_bytes() -> int:
     """Return the bytes of files up to which this process executes, by its memory."""
     return memory_bytes() // _SHARE
+
+
+_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux tells the limit of a container, in the second and the first version of control groups."""
+
+
+def memory_bytes() -> int:
+    """Return the memory in bytes."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in _LIMITS:
+        with suppress(OSError, ValueError):  # no such file; "max" for no limit
+            found.append(int(Path(limit).read_text()))
+    return min(found)

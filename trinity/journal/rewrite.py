@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -18,18 +18,18 @@ from trinity.journal.conflicts import insert_on_conflict
 from trinity.journal.inserts import insert
 from trinity.journal.locks import Lock
 from trinity.journal.merges import merge
+from trinity.journal.reading import live_rows
 from trinity.journal.refusals import check_unread, mentions, words_of
 from trinity.journal.rowlocks import with_row_locks
 from trinity.journal.scopes import Scopes
 from trinity.journal.sources import Computed
 from trinity.journal.tables import JournalModel, JournalTable
-from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.as_written import as_written
 from trinity.syntax.parameters import Numbered, number
 
-__all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
+__all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite", "unique_checks"]
 
 Kind = Literal["plain", "query", "change", "ddl"]
 
@@ -327,3 +327,16 @@ def _check_target(target: exp.Table, table: JournalTable) -> None:
             f"{table.backend_schema}.{table.journal} has no unique index over ({key}), which writes need to refuse "
             "a second row of one version. Add a primary key over these columns.",
         )
+
+
+def unique_checks(table: JournalTable, dialect: str) -> Iterator[tuple[tuple[str, ...], exp.Query]]:
+    """Yield each unique key with a query for values, as text, that two live rows share. NULLs are never equal."""
+    for columns in table.unique_keys:
+        names: list[exp.Expr] = [trees.column(c) for c in columns]
+        known = [exp.Not(this=exp.Is(this=n.copy(), expression=exp.Null())) for n in names]
+        text = [trees.cast(n.copy(), "text") for n in names]
+        query = trees.select(text, trees.derived(live_rows(table, dialect), "live"), known)
+        query.set("group", exp.Group(expressions=names))
+        several = exp.GT(this=exp.Count(this=exp.Star(), big_int=True), expression=exp.Literal.number(1))
+        query.set("having", exp.Having(this=several))
+        yield columns, query.limit(1, copy=False)

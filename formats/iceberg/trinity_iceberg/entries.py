@@ -15,10 +15,10 @@ from pyiceberg.types import IcebergType
 from trinity.errors import TrinityError
 from trinity.spi import DataFile
 from trinity.storage import Location, local_path
-from trinity_iceberg.column_paths import column_paths
 from trinity_iceberg.order import origin_of
 from trinity_iceberg.partition import to_record
 from trinity_iceberg.schema import bounds, column_stats
+from trinity_iceberg.storage_schema import column_paths
 
 __all__ = ["Columns", "data_file", "deleted", "existing", "iceberg_file"]
 

@@ -40,7 +40,6 @@ from trinity.spi import DataFile, RowOrder, TableHandle
 from trinity.storage import CommitRaced, DeletesFragment, is_sink_file, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
-from trinity_iceberg.column_paths import column_paths
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.expire import expiry_due
@@ -48,6 +47,7 @@ from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests
 from trinity_iceberg.order import order_of
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, snapshot_of
+from trinity_iceberg.storage_schema import column_paths
 from trinity_iceberg.swap import commit_updates
 
 __all__ = ["SnapshotChange", "check_deletes", "put_snapshot"]

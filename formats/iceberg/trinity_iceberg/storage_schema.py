@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
 from trinity.spi import STORED_NAME
 from trinity.storage import FIELD_ID, READ_BY_ID, REQUIRED
 from trinity_iceberg.schema import fields_within, ordered_fields, trinity_type
 
-__all__ = ["read_schema", "storage_schema"]
+__all__ = ["column_paths", "read_schema", "storage_schema"]
 
 
 def storage_schema(schema: Schema) -> pa.Schema:
@@ -89,3 +90,24 @@ def _arrow(kind: it.IcebergType) -> pa.DataType:
     if isinstance(kind, it.StructType):
         return pa.struct([_arrow_field(f) for f in kind.fields])
     return trinity_type(kind).to_arrow()
+
+
+def column_paths(schema: Schema) -> dict[str, int]:
+    """Return the field ids of the columns that have values of their own, by their paths in a file."""
+    return dict(_below("", schema.as_struct(), 0))
+
+
+def _below(path: str, kind: IcebergType, field_id: int) -> Iterator[tuple[str, int]]:
+    match kind:
+        case StructType():
+            parts = [(field.name, field.field_type, field.field_id) for field in kind.fields]
+        case ListType():
+            parts = [("list.element", kind.element_type, kind.element_id)]
+        case MapType():
+            keys = ("key_value.key", kind.key_type, kind.key_id)
+            parts = [keys, ("key_value.value", kind.value_type, kind.value_id)]
+        case _:
+            yield path, field_id
+            return
+    for name, part, its_id in parts:
+        yield from _below(f"{path}.{name}" if path else name, part, its_id)

@@ -1,9 +1,14 @@
-"""Errors of a catalog that does not answer, or refuses: reported with its name, in one line."""
+"""Errors of a catalog that does not answer, or refuses: reported with its name, in one line.
+
+They come from the libraries by which PyIceberg reaches it: HTTP, databases, AWS.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -21,17 +26,20 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from trinity.errors import TrinityError, first_line
-from trinity_iceberg.client_errors import broken_integrity, failed, unanswered, unsent
 
 __all__ = [
+    "broken_integrity",
     "catalog_errors",
     "catalog_trouble",
+    "failed",
     "is_denied",
     "is_refused",
     "load_table",
     "may_be_under_way",
     "of_another_kind",
     "trouble",
+    "unanswered",
+    "unsent",
 ]
 
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
@@ -136,3 +144,40 @@ def catalog_errors(catalog: str) -> Iterator[None]:
         if isinstance(error, broken_integrity()):
             raise
         raise catalog_trouble(catalog, error) from error
+
+
+def failed() -> tuple[type[Exception], ...]:
+    """Return the errors of all the libraries."""
+    return _classes(
+        ("requests.exceptions", "RequestException"),
+        ("sqlalchemy.exc", "SQLAlchemyError"),
+        ("botocore.exceptions", "BotoCoreError", "ClientError"),
+    )
+
+
+def unanswered() -> tuple[type[Exception], ...]:
+    """Return the errors of requests that got no answer, or none from the catalog itself."""
+    return _classes(("requests.exceptions", "RequestException"), ("botocore.exceptions", "HTTPClientError"))
+
+
+def unsent() -> tuple[type[Exception], ...]:
+    """Return the errors of requests that never reached the catalog."""
+    return _classes(
+        ("requests.exceptions", "ConnectTimeout"),
+        ("botocore.exceptions", "ConnectTimeoutError", "EndpointConnectionError"),
+    )
+
+
+def broken_integrity() -> tuple[type[Exception], ...]:
+    """Return the error of a database in which somebody else was first."""
+    return _classes(("sqlalchemy.exc", "IntegrityError"))
+
+
+def _classes(*wanted: tuple[str, ...]) -> tuple[type[Exception], ...]:
+    """Return classes of modules, of each its name and theirs; those of modules that are loaded."""
+    return tuple(chain.from_iterable(_of_module(*names) for names in wanted))
+
+
+def _of_module(module: str, *names: str) -> list[type[Exception]]:
+    found = (getattr(sys.modules.get(module), name, None) for name in names)
+    return [kind for kind in found if kind is not None]

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from trinity.calls import STOPPED, is_stopped
 from trinity.engine.appending.evolving import evolved, follow
-from trinity.engine.appending.pandas_rows import from_pandas
-from trinity.engine.appending.python_rows import with_python_rows
+from trinity.engine.appending.python_rows import from_pandas, with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal

@@ -1,20 +1,23 @@
-"""Rows as Python has them: dicts, dataclasses, lists of them; and Polars' lazy frames."""
+"""Rows as Python has them: dicts, dataclasses, lists of them; frames of pandas, and Polars' lazy ones."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trinity.engine.writing.parts import with_leaves
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, first_line
 from trinity.messages import value_text
 from trinity.spi import TableDefinition, type_text
 
-__all__ = ["with_python_rows"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["from_pandas", "with_python_rows"]
 
 
 def with_python_rows(data: Any, definition: TableDefinition | None = None) -> Any:
@@ -115,3 +118,33 @@ def _first_wrong(values: list[Any], kind: pa.DataType | None) -> str:
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             wrong = middle
     return f"row {wrong - 1}'s {value_text(values[wrong - 1])}"
+
+
+def from_pandas(frame: pd.DataFrame) -> pa.Table:
+    """Return the rows of a data frame as Arrow data, without its index.
+
+    Raises:
+        TrinityError: DUPLICATE_COLUMN_NAME; TYPE_MISMATCH naming a column whose values Arrow has no type for.
+    """
+    names = [str(name) for name in frame.columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"The data has column '{name}' more than once; rename one.")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        at, why = next(_without_type(frame), (0, error))
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"The values of column '{names[at]}' of the data have no type in common; give them one, as by astype(). "
+            f"({first_line(why)})",
+        ) from error
+
+
+def _without_type(frame: pd.DataFrame) -> Iterator[tuple[int, Exception]]:
+    """Yield the columns, by place, whose values Arrow cannot take, and why."""
+    for at in range(frame.shape[1]):
+        try:
+            pa.array(frame.iloc[:, at], from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            yield at, error

@@ -5,10 +5,12 @@ The commit stands, whatever becomes of this: an error here is logged, and never 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trinity.calls import as_trinity
+from trinity.engine.compacting.health import due_commits, log_share
 from trinity.engine.target import Target
 from trinity.loggers import logger
 from trinity.merge.options import (
@@ -24,7 +26,7 @@ from trinity.spi import CommitResult, TableDefinition
 if TYPE_CHECKING:
     from trinity.engine.program import Counts
 
-__all__ = ["after_commit", "compact_newest"]
+__all__ = ["THREAD", "after_commit", "begin", "begin_when_due", "compact_newest"]
 
 _log = logger("trinity.compacting")
 
@@ -84,7 +86,6 @@ def _compact_when_due(table: Target, every: int) -> None:
 
 
 def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
-    from trinity.engine.compacting.triggered import begin_when_due
 
     def compact(strength: Strength) -> None:
         _try(table, "compact", version, lambda: compact_newest(table, strength, trigger.commits))
@@ -101,3 +102,59 @@ def _try(table: Target, what: str, version: int, work: Callable[[], object]) -> 
             _log.info("%s: after version %d another writer was faster: %s", table.name, version, known.message)
         else:
             _log.warning("%s: version %d is committed, but to %s fails: %s", table.name, version, what, known)
+
+
+THREAD: Final = "trinity compaction of"
+"""Beginning of a thread's name; the table's follows."""
+
+_one: Final = threading.Lock()
+_mutex: Final = threading.Lock()
+_waiting: Final[set[tuple[str, str]]] = set()
+"""Tables with a compaction that is under way, or waits for that of another table: (location, name)."""
+
+
+def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[[Strength], None]) -> None:
+    """Begin a compaction once the log is as ``compaction.trigger.*`` says, as :func:`begin` does.
+
+    A process that ends waits for it.
+
+    Args:
+        table: the table, after a commit.
+        trigger: its options.
+        compact: compacts by a strength, and raises nothing.
+    """
+    if _identity(table) in _waiting:  # which spares a look at the table
+        return
+    splits = table.splits()
+    strength = trigger.due(log_share(splits), due_commits(splits, trigger))
+    if strength is not None:
+        begin(table, lambda: compact(strength))
+
+
+def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False) -> bool:
+    """Begin a compaction and return at once; return False where one of the table has begun, or waits for another's.
+
+    Args:
+        table: the table.
+        compact: compacts it, and raises nothing.
+        daemon: True for a compaction that ends with the process.
+    """
+    with _mutex:
+        if _identity(table) in _waiting:
+            return False
+        _waiting.add(_identity(table))
+    threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, compact], daemon=daemon).start()
+    return True
+
+
+def _run(table: Target, compact: Callable[[], object]) -> None:
+    try:
+        with _one:
+            compact()
+    finally:
+        with _mutex:
+            _waiting.discard(_identity(table))
+
+
+def _identity(table: Target) -> tuple[str, str]:
+    return table.handle.location, table.handle.full_name

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
-from trinity.engine.spark.further_session import further_session
 from trinity.engine.spark.jars import add_jars, find_jars
 from trinity.engine.spark.quiet import LOGGING, without_start_lines
 from trinity.engine.spark.remote import is_remote, remote_url, runs_in_process
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["check_spark", "local_spark"]
+__all__ = ["check_spark", "further_session", "local_spark"]
 
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
@@ -264,3 +263,31 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
         spark = SparkSession.builder.config(map={"spark.app.name": "trinity", **settings}).getOrCreate()
     remember_classes(spark)
     return spark
+
+
+def further_session(running: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Return a session that has more settings, and that is the process's from now on.
+
+    Spark reads extensions only when it makes a session. The earlier one stays as it is, with what runs in it, and both
+    share the Spark, its tables and its caches.
+
+    Args:
+        running: the earlier session, whose JVM has the JARs.
+        settings: the settings; an extension whose JAR is missing is left out.
+    """
+    from trinity.spark_names import SparkSession
+
+    jvm, context = running._jvm, running.sparkContext
+    assert jvm is not None
+    shared = running._jsparkSession.sharedState()
+    for conf in (context._jsc.sc().conf(), shared.conf()):
+        for key, value in settings.items():
+            conf.set(key, value)
+    sessions, option, nothing = jvm.org.apache.spark.sql.classic, jvm.scala.Option, jvm.PythonUtils.toScalaMap({})
+    extensions = getattr(getattr(sessions, "SparkSession$"), "MODULE$").applyAndLoadExtensions(context._jsc.sc())
+    made = sessions.SparkSession(context._jsc.sc(), option.apply(shared), option.empty(), extensions, nothing, nothing)
+    found = SparkSession(context, made)
+    jvm.SparkSession.setDefaultSession(made)
+    jvm.SparkSession.setActiveSession(made)
+    SparkSession._instantiatedSession = SparkSession._activeSession = found
+    return found

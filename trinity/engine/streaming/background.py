@@ -7,8 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.compacting.after_commit import compact_newest
-from trinity.engine.compacting.triggered import begin
+from trinity.engine.compacting.after_commit import begin, compact_newest
 from trinity.engine.target import Target
 from trinity.loggers import logger
 from trinity.merge.strength import Strength

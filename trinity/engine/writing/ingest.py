@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.target import Target
 from trinity.engine.writing.casts import assignable, cast_array, check_lengths, fitted, unlike
-from trinity.engine.writing.required import nulls_within
+from trinity.engine.writing.parts import part_of
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
 from trinity.merge.parse import merge_spec
@@ -24,7 +24,7 @@ from trinity.merge.spec import MergeEngine
 from trinity.merge.write_rules import WriteRules
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
-__all__ = ["PageConformer", "StoredForm", "plan_ingest"]
+__all__ = ["PageConformer", "StoredForm", "nulls_within", "plan_ingest"]
 
 
 @dataclass(frozen=True)
@@ -231,3 +231,15 @@ def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -
             f"Column '{column.name}' of table '{name}' is of type {kind}, and the data has {found} there; "
             f"{unlike(found, kind)}.",
         )
+
+
+def nulls_within(values: pa.Array, path: Sequence[str]) -> int:
+    """Return how many values at a path are NULL; a NULL around a value does not count.
+
+    Args:
+        values: a column.
+        path: as in :attr:`~trinity.spi.Column.required`.
+    """
+    for name in path:
+        values = part_of(values.drop_null(), name)
+    return int(values.null_count)

@@ -15,8 +15,14 @@ from trinity.engine.not_local import NotLocal
 from trinity.errors import TrinityError
 from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.reader import Piece, Reader
-from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_word
-from trinity.sql.parsing.update import read_delete, read_truncate, read_update
+from trinity.sql.parsing.row_change import (
+    RowChange,
+    common_tables,
+    read_delete,
+    read_truncate,
+    read_update,
+    row_change_word,
+)
 from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.quoting import quoted
 
@@ -132,7 +138,7 @@ def _truncate(session: Session, piece: Piece, txn: TransactionId | None) -> Rows
     reader = Reader(piece)
     if common_tables(reader):
         raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
-    from trinity.engine.changing.truncate import truncate
+    from trinity.engine.changing.whole_table import truncate
 
     return counts(deleted=truncate(target_table(session, read_truncate(reader)), txn).rows)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
@@ -12,11 +13,15 @@ from sqlglot import Token, TokenType, exp
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_rows
 from trinity.engine.appending.first_rows import columns_of_rows
+from trinity.engine.changing.statement import rerun
+from trinity.engine.changing.whole_table import replace_table, truncate
 from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
+from trinity.making import check_owned
+from trinity.spi import Column, TableDefinition
+from trinity.sql.changing.overwrite import Overwrite, overwrite
 from trinity.sql.defining.external import register
-from trinity.sql.defining.replace import Replacement, replace
 from trinity.sql.local.insert import with_names
 from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from trinity.spi import TableDefinition
     from trinity.table import Table
 
-__all__ = ["cache", "create_table", "create_view"]
+__all__ = ["Replacement", "cache", "create_table", "create_view", "replace"]
 
 
 def create_table(session: Session, statement: Statement) -> Rows:
@@ -311,3 +316,53 @@ def cache(session: Session, statement: Statement) -> Rows:
             "cache a query: CACHE TABLE name AS SELECT ...",
         )
     return run_text(session, statement.text)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What a statement puts in the place of a table.
+
+    Attributes:
+        definition: the definition that it gives to rows of some columns; of none where it names the columns itself.
+        rows: runs the query behind AS anew, and returns its rows; None without a query.
+        query: the query's text; None without one, and for WITH NO DATA.
+    """
+
+    definition: Callable[[Any], TableDefinition]
+    rows: Callable[[], Any] | None = None
+    query: str | None = None
+
+
+def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
+    """Put another table in the place of one, or other rows into one that is defined alike; in one commit.
+
+    Returns:
+        one row of counts; no rows without a query.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a table that Trinity did not make; as CREATE TABLE, or INSERT OVERWRITE.
+    """
+    check_owned(lambda: table, "CREATE OR REPLACE")
+
+    def attempt() -> Rows | None:
+        seen = table.splits()  # before the query is: it may read the table
+        rows = wanted.rows() if wanted.rows else None
+        definition, now = wanted.definition(rows), seen.definition
+        if _facts(now) == _facts(definition) and (wanted.query is None or not now.keyed):
+            return None
+        done = replace_table(table, seen, definition, rows if wanted.query is not None else None)
+        return counts(inserted=done.rows) if wanted.rows else no_rows()
+
+    done = rerun(table, attempt)
+    if done is None and wanted.query is not None:
+        return overwrite(session, table, Overwrite(wanted.query, table.definition.visible, None), None)
+    if done is None:
+        truncate(table)
+    return done or (counts() if wanted.rows else no_rows())
+
+
+def _facts(definition: TableDefinition) -> tuple[Any, ...]:
+    """Return what CREATE TABLE says of a table."""
+    columns = [Column(c.name, c.type, c.nullable, c.default, c.comment) for c in definition.visible]
+    options = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
+    return columns, definition.primary_key, definition.partition_by, options, definition.checks

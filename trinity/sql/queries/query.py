@@ -1,23 +1,27 @@
-"""Queries: Trinity's tables become merged reads; everything else goes to Spark as the user wrote it."""
+"""Queries: Trinity's tables become merged reads; everything else goes to Spark as the user wrote it.
+
+Of a query that Spark can parse and sqlglot cannot, Spark's own parser finds the tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlglot import Token
+from sqlglot import Token, TokenType
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.guard import guard_statement
-from trinity.engine.spark.remote import query_over
+from trinity.engine.spark.reach import elements
+from trinity.engine.spark.remote import is_remote, query_over
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
 from trinity.names import split_name
-from trinity.sql.queries.fallback import names_by_spark
+from trinity.sql.parsing.names import read_name
 from trinity.sql.queries.reads import Read, Reads
 from trinity.sql.queries.references import Edit, apply_edits, resolve
 from trinity.sql.queries.results import Rows
-from trinity.syntax.parse import Statement, parse
+from trinity.syntax.parse import Statement, parse, tokenize
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -27,16 +31,17 @@ if TYPE_CHECKING:
     from trinity.session import Session
 
 __all__ = [
+    "FoundName",
     "explain",
     "explained",
     "explained_query",
+    "names_by_spark",
     "run_as_set",
     "run_query",
     "run_query_of",
     "run_text",
     "run_unparsed",
 ]
-
 
 NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
 
@@ -151,3 +156,51 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
         return session.table_missing(session.table_name(split_name(text)))
     except TrinityError as other:  # an unknown catalog, or an invalid name
         return other if other.code == "CATALOG_NOT_FOUND" else None
+
+
+FoundName = tuple[list[str], int, int, bool]
+"""(parts, first character, character after the last, True if the keyword TABLE is before it)."""
+
+
+def names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[FoundName]:
+    """Return the table names of a query in Spark's dialect, except names of its WITH queries.
+
+    Args:
+        session: the session whose Spark parses the query.
+        text: the query.
+        refusal: the error to raise when Spark cannot parse it either.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    from trinity.spark_names import PySparkException
+
+    if is_remote(session.spark):
+        raise refusal
+    try:
+        plan = session.spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except (PySparkException, Py4JJavaError):
+        raise refusal from None
+    tokens = tokenize(text)
+    ctes: set[str] = set()
+    found = [_name(tokens, start) for start in _relations(plan, ctes)]
+    return [f for f in found if not (len(f[0]) == 1 and f[0][0].lower() in ctes)]
+
+
+def _name(tokens: list[Token], start: int) -> FoundName:
+    at = next(i for i, t in enumerate(tokens) if t.start >= start)
+    parts, end = read_name(tokens, at)
+    after_table = at > 0 and tokens[at - 1].token_type is TokenType.TABLE
+    return parts, tokens[at].start, tokens[end - 1].end + 1, after_table
+
+
+def _relations(plan: Any, ctes: set[str]) -> Iterator[int]:
+    """Yield first characters of the unresolved relations of a plan, with those of subqueries and WITH queries."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "UnresolvedRelation":
+        yield plan.origin().startIndex().get()
+    if kind == "UnresolvedWith":
+        for pair in elements(plan.cteRelations()):
+            ctes.add(str(pair.productElement(0)).lower())
+            yield from _relations(pair.productElement(1), ctes)
+    for child in [*elements(plan.children()), *elements(plan.subqueries())]:
+        yield from _relations(child, ctes)

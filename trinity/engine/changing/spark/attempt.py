@@ -14,16 +14,15 @@ import pyarrow as pa
 from trinity.engine.appending.append import source_frame
 from trinity.engine.changing.attempt import Attempt, Begun
 from trinity.engine.changing.change_tasks import Written
+from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import check_mark
-from trinity.engine.changing.plan import concerned
+from trinity.engine.changing.plan import StatementPlan, concerned
 from trinity.engine.changing.spark.char_comparisons import padded_program
 from trinity.engine.changing.spark.equalities import SparkEquality, compared
-from trinity.engine.changing.spark.live_keys import check_keys
+from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.spark.source import SparkSource, persisted_source
-from trinity.engine.changing.spark.unique_keys import check_unique
-from trinity.engine.changing.spark.upsert_merge import insert_case, is_upsert
 from trinity.engine.guard import guard_program
 from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read
@@ -38,10 +37,10 @@ from trinity.errors import TrinityError
 from trinity.hidden import FILE_NUMBER
 from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
-from trinity.spi import DataFile, SplitSource, parse_type
+from trinity.spi import DataFile, Operation, SplitSource, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["SparkAttempt"]
+__all__ = ["SparkAttempt", "insert_case", "is_upsert"]
 
 _ROWS_PER_TASK: Final = 100_000
 """Rows of an upsert per task. They go to the sinks in the source's own tasks, of which small ones are coalesced."""
@@ -210,3 +209,29 @@ class SparkAttempt(Attempt):
         return "\n".join(
             [*lines, "", "executed by Spark", plan_text(self._upserted_rows() if upsert else self.changes())]
         )
+
+
+def is_upsert(plan: StatementPlan) -> bool:
+    """Return True when every row of the source is written as it is, provided that no key occurs twice or is NULL.
+
+    The join handles keys that ON would convert, or whose blanks are cut when they are stored.
+    """
+    spec, cases = plan.spec, {case.when: case for case in plan.program.cases if case.condition is None}
+    update, insert = cases.get(When.MATCHED), cases.get(When.NOT_MATCHED)
+    if spec is None or spec.by_column or update is None or insert is None or len(plan.program.cases) != 2:
+        return False
+    if (update.operation, insert.operation) != (Operation.UPDATE, Operation.INSERT) or plan.moving or plan.inserting:
+        return False
+    given, updated = insert.values or {}, update.values or {}
+    others = [c.name for c in plan.definition.visible if c.name not in spec.key]
+    return (
+        set(plan.equalities) == set(spec.key)
+        and all(e.same and e.stored for e in plan.equalities.values())
+        and all(plan.from_source(value) for value in given.values())
+        and all(same_expression(updated.get(name), given[name]) for name in others)
+    )
+
+
+def insert_case(plan: StatementPlan) -> int:
+    """Return the number of the INSERT case."""
+    return next(n for n, case in enumerate(plan.program.cases) if case.operation is Operation.INSERT)

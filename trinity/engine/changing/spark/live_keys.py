@@ -1,13 +1,18 @@
-"""Keys under which a statement writes rows, compared with the rows stored there (M4, M7, M9)."""
+"""Keys under which a statement writes rows, compared with the rows stored there (M4, M7, M9).
+
+Further unique keys of the target hold among the live rows after the statement.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trinity.engine.changing.plan import concerned
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
-from trinity.engine.reading.merged_read import stored_winners
+from trinity.engine.reading.merged_read import merged_read, stored_winners
 from trinity.hidden import DELETED
-from trinity.merge.sql.fold import beats
+from trinity.merge.sql.fold import beats, is_deleted
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation, SplitSource
 from trinity.syntax.quoting import quoted
@@ -15,7 +20,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_keys"]
+__all__ = ["check_keys", "check_unique"]
 
 _CASE = f"{MERGE_ROW}._trinity_case_number"
 _OPERATION = f"{MERGE_ROW}._trinity_operation"
@@ -68,3 +73,32 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
 
 def _equal(one: str, other: str, key: tuple[str, ...]) -> Column:
     return F.expr(" AND ".join(f"{one}.{quoted(k)} = {other}.{quoted(k)}" for k in key))
+
+
+def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
+    """Refuse values of a unique key that two live rows would have. NULLs are never equal.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION naming the columns and the value.
+    """
+    spec = plan.spec
+    assert spec is not None
+    operation = F.col(f"{MERGE_ROW}._trinity_operation")
+    rows = changes.where(operation != int(Operation.DELETE)).select(f"{MERGE_ROW}.*")
+    brought = rows.where(f"NOT {is_deleted(spec, rows)}")
+    row_id = quoted(plan.row_id)
+    touched = changes.where(F.col(row_id).isNotNull())
+    touched = touched.select(*[F.col(f"{row_id}.{quoted(k)}").alias(k) for k in spec.key])
+    kept = merged_read(spark, splits).join(touched, list(spec.key), "left_anti")
+    for columns in concerned(plan.program):
+        _check(plan, columns, brought, kept)
+
+
+def _check(plan: MergePlan, columns: Sequence[str], brought: DataFrame, kept: DataFrame) -> None:
+    names = [quoted(c) for c in columns]
+    known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    values = brought.select(*names).where(known)
+    same = kept.select(*names).join(values.distinct(), list(columns), "left_semi")
+    twice = values.unionByName(same).groupBy(*names).count().where("count > 1").limit(1)
+    for row in twice.collect():
+        raise plan.repeated(columns, [row[c] for c in columns])

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.connecting import connect
+from trinity.definition.columns import columns_of
+from trinity.definition.define import define_table
+from trinity.engine.appending.append import arrow_reader, source_rows
 from trinity.engine.values.check_constraints import check_expressions
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.backends.base import IngestMode, Result, one_by_one
 from trinity.journal.backends.warehouse.batches import append_rows, insert_journalled
 from trinity.journal.backends.warehouse.fetched import fetch_result
-from trinity.journal.backends.warehouse.ingest import ingest
 from trinity.journal.backends.warehouse.rewriter import Merged, rewrite_merged
 from trinity.journal.batches import Batch, batch_of, check_counts, refused_rows
 from trinity.journal.model import LoadedModel
@@ -29,9 +31,12 @@ from trinity.syntax.parameters import number, with_literals
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
+    from trinity.journal.backends.base import IngestMode
+    from trinity.names import TableName
+    from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["WarehouseBackend"]
+__all__ = ["WarehouseBackend", "ingest"]
 
 _KINDS: Final = {"BIGINT": "bigint", "TIMESTAMP": "timestamp"}
 
@@ -270,3 +275,29 @@ def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[st
                 f"{where}, journalVersionType: {table.version_type} does not fit column '{column}' of type "
                 f"{types[column]}.",
             )
+
+
+def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> int:
+    """Store the rows of a data frame by one commit, and return their number.
+
+    Args:
+        session: the session of the table.
+        name: the table.
+        data: Arrow data, a pandas or Polars DataFrame, or rows of Python.
+        mode: ``create`` and ``replace`` make the table, a plain one with the columns of the data; ``append`` wants one;
+            ``create_append`` makes it if there is none. ``replace`` drops the old table first.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, TYPE_MISMATCH; as :meth:`trinity.Table.upsert`.
+    """
+    rows: Any = arrow_reader(data)
+    found = session.find_table(name) if session.table_exists(name) else None
+    if found is None and mode == "append":
+        raise session.table_missing(name)
+    if found is not None and mode in ("append", "create_append"):
+        return (found.upsert(rows) if found.definition.keyed else found.append(rows)).rows
+    if found is not None and mode == "replace":
+        rows = source_rows(rows, session.timezone)
+        define_table(name, columns_of(rows.schema), (), (), {}, (), {})  # what is refused leaves the old table
+        session.drop_table(name)
+    return session.create_table(name, rows).count()

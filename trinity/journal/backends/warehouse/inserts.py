@@ -9,11 +9,10 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.backends.warehouse.versions import newest_version, version_after
 from trinity.journal.conflicts import conflicting_key
 from trinity.journal.tables import JournalColumn, JournalTable
 
-__all__ = ["insert", "inserting", "on_conflict"]
+__all__ = ["insert", "inserting", "newest_version", "on_conflict", "version_after"]
 
 _NEW: Final = "new"
 _PROPOSED: Final = "excluded"
@@ -153,3 +152,19 @@ def _fail_on_second(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> 
     )
     fails = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(message)])
     return exp.Case(ifs=[exp.If(this=twice.copy(), true=fails)], default=version)
+
+
+def version_after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
+    """Return the version after this one; the first one after NULL."""
+    if table.version_type == "BIGINT":
+        known = exp.Coalesce(this=newest, expressions=[exp.Literal.number(0)])
+        return exp.Add(this=known, expression=exp.Literal.number(1))
+    tick = exp.Add(this=newest, expression=exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this="MICROSECOND")))
+    return exp.Anonymous(this="greatest", expressions=[exp.CurrentTimestamp(), tick])
+
+
+def newest_version(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
+    """Return the newest stored version of a key, deleted or not."""
+    same = [exp.EQ(this=trees.column(k, "v"), expression=e.copy()) for k, e in zip(table.key, key, strict=True)]
+    source = exp.Table(this=trees.identifier(table.versions_view), alias=exp.TableAlias(this=trees.identifier("v")))
+    return exp.Subquery(this=trees.select([exp.Max(this=trees.column(table.version, "v"))], source, same))

@@ -14,9 +14,8 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.assignments import assignments
-from trinity.journal.backends.warehouse.inserts import insert, inserting, on_conflict
+from trinity.journal.backends.warehouse.inserts import insert, inserting, newest_version, on_conflict, version_after
 from trinity.journal.backends.warehouse.returning import Returning, returning_of
-from trinity.journal.backends.warehouse.versions import newest_version, version_after
 from trinity.journal.binding import generate_sql
 from trinity.journal.ddl import rewrite_ddl
 from trinity.journal.merges import key_of_source
