@@ -16,6 +16,7 @@ from trinity_conformance.playing import traces
 
 SOME: Final = {
     "OrderAsText": "commits",
+    "NothingIsAVersion": "commits",
     "TransactionInASecondCommit": "commits",
     "OrphansCounted": "commits",
     "AppendUndoesDeletes": "commits",

@@ -225,6 +225,13 @@ class NullTextIsNull(_Listed):
         return replace(file, partition={n: None if v == "null" else v for n, v in file.partition.items()})
 
 
+class EmptyPartitionIsNull(_Listed):
+    """A partition of empty text is listed as NULL (against L9)."""
+
+    def file(self, file: DataFile) -> DataFile:
+        return replace(file, partition={n: None if v == "" else v for n, v in file.partition.items()})
+
+
 # -- which version is read ------------------------------------------------------------------------------
 
 
@@ -361,6 +368,81 @@ class TransactionsOfAllTogether(_Written):
         return replace(
             version, txns=dict.fromkeys((*version.txns, "other", "app"), max(version.txns.values(), default=0))
         )
+
+
+class _Recorded(_Written):
+    """Metadata that record other transactions."""
+
+    def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
+        return replace(version, txns={a: number for name, n in version.txns.items() for a, number in self.txn(name, n)})
+
+    def txn(self, application: str, number: int) -> list[tuple[str, int]]:
+        """Return what is recorded for a transaction."""
+        raise NotImplementedError
+
+
+class ApplicationsWithoutCase(_Recorded):
+    """Applications are told apart without regard to case (against L4)."""
+
+    def txn(self, application: str, number: int) -> list[tuple[str, int]]:
+        return [(name, number) for name in (application.lower(), application.title(), application)]
+
+
+class TransactionsInHalfTheBits(_Recorded):
+    """The number of a transaction is kept in 32 bits (against L4)."""
+
+    def txn(self, application: str, number: int) -> list[tuple[str, int]]:
+        return [(application, (number + 2**31) % 2**32 - 2**31)]
+
+
+class TransactionsAsFloats(_Recorded):
+    """The number of a transaction goes through floating point (against L4)."""
+
+    def txn(self, application: str, number: int) -> list[tuple[str, int]]:
+        return [(application, int(float(number)))]
+
+
+class TransactionsOfAllSchemas(MemoryMetadata):
+    """Transactions are recorded by the name of a table, without its schema (against L4)."""
+
+    def __init__(self, catalog: str, folder: str) -> None:
+        super().__init__(catalog, folder)
+        self._txns: dict[str, Mapping[str, int]] = {}
+
+    def read_version(self, table: TableHandle, number: int) -> TableVersion:
+        return replace(super().read_version(table, number), txns=self._txns.get(table.table, {}))
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        super().write_version(table, version)
+        self._txns[table.table] = version.txns
+
+
+class DroppedTransactionsComeBack(MemoryMetadata):
+    """A new table has the transactions of a dropped one of its name (against L4)."""
+
+    def __init__(self, catalog: str, folder: str) -> None:
+        super().__init__(catalog, folder)
+        self._left: dict[str, Mapping[str, int]] = {}
+
+    def drop_table(self, table: TableHandle) -> None:
+        self._left[table.full_name] = self._newest(table).txns
+        super().drop_table(table)
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        made = super().create_table(definition)
+        [first] = self._versions[made.location]
+        self._versions[made.location] = [replace(first, txns=self._left.pop(made.full_name, {}))]
+        return made
+
+
+class RenamedTableForgetsTransactions(MemoryMetadata):
+    """A table that gets another name forgets its transactions (against L4)."""
+
+    def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
+        renamed = super().rename_table(table, schema, name)
+        versions = self._versions[renamed.location]
+        versions[-1] = replace(versions[-1], txns={})
+        return renamed
 
 
 class AppendUndoesDeletes(_Written):
@@ -544,6 +626,13 @@ class PropertiesOfCreation(_Declared):
         return replace(given, properties=before.properties)
 
 
+class PropertiesNeverGo(_Declared):
+    """A property that is taken away stays (against L3)."""
+
+    def definition(self, given: TableDefinition, before: TableDefinition) -> TableDefinition:
+        return replace(given, properties={**before.properties, **given.properties})
+
+
 # -- transactions and results ---------------------------------------------------------------------------
 
 
@@ -588,6 +677,45 @@ class TransactionInASecondCommit(_Inserted):
             return super().inserted(insert, fragments, txn)
         done = super().inserted(insert, fragments, None)
         return replace(done, version=super().inserted(insert, [], txn).version)
+
+
+class NothingIsAVersion(_Inserted):
+    """An append without files makes a version (against L4)."""
+
+    def inserted(self, insert: InsertTableHandle, fragments: list[bytes], txn: TransactionId | None) -> CommitResult:
+        done = super().inserted(insert, fragments, txn)
+        return done if fragments or txn else _with_nothing(self, insert.table, "append")
+
+
+class TruncatingNothingIsAVersion(MemoryMetadata):
+    """TRUNCATE of an empty table makes a version (against M12)."""
+
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
+        return super().truncate(table, txn) if self._newest(table).files else _with_nothing(self, table, "truncate")
+
+
+class RestoringNothingIsAVersion(MemoryMetadata):
+    """A restore of what is there makes a version (against L11)."""
+
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        done = super().restore(table, change)
+        return _with_nothing(self, table, "restore") if done.skipped else done
+
+
+def _with_nothing(metadata: MemoryMetadata, table: TableHandle, operation: str) -> CommitResult:
+    """Commit a version that is as the newest one."""
+    next_version = metadata.load_version(replace(table, version=None)).next(operation)
+    metadata.write_version(table, next_version)
+    return CommitResult(next_version.number)
+
+
+class NothingForgetsTransactions(_Inserted):
+    """An append without files does not record its transaction (against L4)."""
+
+    def inserted(self, insert: InsertTableHandle, fragments: list[bytes], txn: TransactionId | None) -> CommitResult:
+        return super().inserted(insert, fragments, txn if fragments else None)
 
 
 class OrphansCounted(_Inserted):
@@ -677,6 +805,14 @@ class VacuumWithoutRetention(MemoryMetadata):
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         return super().vacuum(table, _ALL)
+
+
+class VacuumCountsFromCreation(MemoryMetadata):
+    """A version is old by when it was made, and not by when the next one replaced it (against L10)."""
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        younger = [entry.timestamp_ms for entry in self.history(table) if entry.timestamp_ms >= older_than_ms]
+        return super().vacuum(table, min(younger, default=older_than_ms))
 
 
 class VacuumLeavesOrphans(MemoryMetadata):
@@ -781,18 +917,23 @@ _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     CommitsInReverse, CommitNumbersByHalves, TombstonesForgotten, LastFileOfTenMissing, TextBoundsCut,
     TextBoundsRoundedByOneByte, TimeBoundsInMilliseconds, BoundsOfLongsAsFloats, BoundsOfDecimalsAsFloats,
     BoundsOfBytesCut, NullsUncounted, BoundsUnderOldNames, BucketsOfToday,
-    NullPartitionAsText, PartitionsStripped, NullTextIsNull, PastIsNewest, PastByOne, PastHasPresentColumns,
+    NullPartitionAsText, PartitionsStripped, NullTextIsNull, EmptyPartitionIsNull,
+    PastIsNewest, PastByOne, PastHasPresentColumns,
     StaleSnapshot, NewestAsText, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone,
     HistoryWithoutTheNewest,
     CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TruncateForgetsTransactions,
-    TenthForgetsTransactions, TransactionsOfAllTogether,
+    TenthForgetsTransactions, TransactionsOfAllTogether, ApplicationsWithoutCase, TransactionsInHalfTheBits,
+    TransactionsAsFloats, TransactionsOfAllSchemas, DroppedTransactionsComeBack, RenamedTableForgetsTransactions,
     AppendUndoesDeletes, TruncateKeepsTombstones, RestoreKeepsLaterFiles, RemovedStaysRemoved, RestoredFilesAreNew,
     RestoreForgetsTransactions,
     CompactionInTwoSteps, MergeInTwoSteps, LastWriterWins, ConflictsOverlooked, ConstraintsOverlooked, ChecksForgotten,
     SchemasGoWithTables, SortOrderForgotten, CommentsForgotten, DefaultsForgotten, PropertiesOfCreation,
+    PropertiesNeverGo,
     TransactionsIgnored, LowerTransactionsPass, TransactionInASecondCommit, OrphansCounted,
+    NothingIsAVersion, NothingForgetsTransactions, TruncatingNothingIsAVersion, RestoringNothingIsAVersion,
     RowsAreFiles, BytesUntold, VersionBefore, SkippedUntold, ResolveDeletesNothing,
-    VacuumTakesWhatThePastNeeds, VacuumTakesTombstones, VacuumWithoutRetention, VacuumLeavesOrphans,
+    VacuumTakesWhatThePastNeeds, VacuumTakesTombstones, VacuumWithoutRetention,
+    VacuumCountsFromCreation, VacuumLeavesOrphans,
 )  # fmt: skip
 _SINKS: Final[tuple[type[ParquetSinkProvider], ...]] = (
     OrderAsText, OrderInReverse, LastRowLost, EmptyTextIsNull, TimesInMilliseconds, TimesShifted,

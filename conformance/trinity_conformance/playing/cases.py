@@ -69,8 +69,15 @@ class Record:
         self._within = ""
 
     def made(self, name: str, how: str) -> None:
-        """Note a table, and the statement that makes it."""
+        """Note a table, and the statement that makes it; or makes it again under its name."""
+        if name in self._tables:
+            self.did(name, how)
+            return
         self._tables[name], self._steps[name], self._last = self._plain(how, name), [], name
+
+    def renamed(self, old: str, new: str) -> None:
+        """Note that a table has another name now."""
+        self._tables[new], self._steps[new], self._last = self._tables.pop(old), self._steps.pop(old), new
 
     def did(self, name: str, what: str) -> None:
         """Note what is about to be done to a table."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from trinity import Column
 from trinity.errors import TrinityError
-from trinity.spi import Capability, CommitResult, SinkId, arrow_type
+from trinity.spi import Capability, CommitResult, SinkId, TransactionId, arrow_type
 from trinity_conformance.model.values import Json, decode, sql_literal
 from trinity_conformance.playing.cases import Record, Recorded, in_words
 from trinity_conformance.playing.differences import NonConformance
@@ -64,38 +64,47 @@ class _Bench:
     session: Any
     record: Record
 
-    def make(self, key: Sequence[str] = ("k",), kind: str = "string", **options: Any) -> Any:
+    def make(self, key: Sequence[str] = ("k",), kind: str = "string", name: str = "", **options: Any) -> Any:
         """Make a table of k INT, w INT and v of a type."""
         columns = [Column("k", "int"), Column("w", "int"), Column("v", kind)]
-        name = f"c.default.commits{next(_NUMBERS)}"
+        name = name or f"c.default.commits{next(_NUMBERS)}"
         options["properties"] = {**_ONE_WRITER, **options.get("properties", {})}
         given = ", ".join(f"{option}={value!r}" for option, value in {"primary_key": tuple(key), **options}.items())
         self.record.made(name, f"create_table t (k int, w int, v {kind}), {given}")
         return Recorded(self.session.create_table(name, columns, primary_key=key, **options), self.record)
 
-    def keyed(self) -> Any:
+    def keyed(self, name: str = "") -> Any:
         """Make one with key k and watermark w."""
-        return self.make(properties={"watermark-key": "w"})
+        return self.make(name=name, properties={"watermark-key": "w"})
 
-    def commit(self, table: Any, tasks: Sequence[pa.Table], failed: Mapping[int, pa.Table] | None = None) -> Any:
+    def commit(
+        self,
+        table: Any,
+        tasks: Sequence[pa.Table],
+        failed: Mapping[int, pa.Table] | None = None,
+        txn: TransactionId | None = None,
+    ) -> CommitResult:
         """Return the result of a commit of tasks, of which the last finished first.
 
         Args:
             table: the table.
             tasks: the rows of each task.
             failed: number of a task -> the rows of an earlier run of it, which has left its file.
+            txn: the transaction.
         """
         in_order = " | ".join(map(in_words, tasks))
         first = "".join(f", task {number} ran before with {in_words(rows)}" for number, rows in (failed or {}).items())
+        of = f"transaction {txn[1]} of '{txn[0]}', " if txn else ""
         self.record.did(
-            str(table.name), f"commit {len(tasks)} tasks, of which the last finished first{first}: {in_order}"
+            str(table.name), f"commit {of}{len(tasks)} tasks, of which the last finished first{first}: {in_order}"
         )
         metadata = table.connector.metadata
         insert = metadata.begin_insert(table.handle)
         for number, rows in (failed or {}).items():
             self._task(insert, number, rows)
         fragments = [self._task(insert, order, rows) for order, rows in enumerate(tasks)]
-        return metadata.finish_insert(insert, [fragment for of in reversed(fragments) for fragment in of])
+        done: CommitResult = metadata.finish_insert(insert, [f for made in reversed(fragments) for f in made], txn)
+        return done
 
     def run(self, statement: str) -> None:
         """Run a statement."""
@@ -189,6 +198,115 @@ def _results_say_what_was_written(bench: _Bench) -> None:
         "commits of two upserts and a compaction",
     )
     _expect(table.upsert(_rows((9, 9, "z")), txn=("app", 7)).skipped, True, "skipped, a retry after a compaction")
+
+
+def _nothing_is_no_version(bench: _Bench) -> None:
+    """Check that an append without files makes no version, unless it has a transaction to record (L4)."""
+    table = bench.make(key=())
+    table.append(_rows((1, 1, "a")))
+    before = _versions(table)
+    table.append(_rows((1, 1, "a")).slice(0, 0))
+    done = bench.commit(table, [])
+    _expect(done, CommitResult(before[-1]), "the result of an append without files")
+    _expect(_versions(table), before, "versions after an append without files")
+    done = bench.commit(table, [], txn=("app", 1))
+    recorded = _versions(table)
+    _expect(len(recorded) - len(before), 1, "versions of an append without files that has a transaction")
+    _expect(done, CommitResult(recorded[-1]), "the result of an append without files that has a transaction")
+    _expect(bench.commit(table, [], txn=("app", 1)).skipped, True, "skipped, the same again")
+    _expect(table.append(_rows((9, 9, "z")), txn=("app", 1)).skipped, True, "skipped, a retry with rows")
+    _expect(_versions(table), recorded, "versions after two retries")
+    _expect(_read(table), [(1, "a")], "a table after appends without files")
+
+
+def _versions(table: Any) -> list[int]:
+    return [entry.version for entry in table.connector.metadata.history(table.handle)]
+
+
+def _truncating_nothing_is_no_version(bench: _Bench) -> None:
+    """Check that TRUNCATE of a table without rows and tombstones makes no version (M12)."""
+    table = bench.make(key=())
+    table.append(_rows((1, 1, "a")))
+    table.truncate()
+    before = _versions(table)
+    _expect(table.truncate().version, before[-1], "version of the result of TRUNCATE of an empty table")
+    _expect(_versions(table), before, "versions after TRUNCATE of an empty table")
+
+
+def _restoring_nothing_is_no_version(bench: _Bench) -> None:
+    """Check that a restore of what is there makes no version (L11)."""
+    table = bench.make(key=())
+    table.append(_rows((1, 1, "a")))
+    before = _versions(table)
+    _expect(table.restore(before[-1]).skipped, True, "skipped, a restore of what is there")
+    _expect(_versions(table), before, "versions after a restore of what is there")
+
+
+def _transactions_are_of_their_application(bench: _Bench) -> None:
+    """Check that applications are told apart by each character (L4)."""
+    table = bench.make(key=())
+    for application in ("app", "App", "app ", "\u00e4pp", "a/pp", "%61pp"):
+        done = table.append(_rows((1, 1, application)), txn=(application, 1))
+        _expect(done.skipped, False, f"skipped, the first transaction of '{application}'")
+
+
+def _numbers_of_transactions_are_whole(bench: _Bench) -> None:
+    """Check that the number of a transaction has 64 bits (L4)."""
+    for number in (2**31 + 1, 2**53 + 1, 2**63 - 1):
+        table = bench.make(key=())
+        for what, again in (("", False), (" again", True)):
+            done = table.append(_rows((1, 1, "a")), txn=("app", number))
+            _expect(done.skipped, again, f"skipped, transaction {number}{what}")
+
+
+def _a_new_table_has_nothing_of_a_dropped_one(bench: _Bench) -> None:
+    """Check that neither rows nor tombstones, transactions and versions come back with a name (L4, L10)."""
+    table = bench.keyed()
+    table.upsert(_rows((1, 5, "a"), (2, 5, "a")), txn=("app", 1))
+    table.delete([1])
+    table.compact(full=True)
+    bench.run(f"DROP TABLE {table.name}")
+    table = bench.keyed(str(table.name))
+    _expect(
+        (_read(table), len(_versions(table))), ([], 1), "(rows, versions) of a table with the name of a dropped one"
+    )
+    _expect(table.upsert(_rows((1, 1, "new")), txn=("app", 1)).skipped, False, "skipped, its first transaction")
+    _expect(_read(table), [(1, "new")], "a table with the name of a dropped one")
+
+
+def _a_renamed_table_is_the_same(bench: _Bench) -> None:
+    """Check that rows, tombstones, transactions and versions stay when a table is renamed (L3, L4, L10)."""
+    table = bench.keyed()
+    table.upsert(_rows((1, 5, "a"), (2, 5, "a")), txn=("app", 1))
+    table.delete([1])
+    table.compact(full=True)
+    before, old = _versions(table), str(table.name)
+    try:
+        bench.run(f"ALTER TABLE {old} RENAME TO {old}_renamed")
+    except TrinityError as error:
+        if error.code == "NOT_SUPPORTED":
+            return  # in a bucket no folder is moved
+        raise
+    bench.record.renamed(old, f"{old}_renamed")
+    table = Recorded(bench.session.table(f"{old}_renamed"), bench.record)
+    _expect(_versions(table)[: len(before)], before, "versions of a renamed table")
+    _expect(table.upsert(_rows((9, 9, "z")), txn=("app", 1)).skipped, True, "skipped, a retry after a renaming")
+    table.upsert(_rows((1, 1, "late"), (2, 1, "late")))
+    _expect(_read(table), [(2, "a")], "late rows of a renamed table")
+
+
+def _schemas_keep_their_tables_apart(bench: _Bench) -> None:
+    """Check that tables of one name in two schemas are two tables (N1)."""
+    table = bench.keyed()
+    schema = f"c.schema{next(_NUMBERS)}"
+    bench.run(f"CREATE SCHEMA {schema}")
+    other = bench.keyed(f"{schema}.{str(table.name).rpartition('.')[2]}")
+    table.upsert(_rows((1, 1, "one")), txn=("app", 1))
+    _expect(other.upsert(_rows((1, 1, "other")), txn=("app", 1)).skipped, False, "skipped, the other's transaction")
+    _expect((_read(table), _read(other)), ([(1, "one")], [(1, "other")]), "tables of one name in two schemas")
+    bench.run(f"DROP TABLE {other.name}")
+    bench.run(f"DROP SCHEMA {schema}")
+    _expect(_read(table), [(1, "one")], "a table after the drop of one of its name in another schema")
 
 
 def _versions_grow_one_by_one(bench: _Bench) -> None:
@@ -342,7 +460,7 @@ def _what_is_declared_stays(bench: _Bench) -> None:
     bench.session.sql(f"CREATE TABLE {name} ({statement}")
     table = Recorded(bench.session.table(name), bench.record)
 
-    declared = {
+    declared: dict[str, object] = {
         "k": ("int", False, None, "the key"),
         "w": ("int", True, "7", None),
         "v": ("string", False, r"'it\'s'", 'ä "value"'),
@@ -364,6 +482,10 @@ def _what_is_declared_stays(bench: _Bench) -> None:
     bench.run(f"ALTER TABLE {name} SET TBLPROPERTIES ('comment' = 'none of it')")
     declared |= {"w": ("int", True, "7", "when"), "comment": "none of it"}
     stays("after new comments")
+    bench.run(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('comment')")
+    bench.run(f"ALTER TABLE {name} ALTER COLUMN w DROP DEFAULT")
+    declared |= {"w": ("int", True, None, "when"), "comment": None}
+    stays("after a property and a DEFAULT were taken away")
 
 
 def _bounds_lose_no_row(bench: _Bench) -> None:
@@ -426,6 +548,11 @@ def _partitions_keep_their_values(bench: _Bench) -> None:
     table = bench.make(key=(), partition_by=["v"])
     table.append(_rows(*((number, 1, text) for number, text in enumerate(texts))))
     _expect(sorted(_read(table), key=str), sorted(enumerate(texts), key=str), "a table partitioned by odd text")
+    try:
+        table.append(_rows((len(texts), 1, "")))
+        texts.append("")
+    except TrinityError as error:  # some formats read it as NULL, and so must refuse it
+        _expect(error.code, "CONSTRAINT_VIOLATION", "the code of the refusal of '' as a partition")
     for number, text in enumerate(texts):
         where = "v IS NULL" if text is None else f"v = {sql_literal('string', text)}"
         _finds(table, where, number)
@@ -438,6 +565,14 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _files_have_their_order,
         _a_failed_task_leaves_nothing,
         _results_say_what_was_written,
+        _nothing_is_no_version,
+        _truncating_nothing_is_no_version,
+        _restoring_nothing_is_no_version,
+        _transactions_are_of_their_application,
+        _numbers_of_transactions_are_whole,
+        _a_new_table_has_nothing_of_a_dropped_one,
+        _a_renamed_table_is_the_same,
+        _schemas_keep_their_tables_apart,
         _versions_grow_one_by_one,
         _many_versions_have_their_order,
         _old_versions_keep_what_they_need,
@@ -459,8 +594,9 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
     _old_versions_keep_what_they_need: frozenset((Capability.TIME_TRAVEL,)),
     _a_widened_key_keeps_its_place: frozenset((Capability.WIDEN_COLUMN,)),
     _deletes_by_position_stay: frozenset((Capability.RESOLVE,)),
-    _truncate_takes_all: frozenset((Capability.TRUNCATE,)),
-    _a_restore_brings_back: frozenset((Capability.RESTORE,)),
+    **dict.fromkeys((_truncate_takes_all, _truncating_nothing_is_no_version), frozenset((Capability.TRUNCATE,))),
+    _a_renamed_table_is_the_same: frozenset((Capability.RENAME_TABLE,)),
+    **dict.fromkeys((_a_restore_brings_back, _restoring_nothing_is_no_version), frozenset((Capability.RESTORE,))),
     _partitions_keep_their_values: frozenset((Capability.PARTITION_BY_VALUE,)),
     _bounds_lose_no_row: frozenset((
         Capability.DECIMAL, Capability.TIMESTAMP, Capability.TIMESTAMP_NTZ, Capability.DATE,

@@ -250,7 +250,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "commits",
-        ("K4", "L3", "L4", "L6", "L9", "L10", "L11", "M12", "R1"),
+        ("K4", "L3", "L4", "L6", "L9", "L10", "L11", "M12", "N1", "R1"),
         "a commit keeps the order of its files, tells what it wrote, and loses nothing that is needed later",
         {},
         {},
