@@ -195,3 +195,10 @@ def test_a_session_without_spark_keeps_its_own_time_zone_beside_a_spark(
         shown = (session.timezone, hour)
     running = spark.conf.get("spark.sql.session.timeZone")
     assert shown == (zone or running, [(9 if zone else 0,)])
+
+
+def test_what_several_catalogs_need_is_there_once(session: Session) -> None:
+    """An extension that is listed twice parses every statement twice."""
+    for key in ("spark.sql.extensions", "spark.jars"):
+        items = session.spark.sparkContext.getConf().get(key, "").split(",")
+        assert sorted(items) == sorted(set(items)), key

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -161,7 +162,8 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
 def _new_settings(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a new Spark."""
     local = given.get("spark.master", "local").startswith("local")
-    return _overridden({**(_LOCAL if local else {}), **_DEFAULTS, **_joined(requirements)}, given)
+    asked = reduce(_overridden, (need.settings for need in requirements), dict[str, str]())
+    return _overridden({**(_LOCAL if local else {}), **_DEFAULTS, **asked}, given)
 
 
 def _overridden(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
@@ -224,14 +226,6 @@ def _has(spark: SparkSession, name: str) -> bool:
             return False
         raise
     return True
-
-
-def _joined(requirements: Iterable[SparkRequirements]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for need in requirements:
-        for key, value in need.settings.items():
-            settings[key] = f"{settings[key]},{value}" if key in _JOINED and key in settings else value
-    return settings
 
 
 def _with_java_options(settings: dict[str, str]) -> dict[str, str]:
