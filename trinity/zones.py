@@ -7,7 +7,10 @@ import re
 from typing import Final
 from zoneinfo import ZoneInfo
 
-__all__ = ["normal_zone", "zone_of"]
+__all__ = ["LARGEST_OFFSET", "normal_zone", "zone_of"]
+
+LARGEST_OFFSET: Final = dt.timedelta(hours=18)
+"""The largest offset from UTC that Java knows, on either side."""
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{1,2}))?", re.IGNORECASE)
 _SHORT: Final = {

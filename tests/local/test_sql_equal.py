@@ -247,7 +247,7 @@ def _held(draw: random.Random, where: str) -> str:
 
 
 def _seen(draw: random.Random, where: str) -> str:
-    """Subqueries about the row around them."""
+    """Correlated subqueries."""
     one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
     no, more = draw.choice(["", "NOT "]), draw.choice(["", "AND o.id > 20", "AND o.yes"])
     rows = f"FROM t AS o WHERE o.{other} = t.{one} {more}"

@@ -1,4 +1,4 @@
-"""Subqueries about the row around them, and sources that are joins, in statements of this process (M1)."""
+"""Correlated subqueries, and sources that are joins, in statements of this process (M1)."""
 
 from __future__ import annotations
 

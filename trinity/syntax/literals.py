@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfoNotFoundError
 from sqlglot import exp
 
 from trinity.spi import parse_type
-from trinity.zones import zone_of
+from trinity.zones import LARGEST_OFFSET, zone_of
 
 __all__ = ["literal_value"]
 
@@ -78,10 +78,7 @@ def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:
 
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "decimal"})
-_TIMESTAMP: Final = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)?",
-)
-"""A time with an offset that Java knows: of up to 18 hours."""
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:[0-5]\d)?")
 
 
 def _integer(text: str) -> int:
@@ -109,7 +106,10 @@ def _timestamp(text: str) -> dt.datetime:
     fraction = re.search(r"\.\d+", whole)
     if fraction:  # Python 3.10 takes three or six digits only
         whole = whole.replace(fraction[0], fraction[0].ljust(7, "0"))
-    return dt.datetime.fromisoformat(whole.replace("Z", "+00:00"))
+    found = dt.datetime.fromisoformat(whole.replace("Z", "+00:00"))
+    if abs(found.utcoffset() or dt.timedelta()) > LARGEST_OFFSET:
+        raise ValueError(text)
+    return found
 
 
 def _timestamp_ntz(text: str) -> dt.datetime:

@@ -15,7 +15,15 @@ from sqlglot import exp
 from trinity.calls import current_work
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.dates import as_date, days_after
-from trinity.engine.expressions.days import Numbers, days_since_1970, first_days, months_later, months_of
+from trinity.engine.expressions.days import (
+    LAST_DAY,
+    MICROS_OF_DAY,
+    Numbers,
+    days_since_1970,
+    first_days,
+    months_later,
+    months_of,
+)
 from trinity.engine.expressions.literals import constant
 from trinity.engine.expressions.node import TEXTS, TIMES, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
@@ -30,14 +38,11 @@ _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _INT: Final = DataType("int")
 _TIMESTAMP: Final = DataType("timestamp")
-_DAY: Final = 86_400_000_000
 _MICROS: Final = {
-    "WEEK": 7 * _DAY, "DAY": _DAY, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
+    "WEEK": 7 * MICROS_OF_DAY, "DAY": MICROS_OF_DAY, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
     "MILLISECOND": 1000, "MICROSECOND": 1,
 }  # fmt: skip
 _MONTHS: Final = {"YEAR": 12, "MONTH": 1}
-_LAST_DAY: Final = 106_751_990
-"""The last day since 1970 of which every time is a TIMESTAMP."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def days_of(tree: exp.Expr) -> int | None:
         return None
     if interval.months is not None or not interval.of_days:
         raise Refused(f"only Spark makes steps of '{tree.sql(dialect='spark')}'")
-    return interval.micros // _DAY
+    return interval.micros // MICROS_OF_DAY
 
 
 def now() -> Compiled:
@@ -107,17 +112,17 @@ def later(value: Compiled, interval: Interval, timezone: _Timezone) -> Compiled:
     if kind == _DATE and interval.months is not None:
         return months_after(value, constant(_INT, interval.months), timezone)
     if kind == _DATE and interval.of_days:
-        return days_after(value, constant(_INT, interval.micros // _DAY), timezone)
+        return days_after(value, constant(_INT, interval.micros // MICROS_OF_DAY), timezone)
     if kind == _DATE:
         return later(cast(value, _TIMESTAMP, timezone), interval, timezone)
     zone = _zone(kind, timezone)
-    days = int(interval.micros / _DAY)  # towards zero, as Java divides
-    rest = interval.micros - days * _DAY
+    days = int(interval.micros / MICROS_OF_DAY)  # towards zero, as Java divides
+    rest = interval.micros - days * MICROS_OF_DAY
 
     def kernel(found: pa.Array) -> pa.Array:
         if interval.months is not None:
             return _on_clocks(found, zone, lambda clocks: _months_later(clocks, interval.months or 0))
-        moved = _on_clocks(found, zone, lambda clocks: _moved(clocks, days * _DAY)) if days else found
+        moved = _on_clocks(found, zone, lambda clocks: _moved(clocks, days * MICROS_OF_DAY)) if days else found
         return pa.array(_moved(_numbers(moved), rest)).cast(found.type)
 
     return of_rows(kind, kernel, value, may_fail=True)
@@ -163,7 +168,7 @@ def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
 
     def kernel(found: pa.Array) -> pa.Array:
         if first is not None:
-            days = first(_numbers(clocks_of(found, zone)) // _DAY)
+            days = first(_numbers(clocks_of(found, zone)) // MICROS_OF_DAY)
             return starts_of_days(_times(_joined(days, np.zeros(len(days), np.int64))), zone).cast(found.type)
         if micros is None or micros <= _MICROS["SECOND"]:
             return pa.array(_cut(_numbers(found), micros or 1)).cast(found.type)
@@ -222,7 +227,7 @@ def _moved(micros: Numbers, by: int) -> Numbers:
 
 
 def _months_later(clocks: Numbers, months: int) -> Numbers:
-    return _joined(months_later(clocks // _DAY, months), clocks % _DAY)
+    return _joined(months_later(clocks // MICROS_OF_DAY, months), clocks % MICROS_OF_DAY)
 
 
 def _cut(micros: Numbers, unit: int) -> Numbers:
@@ -234,9 +239,9 @@ def _cut(micros: Numbers, unit: int) -> Numbers:
 
 def _joined(days: Numbers, micros: Numbers) -> Numbers:
     """Return days and times of the day as one number."""
-    if (np.abs(days) <= _LAST_DAY).all():
-        return days * _DAY + micros
-    exact = days.astype(object) * _DAY + micros
+    if (np.abs(days) <= LAST_DAY).all():
+        return days * MICROS_OF_DAY + micros
+    exact = days.astype(object) * MICROS_OF_DAY + micros
     if ((exact < -(2**63)) | (exact >= 2**63)).any():
         raise _beyond(_TIMESTAMP)
     return exact.astype(np.int64)

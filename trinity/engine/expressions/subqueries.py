@@ -31,7 +31,7 @@ class Rows:
 
     Attributes:
         held: what it selects, and the columns of its keys.
-        keys: (an expression over the row around it, the column that it equals); the row sees those where all are equal.
+        keys: (an expression over the outer row, the column that it equals); the row sees those where all are equal.
         timezone: returns the zone of timestamps without zone.
     """
 
@@ -164,10 +164,10 @@ class _Numbered:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Which rows of a subquery the row around it sees.
+    """Which rows of a subquery the outer row sees.
 
     Attributes:
-        outer: the expressions over the row around it.
+        outer: the expressions over the outer row.
         numbered: returns the rows by the keys that these equal.
     """
 
@@ -200,7 +200,7 @@ class _Seen:
 
         Args:
             kind: its type.
-            run: takes the subquery's rows, and the number of the key of each row around it, :data:`_NONE` for one that
+            run: takes the subquery's rows, and the number of the key of each outer row, :data:`_NONE` for one that
                 sees no row.
             fields: what else than its keys it reads.
             may_fail: whether it may raise.

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_numpy
-from trinity.engine.expressions.days import Numbers
+from trinity.engine.expressions.days import LAST_DAY, MICROS_OF_DAY, Numbers
 from trinity.engine.expressions.text_values import DATE_PARTS, days_of, number_of, refuse_where, trimmed
 from trinity.engine.writing.clocks import instants_of
 from trinity.spi import DataType
-from trinity.zones import normal_zone, zone_of
+from trinity.zones import LARGEST_OFFSET, normal_zone, zone_of
 
 __all__ = ["times_of_texts"]
 
@@ -27,16 +27,14 @@ _CLOCK: Final = (
 _TIME: Final = f"(?s)^{DATE_PARTS.format(most='{4,6}', behind=_CLOCK)}$"
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?|\d\d:?\d\d|\d\d:\d\d:\d\d|\d{6})")
 _NO_OFFSET: Final = ("UTC", "GMT", "UT", "Z")
-_MOST_SECONDS: Final = 18 * 3600
 _NO_REGIONS: Final = ("posix/", "right/", "localtime", "posixrules", "Factory")
 """Files of Python's zones that are none of Java's."""
 _SECOND: Final = 1_000_000
-_DAY: Final = 86_400 * _SECOND
 _CYCLE: Final = 146_097
 """Days of four hundred years."""
 _FAR: Final = 100_000_000
 """Days since 1970, behind which all years are alike but for their number."""
-_MOST_DAYS: Final = 106_751_993
+_MOST_DAYS: Final = LAST_DAY + 3
 """Days since 1970, behind which no clock of any zone shows a TIMESTAMP."""
 
 
@@ -60,7 +58,7 @@ def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
     refuse_where(pa.array(wrong), texts, kind)
     # zones have the same clocks in each cycle; so that a time near the last TIMESTAMP is told by one well before it
     cycles = np.where(days > _FAR, _CYCLE, np.where(days < -_FAR, -_CYCLE, 0))
-    micros = (days - cycles) * _DAY + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
+    micros = (days - cycles) * MICROS_OF_DAY + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
     zones = found.field("zone").dictionary_encode()
     numbers, names = as_numpy(zones.indices), zones.dictionary.to_pylist()
     zoned = [zone if not name else _zone(name) for name in names]
@@ -71,14 +69,14 @@ def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
         for number, its in enumerate(zoned):
             micros[numbers == number] = _instants(clocks[numbers == number], its)
     refuse_where(pa.array(_are_beyond(micros, cycles)), texts, kind)
-    return pa.array(micros + cycles * _DAY).cast(pa.timestamp("us")).cast(kind.to_arrow())
+    return pa.array(micros + cycles * MICROS_OF_DAY).cast(pa.timestamp("us")).cast(kind.to_arrow())
 
 
 def _are_beyond(micros: Numbers, days: Numbers) -> np.ndarray:
     """Return True for times, some days after others, that are before the first TIMESTAMP, or after the last one."""
     found: np.ndarray = np.not_equal(days, 0)
     far = zip(micros[found].tolist(), days[found].tolist(), strict=True)
-    found[found] = [not -(2**63) <= time + day * _DAY < 2**63 for time, day in far]
+    found[found] = [not -(2**63) <= time + day * MICROS_OF_DAY < 2**63 for time, day in far]
     return found
 
 
@@ -107,7 +105,7 @@ def _zone(text: str) -> str | int | None:
         if len(offset[2]) == 1:
             hours, minutes, seconds = int(offset[2]), 0, 0
         total = (hours * 60 + minutes) * 60 + seconds
-        fits = minutes < 60 and seconds < 60 and total <= _MOST_SECONDS
+        fits = minutes < 60 and seconds < 60 and total <= LARGEST_OFFSET.total_seconds()
         return (total if offset[1] == "+" else -total) if fits else None
     if text.startswith(_NO_REGIONS) or any(sign in text[:4] for sign in "+-"):
         return None

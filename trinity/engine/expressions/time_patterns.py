@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.expressions.casts import cast
-from trinity.engine.expressions.days import Numbers, first_days, month_ends, parts
+from trinity.engine.expressions.days import LAST_DAY, MICROS_OF_DAY, Numbers, first_days, month_ends, parts
 from trinity.engine.expressions.node import STRING, TEXTS, TIMES, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.expressions.text_values import number_of
@@ -27,13 +27,10 @@ __all__ = ["date_of_text", "text_of_time", "time_of_text"]
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _TIMESTAMP: Final = DataType("timestamp")
-_DAY: Final = 86_400_000_000
 _SIZES: Final = {"yyyy": 4, "MM": 2, "dd": 2, "HH": 2, "mm": 2, "ss": 2, "SSS": 3, "SSSSSS": 6}
 """Letters that are read and written -> the number of digits."""
 _YEAR: Final = "[0-9]{4}|-000[1-9]|-00[1-9][0-9]|-0[1-9][0-9]{2}|-[1-9][0-9]{3,5}|[+][1-9][0-9]{4,5}"
 """A year as Java reads it strictly: a sign before more than four digits, and no minus before 0."""
-_LAST_DAY: Final = 2**63 // _DAY - 1
-"""Days from 1970 whose microseconds fit 64 bits."""
 _TOKEN: Final = re.compile(r"([a-zA-Z])\1*|'([^']+)'|[-/:., _]")
 _WORDS: Final = {
     "MMM": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
@@ -96,7 +93,7 @@ def text_of_time(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
 
 def _written(letter: str, micros: Numbers) -> pa.Array:
     """Return a part of times as texts."""
-    days, rest = micros // _DAY, micros % _DAY
+    days, rest = micros // MICROS_OF_DAY, micros % MICROS_OF_DAY
     if letter == "E":
         return pa.array(_WORDS["E"]).take(pa.array((days + 3) % 7))
     if letter == "MMM":
@@ -160,9 +157,9 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
         days = first + numbers["dd"] - 1
         hour, minute, second, thousandth = (numbers.get(letter, np.int64(0)) for letter in ("HH", "mm", "ss", "SSS"))
         wrong = (numbers["MM"] < 1) | (numbers["MM"] > 12) | (numbers["dd"] < 1) | (days > month_ends(first))
-        wrong |= (hour > 23) | (minute > 59) | (second > 59) | (np.abs(days) > _LAST_DAY)
+        wrong |= (hour > 23) | (minute > 59) | (second > 59) | (np.abs(days) > LAST_DAY)
         _refuse_where(pa.array(wrong), texts, shown)
-        micros = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + thousandth * 1000
+        micros = days * MICROS_OF_DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + thousandth * 1000
         return instants_of(pa.array(micros).cast(pa.timestamp("us")), zone).cast(_TIMESTAMP.to_arrow())
 
     return of_rows(_TIMESTAMP, kernel, value, may_fail=True)

@@ -18,7 +18,7 @@ from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.changing.scope import Known, Relation, Scope, Side
 from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, joined_nodes, names_of
 from trinity.sql.local.column_names import with_column_names
-from trinity.sql.local.correlated import Around, Correlated, correlated
+from trinity.sql.local.correlated import Correlated, OuterQuery, correlated
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
 from trinity.sql.parsing.reader import Piece
@@ -95,11 +95,11 @@ class LocalQueries:
         return lambda text: _types_of(self._rows(self._within_common(text, dialect)))
 
     def subquery(self, piece: Piece, scope: Scope, word: str) -> str:
-        """Run a subquery; return the text of a query that selects its rows, those that the row around it sees.
+        """Run a subquery; return the text of a query that selects its rows, those that the outer row sees.
 
         Args:
             piece: the query.
-            scope: the columns of the rows around it.
+            scope: the columns of the outer rows.
             word: the keyword before it.
 
         Raises:
@@ -121,7 +121,7 @@ class LocalQueries:
             query = statement.tree if found is None else found.query
             columns = {c.name.lower() for c in query.find_all(exp.Column)}
             if error.code == "COLUMN_NOT_FOUND" and any(columns & side.columns.keys() for side in scope.sides):
-                raise Refused("a subquery names a column of the rows around it") from None
+                raise Refused("a subquery names a column of the outer query") from None
             raise
 
     def _hold(self, statement: Statement) -> str:
@@ -131,7 +131,7 @@ class LocalQueries:
         return name
 
     def _correlated(self, statement: Statement, scope: Scope, word: str) -> Correlated | None:
-        """Return a query about the row around it as rows that are found by keys; None where it is about itself."""
+        """Return a correlated query as rows that are found by keys; None for another one."""
         tree = statement.tree
         if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
             return None
@@ -141,7 +141,7 @@ class LocalQueries:
         rows = self._rows(replace(statement, tree=everything.copy()))
         tables = {node.alias_or_name.lower() for node in (*joined_nodes(tree), *(tree.args.get("laterals") or []))}
         return correlated(
-            tree, Around(partial(_named_column, scope), tables, {name.lower() for name in rows.names}), word
+            tree, OuterQuery(partial(_named_column, scope), tables, {name.lower() for name in rows.names}), word
         )
 
     def _within_common(self, text: str, dialect: str) -> Statement:
@@ -163,7 +163,10 @@ class LocalQueries:
 
 
 def _named_column(scope: Scope, parts: Sequence[str]) -> tuple[int, exp.Expr | None] | None:
-    """Return the column of a statement's rows that a name means, as :class:`~trinity.sql.local.correlated.Around`."""
+    """Return the column of a statement's rows that a name means.
+
+    :class:`~trinity.sql.local.correlated.OuterQuery` asks for it.
+    """
     found = scope.find(parts)
     return None if found is None else (found[0], expression_or_none(found[1].text or ""))
 

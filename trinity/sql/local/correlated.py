@@ -13,18 +13,18 @@ from trinity.hidden import HIDDEN_PREFIX
 from trinity.syntax.comparisons import conjuncts, equal_sides
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["Around", "Correlated", "correlated"]
+__all__ = ["Correlated", "OuterQuery", "correlated"]
 
 _UNDERSTOOD: Final = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
 
 @dataclass(frozen=True)
-class Around:
-    """The names that a subquery may take from the row around it.
+class OuterQuery:
+    """The columns of the outer query that a subquery may name.
 
     Attributes:
-        named: returns the column of that row which a name means: (number of parts that name it, the column, None where
-            only Spark knows it). None for a name that is no column.
+        named: returns the column of the outer query that a name means: (number of parts that name it, the column, None
+            where only Spark knows it). None for a name that is no column.
         tables: names, in lower case, of what the subquery selects from.
         columns: names, in lower case, of the columns of these.
     """
@@ -33,8 +33,8 @@ class Around:
     tables: Collection[str]
     columns: Collection[str]
 
-    def outer(self, tree: exp.Expr) -> list[exp.Column]:
-        """Return the columns of an expression that the row around it has. Raises COLUMN_NOT_FOUND."""
+    def columns_in(self, tree: exp.Expr) -> list[exp.Column]:
+        """Return the columns of the outer query in an expression. Raises COLUMN_NOT_FOUND."""
         nodes = tree.dfs(prune=lambda node: isinstance(node, exp.Query))
         return [node for node in nodes if isinstance(node, exp.Column) and self._is_outer(node)]
 
@@ -48,16 +48,16 @@ class Around:
         return self.named(names) is not None
 
     def key(self, part: exp.Expr) -> tuple[exp.Expr, str]:
-        """Return (what a row of the subquery has, what that equals in the row around it). Raises Refused."""
+        """Return (what a row of the subquery has, what that equals in the outer row). Raises Refused."""
         for own, other in equal_sides(part):
             theirs = list(other.find_all(exp.Column))
-            of_one_side = len(self.outer(other)) == len(theirs) and not self.outer(own)
+            of_one_side = len(self.columns_in(other)) == len(theirs) and not self.columns_in(own)
             if theirs and own.find(exp.Column) and of_one_side and not part.find(exp.Query):
                 return own, self._text(other)
-        raise Refused("a subquery names a column of the rows around it otherwise than in an equality")
+        raise Refused("a subquery names a column of the outer query otherwise than in an equality")
 
     def _text(self, tree: exp.Expr) -> str:
-        """Return an expression over the row around it as the engine names its columns."""
+        """Return an expression over the outer row as the engine names its columns."""
 
         def named(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column):
@@ -80,8 +80,8 @@ class Correlated:
     """A query whose rows are found by keys, which are its first columns.
 
     Attributes:
-        query: the query of all rows that some row around it may see.
-        keys: the expressions over the row around it that its keys equal.
+        query: the query of all rows that some outer row may see.
+        keys: the expressions over the outer row that its keys equal.
         of_none: the query of the value that no rows have; None where that is NULL, or nothing.
     """
 
@@ -90,35 +90,35 @@ class Correlated:
     of_none: exp.Select | None
 
     def rows_of(self, name: str) -> str:
-        """Return the text of a query of the rows that the row around it sees, out of rows of some name."""
+        """Return the text of a query of the rows that the outer row sees, out of rows of some name."""
         pairs = (f"{name}.{_key(number)} = {other}" for number, other in enumerate(self.keys))
         return f"SELECT * FROM {name} WHERE {' AND '.join(pairs)}"
 
 
-def correlated(tree: exp.Select, around: Around, word: str) -> Correlated | None:
+def correlated(tree: exp.Select, outer: OuterQuery, word: str) -> Correlated | None:
     """Return a query as one whose rows are found by keys; None where it is about itself alone.
 
     Args:
         tree: the query, a SELECT with WHERE whose columns have names.
-        around: the names that it may take from the row around it.
+        outer: the columns of the outer query that it may name.
         word: the keyword before it: EXISTS, IN, or another one where it is a value.
 
     Raises:
         Refused: where only Spark runs it.
     """
     parts = list(conjuncts(tree.args["where"].this))
-    keys = [around.key(part) for part in parts if around.outer(part)]
-    rest = [part for part in parts if not around.outer(part)]
+    keys = [outer.key(part) for part in parts if outer.columns_in(part)]
+    rest = [part for part in parts if not outer.columns_in(part)]
     if not keys:
         return None
     if further := {name for name, value in tree.args.items() if value} - _UNDERSTOOD:
-        raise Refused(f"only Spark runs '{min(further).strip('_').upper()}' in a subquery about the rows around it")
+        raise Refused(f"only Spark runs '{min(further).strip('_').upper()}' in a correlated subquery")
     values = list(tree.expressions)
     if word == "EXISTS":
         values = [value for value in values if not isinstance(value.unalias(), exp.Star | exp.Literal)]
     aggregates = [value for value in values if value.find(exp.AggFunc)]
     if aggregates and word in ("EXISTS", "IN"):
-        raise Refused(f"only Spark runs {word} of a subquery that aggregates for each row around it")
+        raise Refused(f"only Spark runs {word} of a subquery that aggregates for each outer row")
     owns = [own for own, _ in keys]
     query = tree.copy()
     query.set("expressions", [*(exp.alias_(own, _key(n), quoted=True) for n, own in enumerate(owns)), *values])

@@ -449,7 +449,7 @@ class _Groups:
             if isinstance(node, exp.AggFunc) and not _over_window(node):
                 return _column(self._aggregate(node))
             if isinstance(node, exp.Column) and of_held_rows(node):
-                raise Refused("only Spark runs a subquery about the rows around it beside groups")
+                raise Refused("only Spark runs a correlated subquery beside groups")
             field = self.fields.get(self._text(node))
             return exp.column(field, quoted=True) if field is not None else node
 

@@ -12,7 +12,7 @@ from trinity.engine.expressions import Held, Refused, Scope
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.local.column_names import with_column_names
-from trinity.sql.local.correlated import Around, Correlated, correlated
+from trinity.sql.local.correlated import Correlated, OuterQuery, correlated
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Relation
 from trinity.syntax.parse import expression_tree
@@ -36,7 +36,7 @@ class Subqueries:
     Args:
         rows_of: returns the rows of a query.
         names_in: returns the names of the columns of a query, without its rows.
-        around: the columns of the rows around them.
+        outer: the columns of the outer rows.
         held: gets name -> the rows of a subquery.
     """
 
@@ -44,11 +44,11 @@ class Subqueries:
         self,
         rows_of: Callable[[exp.Expr], Relation],
         names_in: Callable[[exp.Expr], Sequence[str]],
-        around: Scope,
+        outer: Scope,
         held: dict[str, Held],
     ) -> None:
         self.held = held
-        self._rows_of, self._names_in, self._around = rows_of, names_in, around
+        self._rows_of, self._names_in, self._outer = rows_of, names_in, outer
 
     def within(self, tree: exp.Expr) -> exp.Expr:
         """Return an expression whose subqueries are of held rows.
@@ -84,8 +84,8 @@ class Subqueries:
             relation = self._rows_of(query)
         except TrinityError as error:
             named = [column.name for column in query.find_all(exp.Column)]
-            if error.code == "COLUMN_NOT_FOUND" and any(self._around.has("", name) for name in named):
-                raise Refused("a subquery names a column of the rows around it") from None
+            if error.code == "COLUMN_NOT_FOUND" and any(self._outer.has("", name) for name in named):
+                raise Refused("a subquery names a column of the outer query") from None
             raise
         names = [column.name for column in relation.columns]
         schema = pa.schema([(name, field.type) for name, field in zip(names, relation.schema, strict=True)])
@@ -96,7 +96,7 @@ class Subqueries:
         return name
 
     def _correlated(self, tree: exp.Expr, word: str) -> Correlated | None:
-        """Return a query about the row around it as rows that are found by keys; None where it is about itself."""
+        """Return a correlated query as rows that are found by keys; None for another one."""
         if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
             return None
         everything = tree.copy()
@@ -106,13 +106,13 @@ class Subqueries:
         further = [join.this for join in tree.args.get("joins") or []]
         items = [tree.args["from_"].this, *further, *(tree.args.get("laterals") or [])]
         own = {name.lower() for name in self._names_in(everything)}
-        return correlated(tree, Around(self._named, {item.alias_or_name.lower() for item in items}, own), word)
+        return correlated(tree, OuterQuery(self._named, {item.alias_or_name.lower() for item in items}, own), word)
 
     def _named(self, parts: Sequence[str]) -> tuple[int, exp.Expr]:
-        """Return the column of the rows around that a name means, as :class:`Around` asks for it."""
-        rest = list(self._around.from_table(parts))
+        """Return the column of the outer query that a name means, as :class:`OuterQuery` asks for it."""
+        rest = list(self._outer.from_table(parts))
         before = len(parts) - len(rest)
-        with_table = len(rest) > 1 and self._around.has(*rest[:2])
-        found = self._around.find(*rest[:2]) if with_table else self._around.find("", rest[0])
+        with_table = len(rest) > 1 and self._outer.has(*rest[:2])
+        found = self._outer.find(*rest[:2]) if with_table else self._outer.find("", rest[0])
         column = exp.column(found.name, table=found.qualifier or None, quoted=True)
         return before + (2 if with_table else 1), column
