@@ -27,13 +27,13 @@ from trinity.calls.spark import STOPPED, is_stopped
 from trinity.errors import TrinityError
 from trinity.secrets import scrub
 
-__all__ = ["CallError", "Check", "Unfit", "Work", "checks_of", "current_work", "public", "translated_by", "work"]
+__all__ = ["CallError", "Check", "Work", "current_work", "public", "translated_by", "work"]
 
 Check = Callable[[Any], Any]
-"""Returns the value that the callee gets, a numpy scalar as a Python one. Raises :class:`Unfit`."""
+"""Returns the value that the callee gets, a numpy scalar as a Python one. Raises :class:`_Unfit`."""
 
 
-class Unfit(Exception):
+class _Unfit(Exception):
     """A value that its annotation does not allow.
 
     Attributes:
@@ -46,7 +46,7 @@ class Unfit(Exception):
         self.place, self.why = place, why
 
 
-class _OtherKind(Unfit):
+class _OtherKind(_Unfit):
     """A value of another type, so that another part of a union may still allow it."""
 
 
@@ -82,7 +82,7 @@ _WORDS: Final = {
 }
 
 
-def checks_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Check]:
+def _checks_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Check]:
     """Return parameter -> check of its values, for parameters whose annotation restricts them.
 
     Args:
@@ -152,7 +152,7 @@ def _text(value: Any) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Unfit("", "holds half of a surrogate pair, which is no character") from None
+            raise _Unfit("", "holds half of a surrogate pair, which is no character") from None
     return value
 
 
@@ -173,7 +173,7 @@ def _whole(value: Any) -> int:
         _refuse("a whole number", value)
     found = operator.index(value)
     if not -(2**63) <= found < 2**63:
-        raise Unfit("", "is a number of more than 64 bits")
+        raise _Unfit("", "is a number of more than 64 bits")
     return found
 
 
@@ -217,7 +217,7 @@ def _of_spark(kind: _ByName, words: str) -> tuple[Check, str]:
         if not isinstance(value, kind):
             _refuse(words, value)
         if is_stopped(value):
-            raise Unfit("", STOPPED)
+            raise _Unfit("", STOPPED)
         return value
 
     return check, words
@@ -286,7 +286,7 @@ def _mapping(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
 def _within(place: str, check: Check, value: Any) -> Any:
     try:
         return check(value)
-    except Unfit as error:
+    except _Unfit as error:
         raise type(error)(place + error.place, error.why) from None
 
 
@@ -425,14 +425,14 @@ class _Arguments:
     def _one(self, name: str, check: Check, value: Any) -> Any:
         try:
             return check(value)
-        except Unfit as error:
+        except _Unfit as error:
             message = f"{_called(self._function)}(): {name}{error.place} {error.why}."
             raise CallError("INVALID_ARGUMENTS", message) from None
 
     def _prepared(self) -> list[tuple[str, Check | None]]:
         parameters = inspect.signature(self._function).parameters.values()
         given = {p.name: p.annotation for p in parameters if p.annotation is not inspect.Parameter.empty}
-        checks = checks_of(given, _Names(self._function))
+        checks = _checks_of(given, _Names(self._function))
         by_kind = {p.kind: (p.name, checks.pop(p.name, None)) for p in parameters if p.kind in _FURTHER}
         self._rest = by_kind.get(inspect.Parameter.VAR_POSITIONAL, ("", None))
         self._options = by_kind.get(inspect.Parameter.VAR_KEYWORD, ("", None))[1]

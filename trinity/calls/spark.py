@@ -26,11 +26,8 @@ __all__ = [
     "from_spark",
     "is_stopped",
     "quiet",
-    "raised_in_python",
     "spark_errors",
-    "stopped_error",
     "stopped_meanwhile",
-    "worker_crashed",
 ]
 
 STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
@@ -47,7 +44,7 @@ def is_stopped(of: Any) -> bool:
     return context is not None and context._jsc is None
 
 
-def stopped_error(text: str) -> TrinityError | None:
+def _stopped_error(text: str) -> TrinityError | None:
     """Return CONFIGURATION_INVALID for a message that Spark was stopped; None for any other message."""
     return _stopped() if any(phrase in text for phrase in _TEXTS) else None
 
@@ -93,13 +90,13 @@ _CRASHED: Final = {
 """What Spark says of a worker that has gone -> what that means, and the remedy."""
 
 
-def worker_crashed(text: str) -> TrinityError | None:
+def _worker_crashed(text: str) -> TrinityError | None:
     """Return CONFIGURATION_INVALID for a message that a worker crashed or did not start; None for any other one."""
     meaning = next((meaning for phrase, meaning in _CRASHED.items() if phrase in text), None)
     return None if meaning is None else TrinityError("CONFIGURATION_INVALID", meaning)
 
 
-def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
+def _raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
     """Return the error of a Python traceback in Spark's message; None for a text without a traceback.
 
     A TrinityError keeps its code and message. A missing module is CONFIGURATION_INVALID.
@@ -166,7 +163,7 @@ def _code(condition: str) -> ErrorCode | None:
 
 def _from_python(text: str) -> TrinityError | None:
     """Return the error for a Python exception in a worker, or for its crash, by Spark's message; else None."""
-    return worker_crashed(text) or raised_in_python(
+    return _worker_crashed(text) or _raised_in_python(
         text, lambda raised: _code(raised.lstrip("[")) or "INVALID_ARGUMENTS"
     )
 
@@ -176,7 +173,7 @@ def from_spark(error: PySparkException) -> TrinityError:
     from trinity.spark_names import ArithmeticException, ParseException
 
     text = str(getattr(error, "desc", None) or error)
-    if (stopped := stopped_error(text)) is not None:
+    if (stopped := _stopped_error(text)) is not None:
         return stopped
     condition = error.getCondition() or ""
     message = _message(text)
@@ -243,7 +240,7 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
         if exception.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
         text = str(exception.getMessage() or "")
-        if (stopped := stopped_error(text)) is not None:
+        if (stopped := _stopped_error(text)) is not None:
             return stopped
         if (code := _OF_STORES.get(exception.getClass().getName())) is not None:
             return TrinityError(code, f"An object store failed Spark: {shown_value(first_line(text))}.")

@@ -18,7 +18,7 @@ from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
 
-__all__ = ["default_local_bytes", "execute", "left_to_spark", "memory_bytes", "not_supported", "size_of"]
+__all__ = ["default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
 
 T = TypeVar("T")
 
@@ -97,14 +97,14 @@ def size_of(files: Iterable[DataFile]) -> int:
 
 def default_local_bytes() -> int:
     """Return the bytes of files up to which this process executes, by its memory."""
-    return memory_bytes() // _SHARE
+    return _memory_bytes() // _SHARE
 
 
 _LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where Linux tells the limit of a container, in the second and the first version of control groups."""
 
 
-def memory_bytes() -> int:
+def _memory_bytes() -> int:
     """Return the memory in bytes."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in _LIMITS:

@@ -29,7 +29,7 @@ from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.as_written import as_written
 from trinity.syntax.parameters import Numbered, number
 
-__all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite", "unique_checks"]
+__all__ = ["KeyLock", "Rewritten", "numbered_and_parsed", "rewrite"]
 
 Kind = Literal["plain", "query", "change", "ddl"]
 
@@ -288,7 +288,7 @@ class _Statement:
             tuple(
                 UniqueCheck(t, columns, bind(query, self.dialect))
                 for t in checked
-                for columns, query in unique_checks(t, self.dialect)
+                for columns, query in _unique_checks(t, self.dialect)
             ),
             found.lock.table if found is not None else None,
         )
@@ -329,7 +329,7 @@ def _check_target(target: exp.Table, table: JournalTable) -> None:
         )
 
 
-def unique_checks(table: JournalTable, dialect: str) -> Iterator[tuple[tuple[str, ...], exp.Query]]:
+def _unique_checks(table: JournalTable, dialect: str) -> Iterator[tuple[tuple[str, ...], exp.Query]]:
     """Yield each unique key with a query for values, as text, that two live rows share. NULLs are never equal."""
     for columns in table.unique_keys:
         names: list[exp.Expr] = [trees.column(c) for c in columns]

@@ -39,8 +39,6 @@ __all__ = [
     "compaction_trigger",
     "duration_ms",
     "keeps_versions",
-    "not_compacted",
-    "not_own_keyed",
     "property_text",
     "refused",
     "syncs_files",
@@ -247,14 +245,14 @@ def _value(properties: Mapping[str, str], name: str) -> str:
     return properties.get(name, TABLE_PROPERTIES[name].default)
 
 
-def not_compacted(definition: TableDefinition) -> str | None:
+def _not_compacted(definition: TableDefinition) -> str | None:
     """Return why no writer compacts a table, as the end of a sentence; None where it does."""
     if keeps_versions(definition.properties):
         return "does not go with 'keep-versions', under which nothing is compacted"
-    return not_own_keyed(definition)
+    return _not_own_keyed(definition)
 
 
-def not_own_keyed(definition: TableDefinition) -> str | None:
+def _not_own_keyed(definition: TableDefinition) -> str | None:
     """Return why an option does not fit a table, as the end of a sentence: it has no key, or is external; else None."""
     if not definition.keyed:
         return "needs a PRIMARY KEY, and the table has none"
@@ -333,7 +331,7 @@ def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
 
 
 def _against(definition: TableDefinition, engine: MergeEngine, producer: ChangelogProducer) -> str | None:
-    if why := not_own_keyed(definition):
+    if why := _not_own_keyed(definition):
         return why
     if engine is MergeEngine.FIRST_ROW and producer is not ChangelogProducer.LOOKUP:
         return "does not go with merge engine first-row, of which only the first row of a key is ever seen; use lookup"
@@ -345,7 +343,7 @@ def _against(definition: TableDefinition, engine: MergeEngine, producer: Changel
 def _against_compaction(definition: TableDefinition, producer: ChangelogProducer) -> str | None:
     if producer is ChangelogProducer.LOOKUP:
         return f"does not go with '{_PRODUCER}' = 'lookup', which waits for no compaction; use full-compaction"
-    return not_compacted(definition)
+    return _not_compacted(definition)
 
 
 def _word(text: str) -> str:
@@ -404,7 +402,7 @@ def check_trigger(definition: TableDefinition) -> None:
     given = [key for key in (_SHARE, _LOG_COMMITS, _STRENGTH) if key in options]
     if not given:
         return
-    if why := not_compacted(definition):
+    if why := _not_compacted(definition):
         raise refused(definition, f"'{given[0]}' {why}.")
     share, commits, strength = (options.get(key) for key in (_SHARE, _LOG_COMMITS, _STRENGTH))
     if share is not None and not _is_share(share):

@@ -28,7 +28,6 @@ __all__ = [
     "file_schema",
     "has_fields_of",
     "in_file",
-    "name_in_file",
     "stored_name",
     "stored_schema",
     "values_of_absent",
@@ -81,12 +80,12 @@ def _with(field: pa.Field, key: bytes, value: bytes) -> pa.Field:
 def stored_name(storage: pa.Schema, column: str) -> str:
     """Return the name of a column in files of a storage schema; a column that the schema lacks keeps its name."""
     index = storage.get_field_index(column)
-    return column if index < 0 else name_in_file(storage.field(index))
+    return column if index < 0 else _name_in_file(storage.field(index))
 
 
 def stored_schema(storage: pa.Schema) -> pa.Schema:
     """Return the storage schema with the column names of files."""
-    return pa.schema([f.with_name(name_in_file(f)) for f in storage])
+    return pa.schema([f.with_name(_name_in_file(f)) for f in storage])
 
 
 def columns_in(file: pa.Schema, storage: pa.Schema) -> list[str | None]:
@@ -98,7 +97,7 @@ def columns_in(file: pa.Schema, storage: pa.Schema) -> list[str | None]:
     names = set(file.names)
     found: list[str | None] = []
     for field in storage:
-        about, name = field.metadata or {}, name_in_file(field)
+        about, name = field.metadata or {}, _name_in_file(field)
         if _VALUE in about:
             found.append(None)
         elif by_id and FIELD_ID in about:
@@ -113,7 +112,7 @@ def _in_another_case(name: str, names: Collection[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def name_in_file(field: pa.Field) -> str:
+def _name_in_file(field: pa.Field) -> str:
     """Return the name that a field of a storage schema has in files."""
     stored = (field.metadata or {}).get(STORED_NAME)
     return str(field.name) if stored is None else str(stored.decode())
@@ -189,7 +188,9 @@ def _filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def has_fields_of(file: pa.Field, wanted: pa.Field) -> bool:
     """Return whether a file's column has exactly the wanted fields within it, under the same names."""
     ours, theirs = _children(wanted.type), _children(file.type)
-    if pa.types.is_struct(wanted.type) and [(f.name, name_in_file(f)) for f in ours] != [(f.name,) * 2 for f in theirs]:
+    if pa.types.is_struct(wanted.type) and [(f.name, _name_in_file(f)) for f in ours] != [
+        (f.name,) * 2 for f in theirs
+    ]:
         return False
     pairs = list(zip(ours, theirs, strict=False))
     return len(ours) == len(theirs) and all(_same(one, other) and has_fields_of(other, one) for one, other in pairs)
@@ -247,7 +248,7 @@ def _wanted_children(array: pa.StructArray, file: pa.StructType, wanted: pa.Stru
     by_name = {f.name: place for place, f in enumerate(theirs)}
     for field in _children(wanted):
         number = _id(field)
-        place = by_id.get(number) if number is not None and by_id else by_name.get(name_in_file(field))
+        place = by_id.get(number) if number is not None and by_id else by_name.get(_name_in_file(field))
         if place is None:
             yield pa.nulls(len(array), field.type)
         else:

@@ -28,9 +28,7 @@ from trinity.storage.store import ObjectStore
 
 __all__ = [
     "OldDays",
-    "check_days",
     "check_not_missing",
-    "is_julian",
     "missing_file",
     "open_parquet",
     "parquet_footer",
@@ -148,7 +146,7 @@ def _between(places: np.ndarray, first: int, end: int) -> np.ndarray:
 def _pages(
     path: str, file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    in_file, julian = file.schema_arrow, is_julian(file.metadata)
+    in_file, julian = file.schema_arrow, _is_julian(file.metadata)
     present = columns_in(in_file, storage)
     names = [name for name in present if name is not None]
     for page in file.iter_batches(most_rows, row_groups=groups, columns=names):
@@ -157,7 +155,7 @@ def _pages(
             for f, name in zip(storage, present, strict=True)
         ]
         for column, name in zip(columns, present, strict=True) if julian else ():
-            check_days(path, name or "", column)
+            _check_days(path, name or "", column)
         yield pa.RecordBatch.from_arrays(columns, schema=storage)
 
 
@@ -172,14 +170,14 @@ class OldDays(TrinityError):
     """The error of a value that only Spark converts."""
 
 
-def is_julian(footer: pq.FileMetaData) -> bool:
+def _is_julian(footer: pq.FileMetaData) -> bool:
     """Return whether a file says that it was written by the Julian calendar."""
     about = footer.metadata or {}
     version = about.get(_VERSION, b"")
     return any(mark in about for mark in _MARKS) or version.startswith((b"2.", b"3.0."))
 
 
-def check_days(path: str, column: str, values: pa.Array) -> None:
+def _check_days(path: str, column: str, values: pa.Array) -> None:
     """Refuse days and times of a Julian file that are others in today's calendar.
 
     Raises:

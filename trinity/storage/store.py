@@ -21,7 +21,7 @@ from trinity.storage.location import Location, in_bucket, is_absolute
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Entry", "ObjectStore", "Stat", "Watch", "as_watched", "commit_point", "watched_by"]
+__all__ = ["Entry", "ObjectStore", "Stat", "Watch", "commit_point", "watched_by"]
 
 T = TypeVar("T")
 Watch: TypeAlias = Callable[[Objects], Objects]
@@ -42,7 +42,7 @@ def watched_by(watch: Watch, commits: CommitWatch) -> Iterator[None]:
         _watches.remove((watch, commits))
 
 
-def as_watched(objects: Objects) -> Objects:
+def _as_watched(objects: Objects) -> Objects:
     """Return the objects as the present watches have them."""
     for watch, _ in _watches:
         objects = watch(objects)
@@ -81,7 +81,7 @@ class ObjectStore:
     @property
     def _objects(self) -> Objects:
         """The objects of the store, as whoever watches has them."""
-        return as_watched(self._of_kind)
+        return _as_watched(self._of_kind)
 
     @cached_property
     def _of_kind(self) -> Objects:

@@ -39,7 +39,7 @@ from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
 from trinity_delta.schema import DEFINITION, MODE, TABLE, is_true, numbered, renamed_columns
 from trinity_delta.state import State, apply
 
-__all__ = ["OwnLog", "OwnTransaction", "catch_up", "clean_up", "write_checksum"]
+__all__ = ["OwnLog", "OwnTransaction", "catch_up"]
 
 _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Write": ("WRITE", {"mode": "Append"}),
@@ -78,7 +78,7 @@ class OwnLog:
         info = _commit_info("CREATE TABLE", parameters, next_timestamp_ms(0), blind=True)
         store.make_folder(LOG)
         _put_commit(store, 0, [{"commitInfo": info}, {"protocol": protocol}, {"metaData": settled}])
-        after_commit("Version 0 has no checksum", lambda: write_checksum(store, 0, info, settled, protocol, ()))
+        after_commit("Version 0 has no checksum", lambda: _write_checksum(store, 0, info, settled, protocol, ()))
 
 
 class VersionCache(Protocol):
@@ -173,7 +173,7 @@ class OwnTransaction:
         if not made.definition.external:  # how many rows others deleted in their files is not known
             after_commit(
                 f"Version {number} has no checksum",
-                lambda: write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
+                lambda: _write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
             )
         after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(store, made))
         return number
@@ -200,7 +200,7 @@ class OwnTransaction:
         write_checkpoint(store, table.full_name, made.version, now - retention_ms(settings), log)
         self._cache.keep_checkpoint(table, {**hint, "version": made.version})
         if not made.definition.external:  # other engines decide how long their versions stay
-            clean_up(store, settings, log, modified_ms, now)
+            _clean_up(store, settings, log, modified_ms, now)
 
 
 def catch_up(table: TableHandle, state: State) -> None:
@@ -304,7 +304,7 @@ _TIMED: Final = "delta.enableInCommitTimestamps"
 _VECTORS: Final = "deletionVectors"
 
 
-def write_checksum(
+def _write_checksum(
     store: ObjectStore,
     version: int,
     info: Mapping[str, Any],
@@ -335,7 +335,7 @@ _FILE: Final = re.compile(r"(\d{20})\.(json|crc|checkpoint\..+)")
 _DAY_MS: Final = timedelta(days=1) // timedelta(milliseconds=1)
 
 
-def clean_up(
+def _clean_up(
     store: ObjectStore,
     settings: Mapping[str, str],
     names: Iterable[str],

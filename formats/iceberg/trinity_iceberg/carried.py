@@ -29,7 +29,6 @@ __all__ = [
     "index_of",
     "indexes",
     "lineage",
-    "newest_first",
     "on_record",
     "order_at",
     "summary_of",
@@ -56,10 +55,10 @@ def version_of(snapshot: Snapshot | None) -> int:
 
 def lineage(metadata: TableMetadata) -> list[Snapshot]:
     """Return the unexpired snapshots that led to the current one, oldest first."""
-    return list(newest_first(metadata))[::-1]
+    return list(_newest_first(metadata))[::-1]
 
 
-def newest_first(metadata: TableMetadata) -> Iterator[Snapshot]:
+def _newest_first(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Yield the unexpired snapshots that led to the current one, newest first; the lookup is lazy."""
     at, snapshots = metadata.current_snapshot_id, metadata.snapshots
     for snapshot in reversed(snapshots):  # a snapshot comes after those before it
@@ -80,7 +79,7 @@ def carried(metadata: TableMetadata) -> dict[str, str]:
     Raises:
         TrinityError: BAD_DATA when the snapshots with these facts have expired, and no property has them.
     """
-    return _carried_at(metadata, newest_first(metadata))
+    return _carried_at(metadata, _newest_first(metadata))
 
 
 def index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
@@ -98,7 +97,7 @@ def order_at(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[str | 
 
 def _up_to(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
     """Return the lineage of a version, newest first."""
-    return (s for s in newest_first(metadata) if version_of(s) <= version_of(snapshot))
+    return (s for s in _newest_first(metadata) if version_of(s) <= version_of(snapshot))
 
 
 def indexes(metadata: TableMetadata, without: Collection[int] = ()) -> set[str]:

@@ -71,7 +71,7 @@ from trinity_iceberg.state import State
 from trinity_iceberg.storage_schema import storage_schema
 from trinity_iceberg.swap import put_table, same_schema, staged
 
-__all__ = ["DATA_FOLDER", "IcebergMetadata", "target_of"]
+__all__ = ["IcebergMetadata", "target_of"]
 
 _T = TypeVar("_T")
 
@@ -257,7 +257,7 @@ class IcebergMetadata(RowChanges):
         store = ObjectStore(table.location)
         gone = [
             entry
-            for folder in (DATA_FOLDER, SIDECAR_FOLDER)
+            for folder in (_DATA_FOLDER, SIDECAR_FOLDER)
             for entry in delete_orphans(store, needed, older_than_ms, folder)
         ]
         delete_metadata(store, {store.relative(path) for path in needed}, older_than_ms)
@@ -303,7 +303,7 @@ class IcebergMetadata(RowChanges):
         return on_newest(table, known, attempt)
 
 
-DATA_FOLDER: Final = "data"
+_DATA_FOLDER: Final = "data"
 _STAMPS: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).encode()})
 """The column for stamps: files have it under a fixed field id before the schema has it (L3)."""
 
@@ -332,6 +332,6 @@ def target_of(
         gone = (c for c in before.all_columns if c.field_id not in schema.field_ids)
         definition = replace(definition, dropped=tuple(gone))
     check_partitions(table.full_name, definition, spec, schema)
-    folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
+    folder, statistics = ObjectStore(table.location).path(_DATA_FOLDER), statistics_columns(definition, schema)
     target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
     return stamped(definition, target, stamp, _STAMPS)

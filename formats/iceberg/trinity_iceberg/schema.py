@@ -55,7 +55,6 @@ __all__ = [
     "own_properties",
     "python_value",
     "statistics_columns",
-    "to_iceberg_field",
     "to_iceberg_schema",
     "trinity_type",
     "with_field_ids",
@@ -106,7 +105,7 @@ _TEXTS: Final[Mapping[type[it.IcebergType], str]] = {
 def to_iceberg_schema(definition: TableDefinition) -> Schema:
     """Return the Iceberg schema of a new table, with required and identifier fields as far as Iceberg allows them."""
     ids = count(1)
-    fields = [to_iceberg_field(c, ids, required=_is_required(definition, c)) for c in definition.columns]
+    fields = [_to_iceberg_field(c, ids, required=_is_required(definition, c)) for c in definition.columns]
     return Schema(*fields, identifier_field_ids=_identifiers(fields, definition))
 
 
@@ -124,7 +123,7 @@ def _identifiers(fields: Sequence[it.NestedField], definition: TableDefinition) 
     return [f.field_id for f in key] if allowed else []
 
 
-def to_iceberg_field(column: Column, ids: Iterator[int], *, required: bool) -> it.NestedField:
+def _to_iceberg_field(column: Column, ids: Iterator[int], *, required: bool) -> it.NestedField:
     """Return the Iceberg field of a column, with field ids on every level taken from ``ids``."""
     field_id = next(ids)
     return it.NestedField(field_id, column.name, _to_iceberg(parse_type(column.type), ids), required, column.comment)
@@ -219,7 +218,7 @@ def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: Ta
         present = hidden.get(column.name) or known.get(column.field_id or 0) or alike.get((column.name, column.type))
         required = _is_required(after, column)
         if present is None:
-            field = to_iceberg_field(column, ids, required=required)
+            field = _to_iceberg_field(column, ids, required=required)
         else:
             required = required and (present.required or not again or column.name in after.primary_key)
             field = it.NestedField(present.field_id, column.name, present.field_type, required, column.comment)
@@ -249,7 +248,7 @@ def _schema(metadata: TableMetadata, fields: Sequence[it.NestedField], identifie
 
 def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], required: bool) -> it.NestedField:
     if present is None:  # optional whatever its definition says, because older rows have no value
-        return to_iceberg_field(column, ids, required=False)
+        return _to_iceberg_field(column, ids, required=False)
     kind = parse_type(column.type)
     same = str(_stored_as(kind)) == str(trinity_type(present.field_type))
     field_type = present.field_type if same else _to_iceberg(kind, ids)

@@ -28,7 +28,6 @@ from pyiceberg.table import Table
 from trinity.errors import TrinityError, first_line
 
 __all__ = [
-    "broken_integrity",
     "catalog_errors",
     "catalog_trouble",
     "failed",
@@ -39,7 +38,6 @@ __all__ = [
     "of_another_kind",
     "trouble",
     "unanswered",
-    "unsent",
 ]
 
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
@@ -87,7 +85,7 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
 
 def is_refused(error: TrinityError) -> bool:
     """Return whether a catalog, or the storage seam, is known to have done nothing, or has reported its outcome."""
-    not_sent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, unsent())
+    not_sent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, _unsent())
     return not_sent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
 
 
@@ -141,7 +139,7 @@ def catalog_errors(catalog: str) -> Iterator[None]:
     try:
         yield
     except trouble() as error:
-        if isinstance(error, broken_integrity()):
+        if isinstance(error, _broken_integrity()):
             raise
         raise catalog_trouble(catalog, error) from error
 
@@ -160,7 +158,7 @@ def unanswered() -> tuple[type[Exception], ...]:
     return _classes(("requests.exceptions", "RequestException"), ("botocore.exceptions", "HTTPClientError"))
 
 
-def unsent() -> tuple[type[Exception], ...]:
+def _unsent() -> tuple[type[Exception], ...]:
     """Return the errors of requests that never reached the catalog."""
     return _classes(
         ("requests.exceptions", "ConnectTimeout"),
@@ -168,7 +166,7 @@ def unsent() -> tuple[type[Exception], ...]:
     )
 
 
-def broken_integrity() -> tuple[type[Exception], ...]:
+def _broken_integrity() -> tuple[type[Exception], ...]:
     """Return the error of a database in which somebody else was first."""
     return _classes(("sqlalchemy.exc", "IntegrityError"))
 

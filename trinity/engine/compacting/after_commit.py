@@ -1,6 +1,7 @@
 """The one hook that all ways to write call right after their commit: it does what the options of the table ask for.
 
-The commit stands, whatever becomes of this: an error here is logged, and never raised.
+The commit stands, whatever becomes of this: an error here is logged, and never raised. Compactions that a writer begins
+run in threads of this process, one at a time; the writer does not wait.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from trinity.spi import CommitResult, TableDefinition
 if TYPE_CHECKING:
     from trinity.engine.program import Counts
 
-__all__ = ["THREAD", "after_commit", "begin", "begin_when_due", "compact_newest"]
+__all__ = ["THREAD", "after_commit", "begin", "compact_newest"]
 
 _log = logger("trinity.compacting")
 
@@ -85,14 +86,6 @@ def _compact_when_due(table: Target, every: int) -> None:
         compact_newest(table, Strength.FULL)
 
 
-def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
-
-    def compact(strength: Strength) -> None:
-        _try(table, "compact", version, lambda: compact_newest(table, strength, trigger.commits))
-
-    begin_when_due(table, trigger, compact)
-
-
 def _try(table: Target, what: str, version: int, work: Callable[[], object]) -> None:
     try:
         work()
@@ -113,22 +106,14 @@ _waiting: Final[set[tuple[str, str]]] = set()
 """Tables with a compaction that is under way, or waits for that of another table: (location, name)."""
 
 
-def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[[Strength], None]) -> None:
-    """Begin a compaction once the log is as ``compaction.trigger.*`` says, as :func:`begin` does.
-
-    A process that ends waits for it.
-
-    Args:
-        table: the table, after a commit.
-        trigger: its options.
-        compact: compacts by a strength, and raises nothing.
-    """
+def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
+    """Begin a compaction once the log is as ``compaction.trigger.*`` says. A process that ends waits for it."""
     if _identity(table) in _waiting:  # which spares a look at the table
         return
     splits = table.splits()
     strength = trigger.due(log_share(splits), due_commits(splits, trigger))
     if strength is not None:
-        begin(table, lambda: compact(strength))
+        begin(table, lambda: _try(table, "compact", version, lambda: compact_newest(table, strength, trigger.commits)))
 
 
 def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False) -> bool:

@@ -12,7 +12,7 @@ from trinity.engine.expressions.logic import null_of_operand, on_some_rows, spre
 from trinity.engine.expressions.node import Compiled, as_array
 from trinity.spi import DataType
 
-__all__ = ["of_rows", "where_known"]
+__all__ = ["of_rows"]
 
 
 def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled, may_fail: bool = False) -> Compiled:
@@ -32,14 +32,14 @@ def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled
                 found.append(on_some_rows(operand, rows, _known(found)))
             else:
                 found.append(as_array(operand.run(rows), len(rows)))
-        return where_known(kernel, *found)
+        return _where_known(kernel, *found)
 
     fields = frozenset[str]().union(*(o.fields for o in operands))
     may_fail = may_fail or any(o.may_fail for o in operands)
     return null_of_operand(kind, operands) or Compiled(kind, run, fields, may_fail=may_fail)
 
 
-def where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
+def _where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
     """Apply a kernel to the rows in which no value is NULL."""
     if not any(v.null_count for v in values):
         return kernel(*values)

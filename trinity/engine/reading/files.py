@@ -24,7 +24,6 @@ __all__ = [
     "split_buckets_and_runs",
     "tiers",
     "well_bucketed",
-    "with_buckets_of",
 ]
 
 
@@ -61,7 +60,7 @@ def split_buckets_and_runs(
     return list(base), []
 
 
-def with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, keys: pa.Table) -> list[DataFile]:
+def _with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, keys: pa.Table) -> list[DataFile]:
     """Leave out the files of buckets that have none of some keys.
 
     Args:
@@ -96,7 +95,7 @@ def prune(
     left = [f for f in files if test(stats_of(f))]
     if not any(f.bucket for f in left) or predicate.listed_keys is None:
         return left
-    return with_buckets_of(left, predicate.definition, predicate.listed_keys)
+    return _with_buckets_of(left, predicate.definition, predicate.listed_keys)
 
 
 _UNBOUNDED: Final = frozenset({"float", "double"})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["check_spark", "further_session", "local_spark"]
+__all__ = ["check_spark", "local_spark"]
 
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
@@ -154,7 +154,7 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
         for jar in jars:
             running.sparkContext._jsc.addJar(jar)
     if lacking:
-        running = further_session(running, {key: wanted[key] for need in every for key in need.settings})
+        running = _further_session(running, {key: wanted[key] for need in every for key in need.settings})
     _own = replace(own, requirements=every)
     return running
 
@@ -259,7 +259,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def further_session(running: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+def _further_session(running: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Return a session that has more settings, and that is the process's from now on.
 
     Spark reads extensions only when it makes a session. The earlier one stays as it is, with what runs in it, and both

@@ -24,7 +24,7 @@ from trinity.merge.spec import MergeEngine
 from trinity.merge.write_rules import WriteRules
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
-__all__ = ["PageConformer", "StoredForm", "nulls_within", "plan_ingest"]
+__all__ = ["PageConformer", "StoredForm", "plan_ingest"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class PageConformer:
                 "Give every row a value there.",
             )
         for path in plan.column.required:
-            if count := nulls_within(array, path):
+            if count := _nulls_within(array, path):
                 raise TrinityError(
                     "CONSTRAINT_VIOLATION",
                     f"NULL value in NOT NULL '{'.'.join((plan.column.name, *path))}' within {self._where(plan)}; "
@@ -233,7 +233,7 @@ def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -
         )
 
 
-def nulls_within(values: pa.Array, path: Sequence[str]) -> int:
+def _nulls_within(values: pa.Array, path: Sequence[str]) -> int:
     """Return how many values at a path are NULL; a NULL around a value does not count.
 
     Args:

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from trinity.session import Session
 
 __all__ = [
-    "FoundName",
     "explain",
     "explained",
     "explained_query",
-    "names_by_spark",
     "run_as_set",
     "run_query",
     "run_query_of",
@@ -106,7 +104,7 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
     reads = Reads(session)
     try:
         edits: list[Edit] = []
-        for parts, start, end, after_table in names_by_spark(session, text, refusal):
+        for parts, start, end, after_table in _names_by_spark(session, text, refusal):
             table = resolve(session, parts)
             if table is not None:
                 view = reads.newest_view(table)
@@ -158,11 +156,11 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
         return other if other.code == "CATALOG_NOT_FOUND" else None
 
 
-FoundName = tuple[list[str], int, int, bool]
+_FoundName = tuple[list[str], int, int, bool]
 """(parts, first character, character after the last, True if the keyword TABLE is before it)."""
 
 
-def names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[FoundName]:
+def _names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[_FoundName]:
     """Return the table names of a query in Spark's dialect, except names of its WITH queries.
 
     Args:
@@ -186,7 +184,7 @@ def names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[F
     return [f for f in found if not (len(f[0]) == 1 and f[0][0].lower() in ctes)]
 
 
-def _name(tokens: list[Token], start: int) -> FoundName:
+def _name(tokens: list[Token], start: int) -> _FoundName:
     at = next(i for i, t in enumerate(tokens) if t.start >= start)
     parts, end = read_name(tokens, at)
     after_table = at > 0 and tokens[at - 1].token_type is TokenType.TABLE

@@ -40,7 +40,7 @@ from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["SparkAttempt", "insert_case", "is_upsert"]
+__all__ = ["SparkAttempt"]
 
 _ROWS_PER_TASK: Final = 100_000
 """Rows of an upsert per task. They go to the sinks in the source's own tasks, of which small ones are coalesced."""
@@ -154,7 +154,7 @@ class SparkAttempt(Attempt):
         matched = self._target().count()
         rows = self._upserted_rows()
         conformer = self.conformer(arrow_schema(rows.drop(REFUSAL).schema))
-        number, sinks = insert_case(self.plan), self.table.connector.sinks
+        number, sinks = _insert_case(self.plan), self.table.connector.sinks
         try:
             fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
         except TrinityError:  # a row cannot be stored; only the join knows which clause would store it
@@ -163,14 +163,14 @@ class SparkAttempt(Attempt):
 
     def _upsert_keys(self) -> DataFrame | None:
         """Return the keys of the source of an upsert, or None for another statement."""
-        if not self.definition.keyed or concerned(self.program) or not is_upsert(self.plan):
+        if not self.definition.keyed or concerned(self.program) or not _is_upsert(self.plan):
             return None
         keys = self._keys()
         return keys if keys is not None and len(keys.columns) == len(self.definition.primary_key) else None
 
     def _upserted_rows(self) -> DataFrame:
         tasks = max(1, math.ceil((self.source.rows or 0) / _ROWS_PER_TASK))
-        return self.plan.upserted(insert_case(self.plan)).coalesce(tasks)
+        return self.plan.upserted(_insert_case(self.plan)).coalesce(tasks)
 
     def _write_changes(self, changes: DataFrame) -> Written:
         given = arrow_schema(changes.schema)
@@ -211,7 +211,7 @@ class SparkAttempt(Attempt):
         )
 
 
-def is_upsert(plan: StatementPlan) -> bool:
+def _is_upsert(plan: StatementPlan) -> bool:
     """Return True when every row of the source is written as it is, provided that no key occurs twice or is NULL.
 
     The join handles keys that ON would convert, or whose blanks are cut when they are stored.
@@ -232,6 +232,6 @@ def is_upsert(plan: StatementPlan) -> bool:
     )
 
 
-def insert_case(plan: StatementPlan) -> int:
+def _insert_case(plan: StatementPlan) -> int:
     """Return the number of the INSERT case."""
     return next(n for n, case in enumerate(plan.program.cases) if case.operation is Operation.INSERT)

@@ -31,7 +31,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkCompactor", "rewritten_in_buckets"]
+__all__ = ["SparkCompactor"]
 
 _UNKNOWN: Final = ColumnStats()
 
@@ -52,7 +52,7 @@ class SparkCompactor:
             return run_on_spark(replace(write, in_log=in_log), rows)
 
         if buckets and fold.in_buckets_by_arrow(buckets):
-            return rewritten_in_buckets(self.spark, fold, write)
+            return _rewritten_in_buckets(self.spark, fold, write)
         if spec.by_column:
             return by_column.rewritten(by_column.versions(self.spark, splits, spec), splits, spec, run)
         return run(with_tombstones(SparkExecutor(self.spark).winners(fold), spec))
@@ -89,7 +89,7 @@ class SparkCompactor:
         return write_resolve(self.spark, resolve)
 
 
-def rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask) -> list[bytes]:
+def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask) -> list[bytes]:
     """Rewrite base, log and sidecar, bucket by bucket, and return the fragments.
 
     Args:

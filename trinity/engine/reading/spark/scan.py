@@ -40,13 +40,11 @@ if TYPE_CHECKING:
 __all__ = [
     "bucketed_scan",
     "file_schema",
-    "is_by_id",
     "located_scan",
     "log_scan",
     "named",
     "native_rows",
     "plain_scan",
-    "reading_session",
     "version_scan",
 ]
 
@@ -79,8 +77,8 @@ def plain_scan(
 
 
 def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
-    session = reading_session(spark, storage)
-    if session is not None and is_by_id(storage):
+    session = _reading_session(spark, storage)
+    if session is not None and _is_by_id(storage):
         return _relation(spark, session, files, storage)
     paths = [f.path for f in files]
     access = file_access(spark, paths)
@@ -227,7 +225,7 @@ def bucketed_scan(
     names = jvm.PythonUtils.toSeq([stored_name(storage, k) for k in key])
     spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
     with _missing_file_named():
-        rows = _relation(spark, reading_session(spark, storage), files, storage, spec)
+        rows = _relation(spark, _reading_session(spark, storage), files, storage, spec)
     return named(without_deleted(spark, rows, files), storage)
 
 
@@ -268,14 +266,14 @@ _WITHIN: Final = {
 """Settings under which Spark's reader goes by the ids of fields within columns."""
 
 
-def is_by_id(storage: pa.Schema) -> bool:
+def _is_by_id(storage: pa.Schema) -> bool:
     """Return True for a storage schema by which files are read by id."""
     return bool((storage.metadata or {}).items() & READ_BY_ID.items())
 
 
-def reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
+def _reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
     """Return the session of Spark's whose settings hold for a scan: a copy, where they are not the user's."""
-    if not is_by_id(storage):
+    if not _is_by_id(storage):
         return None if is_remote(spark) else spark._jsparkSession
     spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
     within = _WITHIN if any(pa.types.is_nested(field.type) for field in storage) else {}
@@ -294,7 +292,7 @@ def reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
 def file_schema(storage: pa.Schema) -> StructType:
     """Return the schema that Spark asks of files: their names, and ids where it is to go by these."""
     schema = spark_schema(stored_schema(storage))
-    if not is_by_id(storage):
+    if not _is_by_id(storage):
         return schema
     return StructType([_with_id(found.name, found.dataType, f) for found, f in zip(schema, storage, strict=True)])
 
@@ -318,7 +316,7 @@ def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
 
 def named(rows: DataFrame, storage: pa.Schema) -> DataFrame:
     """Return rows of :func:`file_schema` under the names of the table's columns."""
-    wanted = spark_schema(storage) if is_by_id(storage) else None
+    wanted = spark_schema(storage) if _is_by_id(storage) else None
     if wanted is None and rows.columns == storage.names:
         return rows
     columns = [F.col(quoted(name)) for name in rows.columns]
