@@ -23,6 +23,8 @@ _MOST_ACTIONS: Final = 3
 _WRITES: Final = 6
 """An action changes something by so many operations, or a few more."""
 _OPERATIONS: Final = 16
+_ONE_IN: Final = 12
+"""One of so many races is about the first commits of a table."""
 
 
 def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
@@ -30,7 +32,10 @@ def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
     can = tuple(name for name, action in RACE_ACTIONS.items() if action.needs <= set(capabilities))
     pairs = tuple(pair for pair in _PAIRS if set(pair) <= set(can))
     for number in count(seed):
-        yield _pair(number, pairs) if number % 2 == 0 else _any(number, can)
+        if number % 2 == 0:
+            yield _pair(number, pairs)
+        else:
+            yield _first_commits(number) if number % _ONE_IN == 1 else _any(number, can)
 
 
 def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
@@ -42,6 +47,12 @@ def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
     first, second = pairs[place]
     stop = Turn(0, _STOPS[(round_ + place) % len(_STOPS)], writes=first != "read")
     return Race((round_ + place) % 2 == 0, ((first, "read"), ("read", second, "read")), (stop, Turn(1)))
+
+
+def _first_commits(number: int) -> Race:
+    """Return the race of two first appends to a table without a key, so that a lost row is seen."""
+    stop = Turn(0, _STOPS[(number // _ONE_IN + 1) % len(_STOPS)])
+    return Race(False, (("append", "read"), ("append", "read")), (stop, Turn(1)), empty=True)
 
 
 def _any(number: int, can: tuple[str, ...]) -> Race:

@@ -58,12 +58,20 @@ class SharedMetadata(FolderMetadata, VersionedMetadata):
         return max(int(name) for name in ObjectStore(table.location).names(_LOG) if name.isdecimal())
 
     def read_version(self, table: TableHandle, number: int) -> TableVersion:
-        found: TableVersion = pickle.loads(ObjectStore(table.location).get(f"{_LOG}/{number}"))
-        return found
+        store = ObjectStore(table.location)
+        found: TableVersion = pickle.loads(store.get(f"{_LOG}/{number}"))
+        return replace(found, files=tuple(file.moved(store.path(file.path)) for file in found.files))
+
+    def encoded(self, table: TableHandle, version: TableVersion) -> bytes:
+        """Return a version as it is stored; its paths are relative, since a new name is a new folder."""
+        store = ObjectStore(table.location)
+        files = tuple(file.moved(store.relative(file.path)) for file in version.files)
+        return pickle.dumps(replace(version, files=files))
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        data = self.encoded(table, version)
         try:
-            ObjectStore(table.location).put_if_absent(f"{_LOG}/{version.number}", pickle.dumps(version))
+            ObjectStore(table.location).put_if_absent(f"{_LOG}/{version.number}", data)
         except AlreadyExists as taken:
             raise CommitRaced(f"version {version.number} was taken") from taken
 
@@ -87,13 +95,27 @@ class _LookedForFirst(SharedMetadata):
         if store.exists(name):
             raise CommitRaced(f"version {version.number} was taken")
         store.make_folder(_LOG)
-        store.put(name, pickle.dumps(version))
+        store.put(name, self.encoded(table, version))
 
 
 class VersionsAreLookedForFirst(SharedFormat):
     """A version is put after a look that it is absent, and not only if it is (against L7)."""
 
     metadata = _LookedForFirst
+
+
+class _FirstInPlace(SharedMetadata):
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        if version.number == 1:
+            ObjectStore(table.location).put(f"{_LOG}/1", self.encoded(table, version))
+        else:
+            super().write_version(table, version)
+
+
+class FirstCommitOverwrites(SharedFormat):
+    """The first commit of a new table is put in place of another writer's first one (against L7)."""
+
+    metadata = _FirstInPlace
 
 
 class _LockedByThread(_LookedForFirst):
@@ -154,6 +176,6 @@ class SnapshotsBeforeVersions(SharedFormat):
 
 
 SHARED: Final[tuple[type[SharedFormat], ...]] = (
-    VersionsAreLookedForFirst, LockOfThreads, NewestOfThisProcess, SnapshotsBeforeVersions,
+    VersionsAreLookedForFirst, FirstCommitOverwrites, LockOfThreads, NewestOfThisProcess, SnapshotsBeforeVersions,
 )  # fmt: skip
 """The formats with a fault each."""

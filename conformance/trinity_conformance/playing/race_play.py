@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.observations import Tally
-from trinity_conformance.playing.race_actions import FIRST, RACE_ACTIONS, World, definition, write
+from trinity_conformance.playing.race_actions import RACE_ACTIONS, World, definition, write
 from trinity_conformance.playing.race_processes import RaceProcess, started
 from trinity_conformance.playing.race_run import RACES_CHECK, Taken, run_race
 from trinity_conformance.playing.races import Race
@@ -86,10 +86,10 @@ def play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProce
     name = f"c.default.race{next(_NUMBERS)}"
     try:
         subject.session.sql(f"CREATE TABLE {name} {definition(race.keyed)}")
-        for row in FIRST:
+        for row in race.first.rows:
             write(subject.session.table(name), [row])
         taken = run_race(race, name, processes)
-        judge(taken, World(race.keyed), _seen(subject, name, race.keyed))
+        judge(taken, race.first, _seen(subject, name, race.keyed))
     except NonConformance as failure:
         failure.race = race
         raise

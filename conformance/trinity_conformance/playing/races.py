@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trinity_conformance.playing.content import Content, read_content
-from trinity_conformance.playing.race_actions import FIRST, RACE_ACTIONS, definition, mark
+from trinity_conformance.playing.race_actions import FIRST, RACE_ACTIONS, World, definition, mark
 
 __all__ = ["Race", "Turn"]
 
@@ -45,11 +45,18 @@ class Race(Content):
         writers: the actions of each process, in order: names of
             :data:`~trinity_conformance.playing.race_actions.RACE_ACTIONS`.
         turns: the turns, in order. Afterwards each process goes on to its end, one after the other.
+        empty: whether the table has no rows and no commit before.
     """
 
     keyed: bool
     writers: tuple[tuple[str, ...], ...]
     turns: tuple[Turn, ...]
+    empty: bool = False
+
+    @property
+    def first(self) -> World:
+        """The table before the race."""
+        return World(self.keyed, () if self.empty else FIRST)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -64,8 +71,8 @@ class Race(Content):
     @property
     def story(self) -> str:
         """The race in words, with a numbered line for each action and each turn."""
-        rows = " and ".join(map(str, FIRST))
-        lines = [f"CREATE TABLE t {definition(self.keyed)}, which holds {rows}, each of a commit of its own"]
+        rows = "no rows" if self.empty else f"{' and '.join(map(str, FIRST))}, each of a commit of its own"
+        lines = [f"CREATE TABLE t {definition(self.keyed)}, which holds {rows}"]
         lines += [f"{number:>3}  {step}" for number, step in enumerate(self.steps)]
         return "\n".join([*lines, "     Then each process goes on to its end, one after the other."])
 
@@ -83,6 +90,6 @@ class Race(Content):
         def made(data: Mapping[str, Any]) -> Race:
             race = data["race"]
             turns = tuple(Turn(**turn) for turn in race["turns"])
-            return cls(race["keyed"], tuple(map(tuple, race["writers"])), turns)
+            return cls(race["keyed"], tuple(map(tuple, race["writers"])), turns, race.get("empty", False))
 
         return read_content(text, made)

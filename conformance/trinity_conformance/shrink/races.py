@@ -57,4 +57,4 @@ def _without(race: Race, writer: int) -> Race:
     turns = tuple(
         replace(turn, writer=turn.writer - (turn.writer > writer)) for turn in race.turns if turn.writer != writer
     )
-    return Race(race.keyed, (*race.writers[:writer], *race.writers[writer + 1 :]), turns)
+    return replace(race, writers=(*race.writers[:writer], *race.writers[writer + 1 :]), turns=turns)
