@@ -20,8 +20,9 @@ from trinity_conformance.model.engine_fold import (
 from trinity_conformance.model.engine_model import FOLDS, EngineModel
 from trinity_conformance.model.shapes import Group
 from trinity_conformance.model.tables import Key, Row, Version
-from trinity_conformance.model.values import Value, order_form
+from trinity_conformance.model.values import Value
 from trinity_conformance.mutants.engine_care import ENGINE_CARE
+from trinity_conformance.mutants.tables import SortOrderIgnored
 
 __all__ = ["ENGINE_MUTANTS"]
 
@@ -286,12 +287,8 @@ class NewestValueFirst(FirstRowFold):
 # -- models ---------------------------------------------------------------------------------------------
 
 
-class DescendingIgnored(EngineModel):
+class DescendingIgnored(SortOrderIgnored, EngineModel):
     """sequence.field.sort-order has no effect (against U8)."""
-
-    def compare_part(self, type_text: str, one: Value, other: Value) -> int:
-        mine, theirs = order_form(type_text, one), order_form(type_text, other)
-        return (mine > theirs) - (mine < theirs)
 
 
 class SequenceFieldIgnored(EngineModel):

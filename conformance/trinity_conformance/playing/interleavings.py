@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 import trinity
 from trinity.errors import TrinityError
 from trinity_conformance.playing.differences import NonConformance
-
-if TYPE_CHECKING:
-    from trinity.table import Table
+from trinity_conformance.playing.race_actions import FIRST, definition, write
 
 __all__ = ["ACTIONS", "cheap", "interleave"]
 
@@ -24,7 +22,6 @@ _COMMITS: Final = (
     "finish_insert", "finish_merge", "finish_rewrite", "finish_replace", "truncate", "alter_table", "vacuum",
     "create_table",
 )  # fmt: skip
-_FIRST: Final = ((1, 0), (2, 0))
 _ROWS: Final = ((1, 10), (3, 30))
 
 
@@ -51,21 +48,10 @@ class Action:
     spark: bool = True
 
 
-def _definition(keyed: bool) -> str:
-    key = ", PRIMARY KEY (k) NOT ENFORCED) TBLPROPERTIES ('merge-engine' = 'deduplicate')" if keyed else ")"
-    return f"(k INT, n INT{key}"
-
-
-def _write(table: Table, rows: Sequence[tuple[int, int]]) -> None:
-    k, n = zip(*rows, strict=True)
-    data = pa.table({"k": pa.array(k, pa.int32()), "n": pa.array(n, pa.int32())})
-    (table.upsert if table.definition.keyed else table.append)(data)
-
-
 def _remake(session: trinity.Session, name: str, _: str) -> None:
     keyed = session.table(name).definition.keyed
     session.sql(f"DROP TABLE {name}")
-    session.sql(f"CREATE TABLE {name} {_definition(keyed)}")
+    session.sql(f"CREATE TABLE {name} {definition(keyed)}")
 
 
 def _replace(session: trinity.Session, name: str, _: str) -> None:
@@ -114,7 +100,7 @@ def _same(_: bool, world: World, __: str) -> World:
 
 
 ACTIONS: Final[Mapping[str, Action]] = {
-    "append": Action(lambda session, name, _: _write(session.table(name), _ROWS), _appended, spark=False),
+    "append": Action(lambda session, name, _: write(session.table(name), _ROWS), _appended, spark=False),
     "insert own": Action(_sql("INSERT INTO {name} (k, n) SELECT k, n + 100 AS n FROM {name} WHERE k = 1"), _copied),
     "update": Action(_sql("UPDATE {name} SET n = n * 2 + 1 WHERE k = 1"), _updated),
     "merge": Action(_sql(_MERGE), _merged),
@@ -142,9 +128,9 @@ def interleave(session: trinity.Session, name: str, names: Sequence[str], *, key
     Raises:
         NonConformance: for rows that no serial order explains, and for errors other than those of a lost race.
     """
-    session.sql(f"CREATE TABLE {name} {_definition(keyed)}")
-    for row in _FIRST:  # a log of two files
-        _write(session.table(name), [row])
+    session.sql(f"CREATE TABLE {name} {definition(keyed)}")
+    for row in FIRST:  # a log of two files
+        write(session.table(name), [row])
     done: dict[int, bool] = {}
 
     def act(number: int) -> None:
@@ -207,7 +193,7 @@ def _compare(seen: World, names: Sequence[str], done: Mapping[int, bool], keyed:
         orders = [[*within[:at], 0, *within[at:]] for at in range(len(within) + 1)]
     worlds = []
     for order in orders:
-        world = World(_FIRST)
+        world = World(FIRST)
         for number in order:
             world = ACTIONS[names[number]].effect(keyed, world, f"c{number}")
         worlds.append(world)
