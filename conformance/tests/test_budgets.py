@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,15 @@ def test_a_soak_that_is_interrupted_reports_what_it_played() -> None:
         run_check("memory", None, "read-equality", ONE_ROUND, progress=interrupted, clock=clock)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own answer to Ctrl-C, which it does not have where a shell began it in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_call_of_another_process_leaves_no_answer_to_the_next_one() -> None:
     with pytest.raises(KeyboardInterrupt):
         call_elsewhere(os.kill, os.getpid(), signal.SIGINT)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from tests.support.cdc_generator import TOOLS, message
 from tests.support.cdc_model import COLUMNS, Refusal, rows_of
 from trinity import Column, Session, TrinityError, cdc
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 
 _READ: Final = {"debezium": cdc.debezium, "maxwell": cdc.maxwell, "canal": cdc.canal}
 _SHOWN: Final = {

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from tests.support.change_messages import event, messages, people, rows
 from tests.support.refusals import refused
 from trinity import Column, Session, cdc
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 
 
 def row_by(session: Session, tool: str, columns: dict[str, str], row: str, **given: Any) -> DataFrame:

@@ -94,7 +94,7 @@ def test_whatever_commits_rows_calls_the_hook() -> None:
             found[path.stem] = "after_commit" in named
         if "finish_rewrite" in named:
             assert path.stem == "compact", "others compact by after_commit.compacted()"
-    assert found == dict.fromkeys(("append", "batches", "replace", "statement", "truncate"), True)
+    assert found == dict.fromkeys(("append", "batches", "statement", "whole_table"), True)
 
 
 def test_a_changelog_that_cannot_be_written_fails_no_commit(session: Session, caplog: pytest.LogCaptureFixture) -> None:

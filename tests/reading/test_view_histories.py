@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.errors import TrinityError
 from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.generate.engine_profiles import LANES, engine_rota

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 import trinity
 from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.spark import workers
 from trinity.table import Table
 

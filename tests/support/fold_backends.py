@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from trinity import Column, Session, Table
-from trinity.engine.reading.spark.fold_by_column import register_bitmap_unions
 from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, spark_type
@@ -111,6 +110,9 @@ def in_duckdb(definition: TableDefinition, versions: pa.Table) -> pa.Table:
 
 def in_spark(session: Session, folded: Sequence[tuple[TableDefinition, pa.Table]]) -> list[list[dict[str, Any]]]:
     """Fold the row versions of several tables in one query; none of them may be out of range."""
+    # it imports pyspark, which the tests of this process alone do not have
+    from trinity.engine.reading.spark.fold_by_column import register_bitmap_unions
+
     wholes = []
     for number, (definition, versions) in enumerate(folded):
         register_bitmap_unions(session.spark, merge_spec(definition))

@@ -22,7 +22,7 @@ from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
 from tests.support.restored_others import OTHERS, Others
 from trinity import Session, TrinityError, cdc
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.table import Table
 
 __all__ = ["History", "Restored", "Step", "drawn"]

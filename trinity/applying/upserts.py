@@ -85,7 +85,7 @@ def apply_as_upserts(
         TrinityError: what an event is refused for.
     """
     from trinity.applying.spark.events import deleting, missing
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
     from trinity.engine.spark.settings import pinned
     from trinity.engine.spark.types import spark_type
     from trinity.engine.writing.run_sinks import REFUSAL

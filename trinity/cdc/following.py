@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from trinity.calls import public
-from trinity.calls.spark import spark_errors
+from trinity.calls import public, spark_errors
 from trinity.cdc.delta import delta_versions
 from trinity.cdc.form import Form, form_of
 from trinity.engine.appending.append import append_own

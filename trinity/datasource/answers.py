@@ -287,7 +287,7 @@ def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> KeptCh
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read; NOT_SUPPORTED for an external table without a
             place; and as reading and writing files.
     """
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     known = TableChangelog.of(table, place)
     if (found := known.changelog.find(entry.version, known.rows_tag(entry))) is not None:

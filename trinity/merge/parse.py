@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.functions import aggregate_function, function_names
-from trinity.merge.functions.base import FieldFunction
+from trinity.merge.functions import FieldFunction, aggregate_function, function_names
 from trinity.merge.options import check_changelog, check_trigger, column_options, duration_ms, refused
 from trinity.merge.spec import MergeEngine, MergeSpec, SequenceGroup
 from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type

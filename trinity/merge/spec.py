@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trinity.merge.functions import aggregate_function, folded_value_stands
-from trinity.merge.functions.base import FieldFunction
+from trinity.merge.functions import FieldFunction, aggregate_function, folded_value_stands
 from trinity.spi import CARRIED, ROW_KIND
 
 __all__ = ["MergeEngine", "MergeSpec", "SequenceGroup"]

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
-from trinity.merge.functions import aggregate_function
-from trinity.merge.functions.base import FieldFunction
+from trinity.merge.functions import FieldFunction, aggregate_function
 from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.merge.tombstone import retracts
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pyarrow as pa
 
 import trinity
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.errors import TrinityError
 from trinity.spi import Capability, Format, arrow_type
 from trinity_conformance.model.conditions import Condition

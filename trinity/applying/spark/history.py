@@ -6,7 +6,7 @@ from trinity.applying.plan import HistoryPlan
 from trinity.applying.spark.events import Events, persisted_events, typed_events
 from trinity.applying.spark.intervals import History
 from trinity.applying.words import Words
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.changing.statement import rerun
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.merged_read import stored_winners

@@ -245,7 +245,7 @@ def _checked_here(table: Target, insert: InsertTableHandle, pages: Sequence[pa.R
 
 
 def _checked_by_spark(table: Target, insert: InsertTableHandle, data: pa.Table) -> None:
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     with spark_errors():
         found = _checked_rows(table, insert, arrow_frame(table.session.spark, data)).toArrow()

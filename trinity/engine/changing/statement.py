@@ -183,7 +183,7 @@ def explain(table: Target, prepare: Prepare, local: PrepareLocally | None = None
 @contextmanager
 def _in_spark(table: Target, splits: SplitSource, prepare: Prepare) -> Iterator[Attempt]:
     """Begin an attempt by Spark; Spark's errors in it are raised as TrinityErrors."""
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
     from trinity.engine.changing.spark.attempt import SparkAttempt
 
     with (

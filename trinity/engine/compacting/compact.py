@@ -77,7 +77,7 @@ def compact(
 
 
 def _by_spark(session: Host, work: Callable[[Compactor], CommitResult | NotLocal]) -> CommitResult:
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
     from trinity.engine.compacting.spark.compactor import SparkCompactor
     from trinity.engine.spark.settings import pinned
 

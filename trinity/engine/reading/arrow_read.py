@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from trinity.calls import translated
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors, translated
 from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor

@@ -70,7 +70,7 @@ def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
 @contextmanager
 def checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
     """Yield a user's predicate as it is compared: it reaches nothing, and Spark's errors become Trinity's."""
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
     from trinity.engine.guard import guard_predicate
 
     with pinned(session.spark), spark_errors():

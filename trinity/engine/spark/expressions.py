@@ -67,7 +67,7 @@ def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
     """
     from py4j.protocol import Py4JJavaError
 
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     try:
         with spark_errors():
@@ -153,7 +153,7 @@ def check_constant(spark: SparkSession, text: str, what: str) -> None:
 
 
 def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     check_stored(spark, text, what)
     tree = expression_or_none(text)

@@ -107,7 +107,7 @@ def _suspect(text: str) -> bool:
 def _parsed(spark: SparkSession, text: str, way: str) -> Any:
     from py4j.protocol import Py4JJavaError
 
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     try:
         with spark_errors():
@@ -213,7 +213,7 @@ def _is_path(spark: SparkSession, parts: list[str]) -> bool:
 def _is_source(spark: SparkSession, name: str) -> bool:
     from py4j.protocol import Py4JJavaError
 
-    from trinity.calls.spark import quiet
+    from trinity.calls import quiet
     from trinity.spark_names import PySparkException
 
     sources = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]

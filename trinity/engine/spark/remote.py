@@ -102,7 +102,7 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
     if not is_remote(spark):
         session: Any = spark
         return bool(session._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
-    from trinity.calls.spark import quiet
+    from trinity.calls import quiet
     from trinity.spark_names import PySparkException
 
     try:

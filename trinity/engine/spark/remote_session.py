@@ -149,7 +149,7 @@ def _check_python(found: Mapping[str, Any]) -> None:
 
 def _check_spark(spark: SparkSession, mark: _Mark) -> None:
     """Let Spark itself read the mark in a bucket, through Hadoop's file system."""
-    from trinity.calls.spark import from_spark, quiet
+    from trinity.calls import from_spark, quiet
     from trinity.spark_names import PySparkException
 
     why = "it finds another one of that name"
@@ -174,7 +174,7 @@ def _answer(spark: SparkSession, modules: list[str], marks: list[_Mark]) -> dict
     try:
         return ask_worker(spark, modules, marks)
     except PySparkException as error:
-        from trinity.calls.spark import from_spark
+        from trinity.calls import from_spark
 
         raise _refused(f"runs no task of this session: {from_spark(error).message}") from error
 

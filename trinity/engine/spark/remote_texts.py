@@ -122,7 +122,7 @@ def several_rows(spark: SparkSession, text: str) -> bool:
 
 def is_own_function(spark: SparkSession, name: str) -> bool:
     """Return True for the name of Spark's own function that no other function of the session hides."""
-    from trinity.calls.spark import quiet
+    from trinity.calls import quiet
     from trinity.spark_names import PySparkException
 
     if not _NAME.fullmatch(name):

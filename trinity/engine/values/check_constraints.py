@@ -42,7 +42,7 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
         TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that uses more than Spark's own
             functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for text that is no condition.
     """
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     rows = local_frame(spark, {c.name: c.type for c in definition.visible}, [])
     _check_stored(definition, spark)

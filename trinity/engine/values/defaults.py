@@ -39,7 +39,7 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
     given = [c for c in definition.visible if c.default is not None and _known_value(c) is _OTHER]
     if not given:
         return
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
     from trinity.engine.values.assignment import assigned, placed_rows
     from trinity.spark_names import F
 

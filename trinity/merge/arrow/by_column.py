@@ -23,8 +23,7 @@ from trinity.merge.arrow.keys import Keys, one_zero
 from trinity.merge.arrow.order import FoldOrder, order_codes
 from trinity.merge.arrow.removal import Removal, kept_after_removal
 from trinity.merge.arrow.rows import ColumnRows, Folded, picked
-from trinity.merge.functions import AggregateFunction, aggregate_function
-from trinity.merge.functions.base import FieldFunction
+from trinity.merge.functions import AggregateFunction, FieldFunction, aggregate_function
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeEngine, MergeSpec, SequenceGroup
 from trinity.messages import shown_row

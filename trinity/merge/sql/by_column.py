@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
-from trinity.merge.functions import AggregateFunction, Field, aggregate_function
-from trinity.merge.functions.base import FieldFunction
+from trinity.merge.functions import AggregateFunction, Field, FieldFunction, aggregate_function
 from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
 from trinity.merge.spec import MergeEngine, MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import GroupFold, takes_part

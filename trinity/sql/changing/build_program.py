@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.changing.fields import Place, assigned_values, place_of
 from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import Token, TokenType, exp
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
 from trinity.engine.executes import execute
 from trinity.engine.not_local import NotLocal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import pyarrow as pa
 from sqlglot import Token, TokenType, exp
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.appending.append import append_rows
 from trinity.engine.appending.first_rows import columns_of_rows
 from trinity.engine.changing.statement import rerun

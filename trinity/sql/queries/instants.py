@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.executes import execute
 from trinity.engine.expressions import ONE_ROW, Scope, compile_expression
 from trinity.engine.guard import guard_statement

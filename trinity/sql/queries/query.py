@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import Token, TokenType
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.guard import guard_statement
 from trinity.engine.spark.reach import elements
 from trinity.engine.spark.remote import is_remote, query_over

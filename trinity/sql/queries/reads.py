@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from trinity.calls.spark import quiet
+from trinity.calls import quiet
 from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
 from trinity.sql.queries.instants import instant

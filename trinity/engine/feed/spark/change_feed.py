@@ -51,7 +51,7 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, form: F
 
     Raises as :func:`change_feed`.
     """
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     spark = target.session.spark
     with pinned(spark), spark_errors():

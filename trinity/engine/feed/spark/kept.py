@@ -24,7 +24,7 @@ __all__ = ["kept_rows", "write_files", "written_by_spark"]
 
 def written_by_spark(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
     """Compute and write the changes of versions that have the same columns, by one job. Raises as ``keep``."""
-    from trinity.calls.spark import spark_errors
+    from trinity.calls import spark_errors
 
     spark = target.session.spark
     with pinned(spark), spark_errors():

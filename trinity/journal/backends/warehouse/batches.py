@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.calls.spark import spark_errors
+from trinity.calls import spark_errors
 from trinity.engine.appending.append import check_rows
 from trinity.engine.spark.types import arrow_frame
 from trinity.engine.values.defaults import default_text, default_values
