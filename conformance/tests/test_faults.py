@@ -23,7 +23,6 @@ from trinity_conformance.mutants.stored import STORED, StoredMetadata
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
-from trinity_conformance.playing.faults import without_races
 from trinity_conformance.playing.subject import TrinitySubject
 from trinity_conformance.playing.traces import FAULTS, Compact, Fault, History, Read, Upsert, Vacuum
 from trinity_conformance.playing.words import story
@@ -65,7 +64,7 @@ def faulty(place: int, fault: Fault) -> History:
     """The history with one fault."""
     steps = list(HISTORY.steps)
     steps[place] = replace(steps[place], fault=fault)
-    return replace(HISTORY, steps=tuple(steps), shape=without_races(SHAPE))
+    return replace(HISTORY, steps=tuple(steps))
 
 
 @pytest.mark.parametrize("mutant", [c.__name__ for c in STORED])

@@ -10,7 +10,6 @@ from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import rota
-from trinity_conformance.playing.faults import without_races
 from trinity_conformance.playing.traces import (
     Change,
     Compact,
@@ -70,7 +69,7 @@ def with_faults(history: History, number: int) -> History:
         elif isinstance(step, (Read, Query)):
             step = replace(step, fault=Fault("error", turn % _OF_READS))
         steps.append(step)
-    return History(without_races(history.shape), tuple(steps))
+    return History(history.shape, tuple(steps))
 
 
 def _with_fault(step: Step, fault: Fault, place: int) -> Step:

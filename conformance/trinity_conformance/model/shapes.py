@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from trinity_conformance.model.values import Json, Value, decode, sql_literal
@@ -112,6 +112,10 @@ class Shape:
     def option_of(self, name: str, option: str, default: str = "") -> str:
         """Return an option of a column's function."""
         return self.function_options.get(name, {}).get(option, default)
+
+    def without_races(self) -> Shape:
+        """Return a table on which no commit is retried for a race: one process writes, so that there is none."""
+        return replace(self, properties={**self.properties, "commit.retry.timeout": "0 seconds"})
 
     def options(self) -> dict[str, str]:
         """Return the table properties of this shape."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from trinity_conformance.playing.faults import without_races
 from trinity_conformance.playing.runner import Tally, play
 from trinity_conformance.playing.traces import FAULTS, Fault, History, Upsert
 
@@ -22,7 +21,7 @@ def every_fault(subject: Subject, history: History) -> int:
     Raises:
         NonConformance: with one of them, the history that it names.
     """
-    found, history = 0, replace(history, shape=without_races(history.shape))
+    found = 0
     for place in range(len(history.steps)):
         for kind in FAULTS:
             for at in count():

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from trinity.storage.errors import OutcomeUnknown
@@ -23,9 +23,8 @@ from trinity_conformance.playing.traces import Fault
 
 if TYPE_CHECKING:
     from trinity.spi import Connector
-    from trinity_conformance.model.shapes import Shape
 
-__all__ = ["Crashed", "Injection", "inject", "without_races"]
+__all__ = ["Crashed", "Injection", "inject"]
 
 T = TypeVar("T")
 
@@ -37,11 +36,6 @@ _POINTS: Final = frozenset(("put", "replace", "move"))
 """The operations of a store by which a commit may take effect."""
 _ELSEWHERE: Final = "commit"
 """The operation by which one takes effect elsewhere, as in a database."""
-
-
-def without_races(shape: Shape) -> Shape:
-    """Return a table on which no commit is retried for a race: one process writes, so that there is none."""
-    return replace(shape, properties={**shape.properties, "commit.retry.timeout": "0 seconds"})
 
 
 class Crashed(BaseException):
