@@ -125,7 +125,7 @@ def test_delta_deletion_vectors_go_with_their_files(
 
     with monkeypatch.context() as patched:
         during_the_commit(table, patched, delete, tmp_path)
-        refused("TRANSACTION_CONFLICT", "were deleted meanwhile", table.compact)
+        refused("TRANSACTION_CONFLICT", "had rows deleted, or was removed meanwhile", table.compact)
     live -= {(5, "a", 5, "p")}
     assert {(r.id, r.v, r.s.x, r.p) for r in table.to_df().collect()} == live
     assert table.compact().rows == 3
@@ -158,7 +158,7 @@ def test_iceberg_deletes_go_with_their_files(session: Session, tmp_path: Path, m
 
     with monkeypatch.context() as patched:
         during_the_commit(table, patched, delete, tmp_path)
-        refused("TRANSACTION_CONFLICT", "were deleted meanwhile", table.compact)
+        refused("TRANSACTION_CONFLICT", "had rows deleted, or was removed meanwhile", table.compact)
     live -= {(5, "a")}
     assert rows_of(table) == live
     before = table.splits().files
