@@ -25,6 +25,8 @@ from trinity_conformance.playing.traces import Compact, Executor, History, Upser
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 from trinity_conformance.suite.budgets import BUDGETS
+from trinity_conformance.suite.checks import check_of
+from trinity_conformance.suite.results import CheckResult
 
 
 class Forgetful(ModelSubject):
@@ -126,6 +128,12 @@ def test_what_only_spark_plays_is_left_out_and_not_passed(tmp_path: Path) -> Non
     report = run_check("memory", None, "executors", few, folder=tmp_path)
     assert report.tally.coverage.counts["local"] > 0
     assert (report.conforms, report.left_out, report.inconclusive) == (True, ["executors"], [])
+
+
+@pytest.mark.parametrize(("missing", "status"), [("local after spark", "left out"), ("local", "inconclusive")])
+def test_what_only_spark_plays_is_left_out_also_when_time_was_over(missing: str, status: str) -> None:
+    result = CheckResult(check_of("executors"), missing={missing: (0, 10)}, alone=True, ended=54)
+    assert result.status == status
 
 
 def test_a_trace_is_played_again_without_spark(turns: History, tmp_path: Path) -> None:

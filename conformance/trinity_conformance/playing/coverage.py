@@ -14,10 +14,13 @@ from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import order_form
 from trinity_conformance.playing.traces import FAULTS, Executor
 
-__all__ = ["RETRACTING", "SITUATIONS", "Coverage", "uncertain"]
+__all__ = ["BY_TURNS", "RETRACTING", "SITUATIONS", "Coverage", "uncertain"]
 
 RETRACTING: Final = ("sum", "product", "last_value", "last_non_null_value", "collect", "merge_map", "nested_update")
 """Aggregate functions that take a retract back."""
+
+BY_TURNS: Final = frozenset({"local after spark", "spark after local"})
+"""Situations that need both executors."""
 
 SITUATIONS: Final[dict[str, str]] = {
     "local": "a step that changed the table, which this process executed",

@@ -16,7 +16,7 @@ from trinity_conformance.generate.faults import faulted
 from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
-from trinity_conformance.playing.coverage import uncertain
+from trinity_conformance.playing.coverage import BY_TURNS, uncertain
 from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.traces import History
 from trinity_conformance.suite.budgets import Budget, Share
@@ -25,8 +25,6 @@ from trinity_conformance.suite.results import unmet
 
 __all__ = ["Part", "fault_histories", "generated_of"]
 
-_BY_TURNS: Final = frozenset({"local after spark", "spark after local"})
-"""Situations that need both executors."""
 _RESPLIT: Final = 3
 """One of this many histories of merge engines is played a second time."""
 
@@ -71,7 +69,7 @@ def generated_of(
         excused: situations that cannot occur.
         alone: whether this process executes all steps, and not in turns with Spark.
     """
-    excused = {*excused, *uncertain(capabilities), *(_BY_TURNS if alone else ())}
+    excused = {*excused, *uncertain(capabilities), *(BY_TURNS if alone else ())}
 
     def short(of: list[Check]) -> Callable[[], Collection[str]]:
         possible = [check for check in of if check.possible(capabilities)]

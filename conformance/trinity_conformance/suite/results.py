@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.playing import traces
-from trinity_conformance.playing.coverage import uncertain
+from trinity_conformance.playing.coverage import BY_TURNS, uncertain
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.runner import Tally
 from trinity_conformance.suite.checks import Check, check_of
@@ -50,8 +50,9 @@ class CheckResult:
     def status(self) -> str:
         """``failed``, ``known gap``, ``not supported``, ``not played``, ``inconclusive`` or ``passed``.
 
-        An inconclusive check saw too little. Without Spark it is ``left out``, unless its time was over: the rest of
-        it was left to Spark. A check that waits for the first steps to work is ``blocked``.
+        An inconclusive check saw too little. Without Spark it is ``left out``: the rest of it was left to Spark, unless
+        its time was over before other situations than those of Spark were seen. A check that waits for the first steps
+        to work is ``blocked``.
         """
         if self.failures:
             return "known gap" if self.gap is not None else "failed"
@@ -62,7 +63,8 @@ class CheckResult:
         if self.unplayed:
             return "not played"
         if self.missing or not self.observations:
-            return "left out" if self.alone and not self.ended else "inconclusive"
+            for_spark = bool(self.missing) and self.missing.keys() <= BY_TURNS
+            return "left out" if self.alone and (for_spark or not self.ended) else "inconclusive"
         return "passed"
 
 
