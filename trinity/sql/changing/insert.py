@@ -34,14 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = ["insert"]
 
+_APPENDS: Final = "INSERT INTO appends rows"
 _REFUSED: Final = {
-    "partition": "PARTITION (...)",
-    "conflict": "ON CONFLICT",
-    "returning": "RETURNING",
-    "alternative": "INSERT OR",
-    "exists": "IF EXISTS",
-    "default": "DEFAULT VALUES",
+    "partition": ("PARTITION (...)", "INSERT INTO t REPLACE WHERE column = value replaces the rows of a partition"),
+    "conflict": ("ON CONFLICT", _APPENDS),
+    "returning": ("RETURNING", _APPENDS),
+    "alternative": ("INSERT OR", _APPENDS),
+    "exists": ("IF EXISTS", _APPENDS),
+    "default": ("DEFAULT VALUES", "name a column, and write VALUES (DEFAULT)"),
 }
+"""Part of an INSERT -> how it is written, and what to do instead."""
 
 
 def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> Rows:
@@ -124,9 +126,9 @@ def _write(table: Table, rows: Any, reads: Sequence[Read], txn: TransactionId | 
 
 def _refuse(node: exp.Insert) -> None:
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
-    for key, what in _REFUSED.items():
+    for key, (what, instead) in _REFUSED.items():
         if node.args.get(key) or target.args.get(key):
-            raise TrinityError("NOT_SUPPORTED", f"{what} is not supported; INSERT INTO appends rows.")
+            raise TrinityError("NOT_SUPPORTED", f"{what} is not supported; {instead}.")
 
 
 def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) -> list[Column]:
