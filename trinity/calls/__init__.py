@@ -2,20 +2,18 @@
 
 from trinity.calls.causes import as_trinity, translated
 from trinity.calls.decorator import CallError, current_work, public, translated_by, work
-from trinity.calls.spark import STOPPED, from_java, from_spark, is_stopped, quiet, spark_errors, stopped_meanwhile
+from trinity.calls.spark import STOPPED, from_spark, is_stopped, quiet, spark_errors
 
 __all__ = [
     "STOPPED",
     "CallError",
     "as_trinity",
     "current_work",
-    "from_java",
     "from_spark",
     "is_stopped",
     "public",
     "quiet",
     "spark_errors",
-    "stopped_meanwhile",
     "translated",
     "translated_by",
     "work",

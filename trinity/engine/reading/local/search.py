@@ -185,7 +185,7 @@ class Search:
             return list(pool.map(lambda group: self._rows_of(group, read, among), groups))
 
     def _is_kept(self, file: SearchedFile) -> bool:
-        return _kept.peek((file.path, in_file(self.storage, file.partition))) is not None
+        return _kept.peek(_kept_as(file.path, in_file(self.storage, file.partition), self.storage.names)) is not None
 
     def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_Found]:
         """Find base rows that lose to the log, and winners of the log that lose to base rows."""
@@ -288,8 +288,12 @@ def search_in_process(search: Search, threads: int) -> list[bytes]:
 
 def kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
     """Return some columns of a file as :func:`read_columns`; this process keeps them for later look-ups of keys."""
-    wanted = pa.schema([storage.field(name) for name in names])
-    return _kept.get((path, wanted), lambda: read_columns(path, storage, names))
+    return _kept.get(_kept_as(path, storage, names), lambda: read_columns(path, storage, names))
+
+
+def _kept_as(path: str, storage: pa.Schema, names: Sequence[str]) -> tuple[str, pa.Schema]:
+    """Return the key of columns that are kept, without metadata of the schema, which are hashed and not compared."""
+    return path, pa.schema([storage.field(name) for name in names])
 
 
 def forget_columns() -> None:
