@@ -50,7 +50,7 @@ def _silent(tally: Tally, what: str) -> None:
 OnFinding: TypeAlias = Callable[[NonConformance], None]
 
 
-def _unheard(failure: NonConformance) -> None:
+def _wait_for_report(failure: NonConformance) -> None:
     """Wait for the report."""
 
 
@@ -75,7 +75,7 @@ def run_check(
     options: Mapping[str, Any] = MappingProxyType({}),
     as_of: str | None = None,
     gaps: Collection[Gap] = (),
-    on_finding: OnFinding = _unheard,
+    on_finding: OnFinding = _wait_for_report,
     clock: Callable[[], float] = monotonic,
 ) -> Report:
     """Run one check, or all of them over the same histories.
@@ -183,12 +183,12 @@ class _Run:
             self.tell("capabilities")
             verified = verify(self.subject, self.tally)
             self.undeclared, self.subject.capabilities = verified.undeclared, verified.usable
-            self.heard(verified.findings)
+            self.keep(verified.findings)
         self.drawn()
         for check, (cases, play_cases) in BY_HAND.items():
             if self.wants(check):
                 self.tell(check)
-                self.heard(play_cases(self.subject, self.tally, self.chosen(check, cases)))
+                self.keep(play_cases(self.subject, self.tally, self.chosen(check, cases)))
 
     def drawn(self) -> None:
         """Play a round: histories of each kind, and races of writers."""
@@ -203,10 +203,10 @@ class _Run:
                 self.histories(budget, fault_histories(budget, seed, can, self.tally, self.excused))
         if self.wants(RACES_CHECK) and self.subject.others_see:
             with self.subject.alone():
-                self.heard(run_races(self.subject, budget, seed, self.tally, self.tell, self.expected, self.clock))
+                self.keep(run_races(self.subject, budget, seed, self.tally, self.tell, self.expected, self.clock))
 
     def histories(self, budget: Budget, part: Part) -> None:
-        self.heard(run_histories(self.subject, budget, part, self.tally, self.tell, self.expected, self.clock))
+        self.keep(run_histories(self.subject, budget, part, self.tally, self.tell, self.expected, self.clock))
 
     def wants(self, check_id: str) -> bool:
         """Return whether a check is asked for, and the adapter can pass it."""
@@ -225,7 +225,7 @@ class _Run:
         if self.rounds > 1 and self.is_over():
             raise _TimeIsOver
 
-    def heard(self, failures: Iterable[NonConformance]) -> None:
+    def keep(self, failures: Iterable[NonConformance]) -> None:
         """Keep failures, as they come, and pass on those that are not expected."""
         for failure in failures:
             self.found.append(failure)
