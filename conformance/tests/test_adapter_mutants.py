@@ -21,7 +21,7 @@ SOME: Final = {
     "OrphansCounted": "commits",
     "AppendUndoesDeletes": "commits",
     "VacuumTakesWhatThePastNeeds": "commits",
-    "BoundsOfDecimalsAsFloats": "commits",
+    "NaNIsLargest": "commits",
     "ConflictsOverlooked": "concurrency",
 }
 """Fault -> the check that finds it."""

@@ -39,7 +39,7 @@ def results() -> Results:
     checks = [
         CheckResult(check_of("read-equality"), 4, failures=[failure()]),
         CheckResult(check_of("idempotence"), 5),
-        CheckResult(check_of("split"), 1, {"several-splits": (1, 3)}),
+        CheckResult(check_of("split"), 1, {"several-files": (1, 3)}),
         CheckResult(check_of("row-change"), lacking=True),
     ]
     return Results.of(Report("acme", "smoke", 3, checks, Tally(histories=2, rows=3)), spark=False)
@@ -110,7 +110,7 @@ def test_markdown_has_each_check_and_the_finding(results: Results) -> None:
     text = FORMS[".md"](results)
     assert "| ✗ failed | read-equality | L1 " in text
     assert "| ✓ passed | idempotence | L4 | 5 |" in text
-    assert "saw several-splits only 1 of 3 times" in text
+    assert "saw several-files only 1 of 3 times" in text
     assert "expected <a> | `b`" in text
 
 

@@ -61,6 +61,9 @@ class Oracle(ABC):
     def read_elsewhere(self) -> None:
         return None
 
+    def wrong_statistics(self) -> None:
+        return None
+
     def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
         """Nothing goes wrong: the engine's storage is its own."""
         return nullcontext(Injection(fault))

@@ -69,9 +69,11 @@ class Bucket:
 class ColumnStats:
     """Statistics of one column in one file. Bounds, not exact values: a format may cut long text.
 
+    NaN does not count, and is no bound. -0.0 is smaller than 0.0.
+
     Attributes:
-        min: a Python value; no non-NULL value is smaller. None when unknown. NaN does not count.
-        max: a Python value; no non-NULL value is larger. None when unknown. NaN does not count.
+        min: a Python value; no non-NULL value is smaller. None when unknown.
+        max: a Python value; no non-NULL value is larger. None when unknown.
         nulls: number of NULLs, or None when unknown.
     """
 

@@ -37,6 +37,7 @@ from trinity.spi import (
 )
 from trinity.storage import Entry, ObjectStore, ParquetSinkProvider, TableVersion, delete_orphans
 from trinity.storage.conflicts import FileChange
+from trinity_conformance.mutants.floats import FLOAT_BOUNDS, FloatsHaveBoundsInFooters
 from trinity_conformance.mutants.shared import SHARED, SharedFormat
 from trinity_conformance.mutants.stored import STORED
 
@@ -916,7 +917,7 @@ class TimesShifted(_Values):
 _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     CommitsInReverse, CommitNumbersByHalves, TombstonesForgotten, LastFileOfTenMissing, TextBoundsCut,
     TextBoundsRoundedByOneByte, TimeBoundsInMilliseconds, BoundsOfLongsAsFloats, BoundsOfDecimalsAsFloats,
-    BoundsOfBytesCut, NullsUncounted, BoundsUnderOldNames, BucketsOfToday,
+    BoundsOfBytesCut, *FLOAT_BOUNDS, NullsUncounted, BoundsUnderOldNames, BucketsOfToday,
     NullPartitionAsText, PartitionsStripped, NullTextIsNull, EmptyPartitionIsNull,
     PastIsNewest, PastByOne, PastHasPresentColumns,
     StaleSnapshot, NewestAsText, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone,
@@ -937,6 +938,7 @@ _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
 )  # fmt: skip
 _SINKS: Final[tuple[type[ParquetSinkProvider], ...]] = (
     OrderAsText, OrderInReverse, LastRowLost, EmptyTextIsNull, TimesInMilliseconds, TimesShifted,
+    FloatsHaveBoundsInFooters,
 )  # fmt: skip
 
 ADAPTER_MUTANTS: Final[Mapping[str, AdapterMutant]] = {

@@ -46,7 +46,7 @@ class ModelSubject:
     def upsert(self, step: Upsert) -> Outcome:
         rows = [row for split in self._model_splits(step) for row in split]
         done = self._model.upsert(rows, step.txn, step.names)
-        return Outcome(len(self._model.commits), skipped=not done)
+        return Outcome(len(self._model.commits), skipped=not done, files=sum(map(bool, step.splits)))
 
     def _model_splits(self, step: Upsert) -> Sequence[Sequence[Sequence[Json]]]:
         return self._model.splits(step.splits) if isinstance(self._model, _Splitting) else step.splits
@@ -66,6 +66,9 @@ class ModelSubject:
         return effect.counts
 
     def read_elsewhere(self) -> None:
+        return None
+
+    def wrong_statistics(self) -> None:
         return None
 
     def inject(self, fault: Fault) -> AbstractContextManager[Injection]:

@@ -6,11 +6,12 @@ table each, and use the sinks and the metadata of the adapter as the engine does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -21,7 +22,9 @@ from trinity.spi import Capability, CommitResult, SinkId, TransactionId, arrow_t
 from trinity_conformance.model.values import Json, decode, sql_literal
 from trinity_conformance.playing.cases import Record, Recorded, in_words
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.needs import with_types
 from trinity_conformance.playing.single_checks import try_checks
+from trinity_conformance.playing.statistics import wrong_statistics
 from trinity_conformance.playing.subject import TrinitySubject
 
 if TYPE_CHECKING:
@@ -59,9 +62,16 @@ _BOUNDS_OF_SPARK: Final[Mapping[str, tuple[Json, ...]]] = {
 
 @dataclass(frozen=True)
 class _Bench:
-    """Makes tables of k, w, v, writes to them as the engine's tasks do, and notes what is done."""
+    """Makes tables of k, w, v, writes to them as the engine's tasks do, and notes what is done.
+
+    Attributes:
+        session: the session.
+        can: what the adapter can do.
+        record: what is done.
+    """
 
     session: Any
+    can: Collection[Capability]
     record: Record
 
     def make(self, key: Sequence[str] = ("k",), kind: str = "string", name: str = "", **options: Any) -> Any:
@@ -494,12 +504,17 @@ def _bounds_lose_no_row(bench: _Bench) -> None:
 
 
 def _bounds_of_other_types_lose_no_row(bench: _Bench) -> None:
-    """Check the same for the types that Spark alone orders (L9)."""
+    """Check the same for the types that Spark alone orders, and for NaN and -0.0 beside other numbers (L9, K2, K3)."""
     _find_all(bench, _BOUNDS_OF_SPARK)
+    if Capability.DOUBLE in bench.can:
+        table = bench.make(kind="double")
+        bench.commit(table, [_rows((0, 1, 1.5), (1, 1, math.nan), (2, 1, -0.0), kind="double")])
+        _finds(table, f"v > {_literal('double', '1e300')}", 1)
+        _finds(table, f"v = {_literal('double', '0.0')}", 2)
 
 
 def _find_all(bench: _Bench, bounds: Mapping[str, tuple[Json, ...]]) -> None:
-    for kind, values in bounds.items():
+    for kind, values in _of_types(bounds, bench.can):
         table = bench.make(key=("k",), kind=kind, properties={"watermark-key": "v"})
         values = (*values, None)
         bench.commit(table, [_rows((n, 1, decode(kind, value)), kind=kind) for n, value in enumerate(values)])
@@ -509,6 +524,28 @@ def _find_all(bench: _Bench, bounds: Mapping[str, tuple[Json, ...]]) -> None:
             for number, value in enumerate(values):
                 for where in (*_tests(kind, value), f"k = {number}"):
                     _finds(table, where, number)
+
+
+def _of_types(
+    bounds: Mapping[str, tuple[Json, ...]], can: Collection[Capability]
+) -> Sequence[tuple[str, tuple[Json, ...]]]:
+    return with_types([*bounds.items()], lambda item: item[:1], can)
+
+
+def _statistics_hold(bench: _Bench) -> None:
+    """Check that the statistics of files hold for each of their rows, for readers who leave files out by them (L9)."""
+    for kind, values in _of_types({**_BOUNDS, **_BOUNDS_OF_SPARK}, bench.can):
+        table = bench.make(kind=kind, properties={"watermark-key": "v"})
+        rows = [(number, 1, decode(kind, value)) for number, value in enumerate((*values, None))]
+        bench.commit(table, [_rows(*pair, kind=kind) for pair in pairwise(rows)])
+        _statistics(table)
+        table.compact(full=True)
+        _statistics(table)
+
+
+def _statistics(table: Any) -> None:
+    if (wrong := wrong_statistics(table.splits())) is not None:
+        raise NonConformance(_CHECK, wrong)
 
 
 def _tests(kind: str, value: Json) -> tuple[str, ...]:
@@ -586,6 +623,7 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _bounds_lose_no_row,
         _bounds_of_other_types_lose_no_row,
         _bounds_follow_their_columns,
+        _statistics_hold,
     )
 }
 """All checks, by name."""
@@ -598,10 +636,6 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
     _a_renamed_table_is_the_same: frozenset((Capability.RENAME_TABLE,)),
     **dict.fromkeys((_a_restore_brings_back, _restoring_nothing_is_no_version), frozenset((Capability.RESTORE,))),
     _partitions_keep_their_values: frozenset((Capability.PARTITION_BY_VALUE,)),
-    _bounds_lose_no_row: frozenset((
-        Capability.DECIMAL, Capability.TIMESTAMP, Capability.TIMESTAMP_NTZ, Capability.DATE,
-    )),
-    _bounds_of_other_types_lose_no_row: frozenset((Capability.BINARY, Capability.DOUBLE)),
     _bounds_follow_their_columns: frozenset((Capability.RENAME_COLUMN,)),
 }  # fmt: skip
 """What a check needs of the adapter."""
@@ -611,4 +645,5 @@ def try_commits(
     subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = COMMITS
 ) -> list[NonConformance]:
     """Run the checks of what the adapter can do; return the failures."""
-    return try_checks(subject, tally, _CHECK, checks, _NEEDS, partial(_Bench, subject.session), ["local"])
+    bench = partial(_Bench, subject.session, subject.capabilities)
+    return try_checks(subject, tally, _CHECK, checks, _NEEDS, bench, ["local"])

@@ -42,7 +42,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "tie-after-compaction": "a tie with a winner that has been compacted",
     "same-key-in-commit": "two versions of a key in one commit",
     "equal-key-other-bits": "equal keys with different bits: -0.0 and 0.0, padding of CHAR",
-    "several-splits": "a commit of two or more non-empty splits",
+    "several-files": "a commit that added two or more files to a table without partitions",
     "arrow": "a commit of Arrow data in the process",
     "spark": "a commit of a Spark DataFrame",
     "alter swap": "two columns that change names with each other",

@@ -72,6 +72,7 @@ class Observations:
         since_read: the steps since the last correct read.
         compacted_at, altered_at: number of the model's commits when that was last done.
         cuts: (number of the model's commits, whether it was a full one) for each compaction.
+        by_others: whether another engine writes, too.
 
     Raises, from all methods that read:
         NonConformance: the subject read or raised something else than the rules say.
@@ -90,6 +91,7 @@ class Observations:
         self.cuts: list[tuple[int, bool]] = []
         self.altered_at = -1
         self.deduplicates = history.shape.engine == DEDUPLICATE
+        self.by_others = any(isinstance(step, Other) for step in history.steps)
 
     def guarded(self, op: str, action: Callable[[], Any]) -> Any:
         """Run a legal action: whatever it raises is a failure."""
@@ -170,6 +172,8 @@ class Observations:
         self.tally.coverage.saw("query")
         text = f"SELECT {', '.join(step.columns)} WHERE {step.condition.sql(self.history.shape)}"
         self.expect("pushdown", self.model.query(step.condition), found, text, step.columns)
+        if not self.by_others and (wrong := self.guarded("query", self.subject.wrong_statistics)) is not None:
+            raise NonConformance("pushdown", wrong)
 
     def read_past(self, step: ReadPast) -> None:
         """Compare the rows of an older version."""
@@ -193,7 +197,7 @@ class Observations:
 
     def changes(self) -> None:
         """Compare the feed of a keyed table that no other engine wrote to."""
-        if not self.history.shape.key or any(isinstance(s, Other) for s in self.history.steps):
+        if not self.history.shape.key or self.by_others:
             return
         played = Played(self.model, self.past, self.cuts, self.altered_at)
         try:

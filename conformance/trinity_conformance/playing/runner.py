@@ -138,14 +138,14 @@ class _Run(Faulted):
         if retry:
             coverage.saw("retry", *(["retry-after-compaction"] if self.compacted_at is not None else []))
         else:
-            several = sum(map(bool, step.splits)) > 1
-            coverage.saw(step.path, *(["several-splits"] if several else []))
+            coverage.saw(step.path)
             coverage.arriving(self.model, rows, self.compacted_at is not None)
         retract = not self.deduplicates and any(map(self.model.is_retract, rows))
         self.since_read.append(
             "retry" if retry else "retract" if retract else "split" if len(step.splits) > 1 else "upsert"
         )
         outcome = self.guarded("upsert", lambda: self.writer.upsert(step))
+        coverage.saw(*(["several-files"] if outcome.files > 1 and not self.history.shape.partition_by else []))
         done = self.upserted(step, outcome.version)
         if outcome.skipped == done:
             reported, expected = ("skipped", "new") if outcome.skipped else ("not skipped", "recorded before")

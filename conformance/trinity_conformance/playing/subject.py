@@ -30,6 +30,7 @@ from trinity_conformance.playing.elsewhere import read_elsewhere
 from trinity_conformance.playing.faults import Injection, inject
 from trinity_conformance.playing.names import Names
 from trinity_conformance.playing.needs import of_alteration, of_shape
+from trinity_conformance.playing.statistics import wrong_statistics
 from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["LeftToSpark", "LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Writer"]
 
 T = TypeVar("T")
+_UNION = "spark.sql.unionOutputPartitioning"
 _NEEDS_SPARK = " needs Spark: "
 _REMEDY = ". This session has engine='local'"
 
@@ -52,10 +54,17 @@ class LeftToSpark(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a write: the table's version after it, and whether it was skipped as a retry (L4)."""
+    """The result of a write.
+
+    Attributes:
+        version: the table's version after it.
+        skipped: whether it was skipped as a retry (L4).
+        files: how many files it added.
+    """
 
     version: Any
     skipped: bool = False
+    files: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,9 @@ class Subject(Writer, Protocol):
 
     def read_elsewhere(self) -> list[Row] | None:
         """Return the merged read as a process sees it that has just begun; None where none could."""
+
+    def wrong_statistics(self) -> str | None:
+        """Return what is wrong in the statistics of the newest version's files; None where they hold for each row."""
 
     def log(self) -> list[LogRow]:
         """Return all row versions, in arrival order."""
@@ -296,8 +308,9 @@ class TrinitySubject:
             data = self._frame(self._spark, columns, chunks)
         data = self._names.given(data)
         write = self._table.upsert if self._shape.key else self._table.append
-        result = self.run(lambda: write(data, txn=step.txn))
-        return Outcome(result.version, result.skipped)
+        with _united_as_they_are(self._spark):
+            result = self.run(lambda: write(data, txn=step.txn))
+        return Outcome(result.version, result.skipped, result.files)
 
     @staticmethod
     def _arrow(columns: Sequence[Column], rows: Sequence[tuple[Json, ...]]) -> pa.Table:
@@ -402,6 +415,9 @@ class TrinitySubject:
         rows: list[Row] = found.rename_columns(list(self._shape.names)).to_pylist()
         return rows
 
+    def wrong_statistics(self) -> str | None:
+        return wrong_statistics(self._table.splits())
+
     def log(self) -> list[LogRow]:
         rows = self.run(lambda: self._table.log().to_arrow()).to_pylist()
         found = [
@@ -450,6 +466,20 @@ class _ReadRequest:
     condition: Condition | None
     columns: tuple[str, ...]
     then: Any
+
+
+@contextmanager
+def _united_as_they_are(spark: SparkSession | None) -> Iterator[None]:
+    """Have a union keep the partitions of its parts. Spark 4.1 makes one of them, and a commit has one file then."""
+    if spark is None:
+        yield
+        return
+    before = str(spark.conf.get(_UNION, "true"))
+    spark.conf.set(_UNION, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_UNION, before)
 
 
 def _importable(connector: str | type[Format]) -> bool:

@@ -94,6 +94,7 @@ def play(warehouse):
 _FRAME: Final = '''
 def frame(session, *chunks):
     """Return a DataFrame with a partition for each table, in order."""
+    session.spark.conf.set("spark.sql.unionOutputPartitioning", "false")  # Spark 4.1 makes one partition of all
     whole, *others = [session.spark.createDataFrame(chunk).coalesce(1) for chunk in chunks]
     for other in others:
         whole = whole.union(other)

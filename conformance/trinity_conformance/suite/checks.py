@@ -90,7 +90,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "split",
         ("L2", "K4"),
         "rows read the same however a commit is split",
-        {"several-splits": 3, "same-key-in-commit": 10, "arrow": 2, "spark": 2},
+        {"several-files": 3, "same-key-in-commit": 10, "arrow": 2, "spark": 2},
         {"upsert": 6, "read": 3},
     ),
     Check(

@@ -54,7 +54,7 @@ def _wait_for_report(failure: NonConformance) -> None:
     """Wait for the report."""
 
 
-_OF_SPARK: Final = frozenset({"spark", "refusal of a DataFrame"})
+_OF_SPARK: Final = frozenset({"spark", "several-files", "refusal of a DataFrame"})
 """Situations that only Spark has."""
 _UNSEEN: Final = "no other process can open its tables"
 
