@@ -154,21 +154,27 @@ class Bench:
     def upserts(self) -> Iterator[Result]:
         """Measure an upsert and a read of all rows, compared with delta-rs with Polars, and with PyIceberg."""
         table, place = self.table("upsert"), self.delta_rs("upsert")
+        batches = dict[int, pa.Table]()
+
+        def drawn(_: str, number: int) -> None:
+            if number not in batches:
+                batches[number] = self.changes(self.rows // 10, 2 + number)
 
         def ours(number: int) -> None:
-            table.upsert(self.changes(self.rows // 10, 2 + number))
+            table.upsert(batches[number])
             table.to_arrow()
 
         def theirs(number: int) -> None:
-            _merge_and_read(place, self.changes(self.rows // 10, 2 + number))
+            _merge_and_read(place, batches[number])
             pl.scan_delta(str(place)).collect()
 
-        found = timings_of(self.runs.at_most(3), {"": ours, "delta-rs": theirs})
+        found = timings_of(self.runs.at_most(3), {"": ours, "delta-rs": theirs}, before=drawn)
         yield self.result("upsert of 10 % and read, beside delta-rs", found[""], found["delta-rs"], 0.3)
-        yield self._compared_with_pyiceberg(table)
         self.session.drop_table(table.name)
+        yield self._compared_with_pyiceberg()
 
-    def _compared_with_pyiceberg(self, table: Table) -> Result:
+    def _compared_with_pyiceberg(self) -> Result:
+        table = self.table("few")
         folder = self.folder / f"pyiceberg_{self.catalog}"
         folder.mkdir()
         catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
@@ -180,6 +186,7 @@ class Bench:
         theirs = timed(lambda: peer.upsert(batch, join_cols=["id"])) + timed(lambda: peer.scan().to_arrow())
         ours = timed(lambda: table.upsert(batch)) + timed(table.to_arrow)
         catalog.close()
+        self.session.drop_table(table.name)
         case = "upsert of 10,000 rows and read, beside PyIceberg"
         return self.result(case, Timings.of([ours]), Timings.of([theirs]), 0.05)
 

@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,11 @@ __all__ = ["MOST_BY_PAGE", "ColumnPages", "PagedGroup", "paged_groups"]
 
 MOST_BY_PAGE: Final = 0.5
 """The share of a row group from which all of it is read at once sooner than page by page."""
+
+_UNCOMPRESSED: Final = 0
+_PLAIN: Final = 0
+_WIDTHS: Final = {1: 4, 2: 8, 4: 4, 5: 8}
+"""Physical type -> bytes of a value, of numbers."""
 
 _MOST_FILES: Final = 256
 """Files whose indexes the process keeps: those of two hundred pages and ten columns have some hundred KB."""
@@ -52,6 +58,13 @@ class ColumnPages:
     first_rows: np.ndarray
     bounds: bytes = field(repr=False)
     known: dict[pa.DataType, list[ColumnStats]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def plain_width(self) -> int:
+        """The bytes of each value, where pages end with their values as they are, and none is NULL; else 0."""
+        pages, levels = of(self.meta, 13, (0, []))[1], of(of(self.meta, 16, {}), 3, (0, []))[1]
+        as_they_are = of(self.meta, 4) == _UNCOMPRESSED and {of(page, 2) for page in pages} == {_PLAIN}
+        return _WIDTHS.get(of(self.meta, 1), 0) if as_they_are and levels == [0, of(self.meta, 5)] else 0
 
     def pages_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of the page in which each of some rows is."""
@@ -87,11 +100,6 @@ class PagedGroup:
         if name not in self.read:
             self.read[name] = _pages(self.path, name, *self.chunks[name])
         return self.read[name]
-
-    def share_of_pages(self, rows: np.ndarray) -> float:
-        """Return the share of the group's pages in which some rows are; 1.0 where it is not known."""
-        pages = next((found for name in self.chunks if (found := self.column(name)) is not None), None)
-        return 1.0 if pages is None else len(np.unique(pages.pages_of(rows))) / len(pages.offsets)
 
 
 _kept: Final[Cache[str, list[PagedGroup]]] = Cache(_MOST_FILES)

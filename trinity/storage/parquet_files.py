@@ -118,7 +118,7 @@ def stored_row_groups(
 
 
 def stored_rows(path: str, storage: pa.Schema, places: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """Yield some rows of a data file, of few pages by these alone. Raises as :func:`stored_pages`."""
+    """Yield some rows of a data file, few ones by their pages alone. Raises as :func:`stored_pages`."""
 
     def groups(footer: pq.FileMetaData) -> list[int]:
         ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
@@ -127,7 +127,7 @@ def stored_rows(path: str, storage: pa.Schema, places: np.ndarray) -> Iterator[p
 
     def within(_: pa.Schema, group: PagedGroup, first: int) -> np.ndarray | None:
         mine = _between(places, first, first + group.rows) - first
-        return mine if group.share_of_pages(mine) <= MOST_BY_PAGE else None
+        return mine if len(mine) <= group.rows * MOST_BY_PAGE else None
 
     # a bucket is asked for few large parts sooner than for many small ones
     by_page = within if ObjectStore(path).location.on_disk else None

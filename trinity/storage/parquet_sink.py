@@ -53,7 +53,7 @@ _PAGE_ROWS: Final = 5_000
 
 _SAMPLE: Final = 10_000
 _LARGE: Final = 16 * 1024 * 1024
-"""Bytes of a row group, not encoded, from which its file is compressed as a base file is."""
+"""Bytes of a row group, not encoded, from which its file is compressed and has pages as a base file."""
 _WORTH: Final = 0.8
 """The share of its bytes to which Snappy must reduce a column; else a scan is faster without Snappy."""
 OWN_ENDING: Final = ".trinity"
@@ -238,16 +238,17 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
     leaves = _leaves(schema)
     columns = dict(zip(first.schema.names, first.columns, strict=True))
     dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
+    lasts = tier is Tier.BASE or first.nbytes >= _LARGE
     return {
         # a commit of few rows is read few times, and costs what its bytes cost
-        "compression": _codecs(first, dictionaries) if tier is Tier.BASE or first.nbytes >= _LARGE else "snappy",
+        "compression": _codecs(first, dictionaries) if lasts else "snappy",
         "store_decimal_as_integer": True,
         "use_dictionary": dictionaries,
         # Arrow's bounds leave NaN out, and Spark would skip a row group in which f > 100 holds for NaN alone (K3)
         "write_statistics": [path for path, kind in leaves.items() if kind not in ("FLOAT", "DOUBLE")],
         # sorted files: a key look-up reads few pages
-        "write_page_index": tier is Tier.BASE,
-        "max_rows_per_page": _PAGE_ROWS if tier is Tier.BASE else None,
+        "write_page_index": lasts,
+        "max_rows_per_page": _PAGE_ROWS if lasts else None,
     }
 
 

@@ -19,13 +19,16 @@ _EXACT_ROWS: Final = 1 << 20
 
 
 def digits_of(values: pa.Array) -> list[np.ndarray]:
-    """Return the digits, to the base 2 ** 32, of integers or decimals that are not NULL: the last one has the sign."""
+    """Return the digits, to the base 2 ** 32, of integers or decimals that are not NULL: the last one has the sign.
+
+    Integers that all have one digit are returned as one.
+    """
     if pa.types.is_decimal(values.type):
         start = values.offset
         words = np.frombuffer(values.buffers()[1], "<u4").reshape(-1, 4)[start : start + len(values)]
         return [*(words[:, n].astype(np.int64) for n in range(3)), words[:, 3].view("<i4").astype(np.int64)]
     found = as_numpy(values.cast(pa.int64()))
-    if values.type != pa.int64():
+    if max(int(found.max(initial=0)), ~int(found.min(initial=0))) < _BASE >> 1:
         return [found]
     return [found & (_BASE - 1), found >> _DIGIT]
 

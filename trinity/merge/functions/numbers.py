@@ -72,9 +72,12 @@ class Sum(AggregateFunction):
         return None if field.type.name in (*_FLOATS, "bigint") else f"NOT {unfit(field, state)}"
 
     def folded(self, rows: ColumnRows) -> Folded:
-        order, among = rows.order, np.flatnonzero(rows.with_value)
-        keys, values = order.keys[among], rows.values.take(as_arrow(among))
-        negative = rows.retract[among] if rows.retract.any() else None
+        order, keys, values = rows.order, rows.order.keys, rows.values
+        negative = rows.retract if rows.retract.any() else None
+        if not rows.with_value.all():
+            among = np.flatnonzero(rows.with_value)
+            keys, values = keys[among], values.take(as_arrow(among))
+            negative = None if negative is None else negative[among]
         none = np.bincount(keys, minlength=order.count) == 0
         if rows.type.name in _FLOATS:
             numbers = as_numpy(values.cast(pa.float64()))

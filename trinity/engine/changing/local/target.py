@@ -41,16 +41,14 @@ def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:
 def located_rows(
     splits: SplitSource, files: Iterable[DataFile], columns: Sequence[Column], predicate: Predicate | None
 ) -> Iterator[Callable[[], Iterator[pa.RecordBatch]]]:
-    """Yield what reads the parts of files of a plain table in which a predicate may be true: rows with places.
+    """Yield what reads the rows of files of a plain table for which a predicate is true, with their places.
 
     Raises:
-        TrinityError: BAD_DATA naming a corrupt or missing file; so do the parts.
+        TrinityError: BAD_DATA naming a corrupt or missing file; so do the parts, and what the predicate raises.
     """
     selection = Selection.of(splits, columns, predicate)
-    stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
-    read = _Read(
-        target_schema(splits, columns), columns, pa.schema([stored[c] for c in columns] or [splits.storage.field(0)])
-    )
+    storage = selection.storage if len(selection.storage) else pa.schema([splits.storage.field(0)])
+    read = _Read(target_schema(splits, columns), selection, storage)
     for file in files:
         yield from (partial(read.rows, file, part) for part in selection.parts(file))
 
@@ -58,14 +56,16 @@ def located_rows(
 @dataclass(frozen=True)
 class _Read:
     schema: pa.Schema
-    columns: Sequence[Column]
+    selection: Selection
     storage: pa.Schema
 
     def rows(self, file: DataFile, group: int | None) -> Iterator[pa.RecordBatch]:
-        uri = Location.of(file.path).uri
+        uri, wanted = Location.of(file.path).uri, self.selection
         for page, places in located_pages(file, self.storage, group):
-            shown = to_user_columns(page.select(range(len(self.columns))), self.columns).columns
-            columns = [*shown, pa.repeat(uri, len(places)), as_arrow(places)]
+            rows, at = to_user_columns(page.select(range(len(wanted.columns))), wanted.columns), as_arrow(places)
+            if wanted.columns and (holds := wanted.holds(rows)) is not None:
+                rows, at = rows.filter(holds), at.filter(holds)
+            columns = [*rows.columns[: len(wanted.names)], pa.repeat(uri, len(at)), at]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

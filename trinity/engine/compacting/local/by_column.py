@@ -99,7 +99,7 @@ class ColumnRewrite:
         wanted = pa.schema([self.storage.field(name) for name in self.spec.key])
         pages = [page for file in self.fold.splits.sidecar for page in live_pages(file, wanted)]
         both = pa.concat_tables([keys.log.select(self.spec.key), pa.Table.from_batches(pages, wanted)])
-        return replace(keys, keys=Keys.of(both, self.spec.key)[0])
+        return replace(keys, given=Keys.of(both, self.spec.key)[0])
 
     def _as_folded(self, rows: pa.Table) -> pa.Table:
         """Return base rows, which are folded, marked so."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from trinity.engine.reading.local.search import Search, SearchedFile, search_in_
 from trinity.engine.reading.local.selection import Selection, in_threads
 from trinity.engine.reading.plan import FoldPlan, NotLocal, ReadPlan
 from trinity.hidden import DELETED, SINCE
-from trinity.spi import Column, DataFile, Tier, arrival_order
+from trinity.spi import Column, DataFile, arrival_order
 from trinity.storage import Location, in_file, reporting_unreadable_file, rows_in, stored_row_groups
 
 __all__ = ["LocalExecutor"]
@@ -52,7 +53,10 @@ class LocalExecutor:
         assert hidden is not None
         files = sorted(prune(plan.files, plan.predicate), key=arrival_order)
         return in_threads(
-            partial(_rows, selection, file, hidden, part) for file in files for part in selection.parts(file)
+            partial(_rows, selection, file, left, part)
+            for file in files
+            for left in [rows_left(file, hidden)]
+            for part in selection.parts(file)
         )
 
     def count(self, plan: ReadPlan) -> int | NotLocal:
@@ -91,18 +95,19 @@ class LocalExecutor:
         return search_in_process(search, pa.cpu_count())
 
 
-def _rows(
-    selection: Selection, file: DataFile, hidden: Mapping[str, np.ndarray], group: int | None
-) -> list[pa.RecordBatch]:
-    """Read a row group of a file, or all that may hold rows that are asked for."""
-    left = rows_left(file, hidden)
+_ROWS_BY_PAGE: Final = 10_000
+"""Rows of a file that are read whole sooner than its page index is."""
+
+
+def _rows(selection: Selection, file: DataFile, left: np.ndarray | None, group: int | None) -> list[pa.RecordBatch]:
+    """Read a row group of a file, or all that may hold rows that are asked for; ``left`` as of ``rows_left()``."""
 
     def wanted(footer: pq.FileMetaData) -> list[int]:
         return selection.row_groups(file, footer) if group is None else [group]
 
     found = []
     # a bucket is asked for few large parts sooner than for many small ones
-    by_page = selection.predicate is not None and file.tier is Tier.BASE and Location.of(file.path).on_disk
+    by_page = selection.predicate is not None and rows_in(file) >= _ROWS_BY_PAGE and Location.of(file.path).on_disk
     rows_wanted = partial(selection.rows_by_page, file, left) if by_page else None
     storage = in_file(selection.storage, file.partition)
     with reporting_unreadable_file(file.path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -66,13 +66,13 @@ class FoldedKeys:
         fold: the plan.
         storage: the columns that are read.
         log: its rows, in arrival order.
-        keys: their keys.
+        given: keys that are folded; None for those of the log.
     """
 
     fold: FoldPlan
     storage: pa.Schema
     log: pa.Table
-    keys: Keys
+    given: Keys | None = None
 
     @classmethod
     def of(cls, fold: FoldPlan, storage: pa.Schema) -> FoldedKeys:
@@ -83,7 +83,12 @@ class FoldedKeys:
         log = folded_first(
             without_null_keys(pa.concat_tables([storage.empty_table(), *rows]), fold.spec.key), fold.spec
         )
-        return cls(fold, storage, log, Keys.of(log, fold.spec.key)[0])
+        return cls(fold, storage, log)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys that are folded."""
+        return Keys.of(self.log, self.fold.spec.key)[0] if self.given is None else self.given
 
     def split(self, pages: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
         """Return (rows whose keys are not folded, those whose are)."""

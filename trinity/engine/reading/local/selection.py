@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeVar
 
 import numpy as np
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trinity.arrays import as_numpy
+from trinity.arrays import as_arrow, as_numpy
 from trinity.depth import deep_recursion
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.casts import cast_array
+from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource
 from trinity.storage import (
     MOST_BY_PAGE,
@@ -83,10 +85,15 @@ class Selection:
     def shown(self, page: pa.RecordBatch) -> pa.RecordBatch:
         """Return the selection out of a page with the stored columns. Raises what the predicate raises for a row."""
         rows = to_user_columns(page, self.columns)
-        if self.predicate is not None:
-            assert not isinstance(self.predicate.compiled, NotLocal)
-            rows = rows.filter(self.predicate.compiled.evaluate(rows))
-        return rows.select(self.names)
+        holds = self.holds(rows)
+        return (rows if holds is None else rows.filter(holds)).select(self.names)
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Return where the predicate is true for rows with its columns as users see them; None without one."""
+        if self.predicate is None:
+            return None
+        assert not isinstance(self.predicate.compiled, NotLocal)
+        return self.predicate.compiled.evaluate(rows)
 
     def parts(self, file: DataFile) -> Sequence[int | None]:
         """Return the parts of a file that threads hold at once: row groups of a large one; None for a whole one.
@@ -134,9 +141,19 @@ class Selection:
         page = rows_of_pages(file.path, in_file, storage, group, rows)
         if page is None:
             return None
-        holds = self.predicate.compiled.evaluate(to_user_columns(page, [self.columns[n] for n in needed]))
+        shown = to_user_columns(page, [self.columns[n] for n in needed])
+        if self._listed_keys is not None:  # they are soon found in a sorted file
+            places, _ = self._listed_keys.lookup(pa.Table.from_batches([shown]))
+            rows, shown = rows[places], shown.take(as_arrow(places))
+        holds = self.predicate.compiled.evaluate(shown)
         found: np.ndarray = rows[as_numpy(pc.fill_null(holds, False))]
         return found
+
+    @cached_property
+    def _listed_keys(self) -> Keys | None:
+        """The keys of all such rows, where the predicate lists them."""
+        listed = None if self.predicate is None else self.predicate.listed_keys
+        return None if listed is None else Keys.of(listed, listed.column_names)[0]
 
     def _in_pages(self, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
         """Return the rows in whose pages such rows may be, by their bounds; None where these are most rows."""
