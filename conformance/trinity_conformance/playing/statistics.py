@@ -40,7 +40,7 @@ def _listed(file: DataFile, rows: pa.Table) -> Iterator[str]:
         if name in file.stats and name not in file.partition:
             wrong = _wrong(rows.column(name), file.stats[name])
             if wrong is not None:
-                yield f"column '{name}' of a file of {rows.num_rows} rows is listed with {wrong}"
+                yield f"column '{name}' is listed with {wrong}"
 
 
 def _wrong(values: pa.ChunkedArray, listed: ColumnStats) -> str | None:
@@ -48,7 +48,7 @@ def _wrong(values: pa.ChunkedArray, listed: ColumnStats) -> str | None:
         return f"{listed.nulls} NULLs, and has {values.null_count}"
     for side, bound in (("smallest", listed.min), ("largest", listed.max)):
         if _is_nan(bound):
-            return f"NaN as its {side} value, with which no comparison is true"
+            return f"NaN as its {side} value"
     try:
         found = sorted((v for v in values.to_pylist() if v is not None and not _is_nan(v)), key=_order)
         if found and listed.min is not None and _order(found[0]) < _order(listed.min):
