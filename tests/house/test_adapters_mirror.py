@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 
 ADAPTERS = [ROOT / f"formats/{name}/trinity_{name}" for name in ("parquet", "delta", "iceberg")]
 ADAPTER_FILES = {
-    *("__init__.py", "commit.py", "external.py", "format.py", "history.py", "metadata.py", "options.py", "schema.py"),
+    *("__init__.py", "commit.py", "external.py", "format.py", "metadata.py", "options.py", "schema.py"),
     "snapshot.py",
 }
 

@@ -16,12 +16,22 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
-from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id, commit_name, is_of_trinity
+from trinity_delta.actions import (
+    LOG,
+    TAG_OPERATION,
+    TAG_TIER,
+    VACUUM_DOMAIN,
+    by_kind,
+    commit_id,
+    commit_name,
+    committed_ms,
+    is_of_trinity,
+)
 from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, reading_storage, with_commits_of_files
-from trinity_delta.history import history_entry
+from trinity_delta.file_values import rows_of
 from trinity_delta.log import (
     earliest,
     earliest_commit,
@@ -172,7 +182,7 @@ class Snapshots:
             known, found = self._known.get(store.root) or self._refresh(store, table), list[HistoryEntry]()
 
         def read(version: int) -> HistoryEntry:
-            return history_entry(version, read_commit(store, table.full_name, version))
+            return _history_entry(version, read_commit(store, table.full_name, version))
 
         for version in range(first, newest.version + 1):
             entry = known.entries.get(version, partial(read, version))
@@ -418,3 +428,50 @@ def _missing(store: ObjectStore, state: State) -> str | None:
     """Return a file of a version that is missing, or None."""
     files = (*state.files.values(), *state.sidecar)
     return next((path for f in files for path in f.needs if not store.exists(path)), None)
+
+
+_ALTERS: Final = frozenset({"RENAME COLUMN", "SET TBLPROPERTIES", "UPDATE SCHEMA"})
+
+
+def _history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
+    """Return the entry of ``history()`` for a commit, from its number and its actions. The time is the commit's."""
+    found = by_kind(actions)
+    info = found.get("commitInfo", [{}])[0]
+    added, removed = found.get("add", []), found.get("remove", [])
+    known = [rows for action in added if (rows := rows_of(action.get("stats"))) is not None]
+    return HistoryEntry(
+        version,
+        committed_ms(info),
+        _operation(version, found, str(info.get("operation", ""))),
+        {
+            "added_files": len(added),
+            **({} if len(known) < len(added) else {"added_rows": sum(known)}),
+            "removed_files": len(removed),
+        },
+        commit_id(found),
+    )
+
+
+def _operation(version: int, found: Mapping[str, list[Any]], operation: str) -> str:
+    """Return Trinity's name for what a commit did; Delta's own name for a commit of another engine."""
+    if version == 0:
+        return "create"
+    if operation == "WRITE" and "remove" not in found:
+        return "append"
+    added = found.get("add", [])
+    if operation == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
+        return "merge"
+    tags = found.get("commitInfo", [{}])[0].get("tags")
+    if isinstance(tags, dict) and (named := tags.get(TAG_OPERATION)) is not None:
+        return str(named)
+    if operation == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
+        return "compact"
+    if operation in _ALTERS:
+        return "alter"
+    if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
+        return "vacuum"
+    return operation.lower()
+
+
+def _by_trinity(added: Mapping[str, Any]) -> bool:
+    return TAG_TIER in (added.get("tags") or {})

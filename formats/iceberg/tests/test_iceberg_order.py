@@ -7,7 +7,8 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from trinity.spi import Origin, RowOrder
 from trinity.storage import is_sink_file
-from trinity_iceberg.order import order_after, origin_of
+from trinity_iceberg.carried import order_after
+from trinity_iceberg.manifests import origin_of
 
 OWN = "0123456789abcdef0123456789abcdef-000003-89abcdef.parquet"
 OTHERS = "00000-3-01234567-89ab-cdef-0123-456789abcdef-00001.parquet"

@@ -1,4 +1,4 @@
-"""Changes of other engines to Trinity's tables that cannot be adopted: reads and writes refuse them by name."""
+"""What other engines made or changed so that Trinity cannot read it, or write to it: it is refused by name."""
 
 from __future__ import annotations
 
@@ -9,29 +9,77 @@ from typing import Final
 from pyiceberg.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.transforms import IdentityTransform
 
 from trinity.errors import TrinityError
-from trinity.spi import Tier
+from trinity.spi import DataFile, TableHandle, Tier
 from trinity.storage import (
     READ_BY_ID,
+    Location,
     ObjectStore,
     changed_compacted_rows,
+    columns_in,
     is_sink_file,
     keeps_row_versions,
     local_path,
+    parquet_schema,
 )
-from trinity_iceberg.carried import index_of, order_at, summary_of, version_of
+from trinity_iceberg.carried import DEFINITION, index_of, newest, order_at, summary_of, version_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
-from trinity_iceberg.external import WRITABLE
 from trinity_iceberg.index import bad_data, open_index
-from trinity_iceberg.recorded import newest
-from trinity_iceberg.schema import DEFINITION, definition_of
-from trinity_iceberg.storage_schema import read_schema
+from trinity_iceberg.location_catalog import LocationCatalog
+from trinity_iceberg.metadata_files import Numbered
+from trinity_iceberg.schema import definition_of, read_schema, storage_schema
 
-__all__ = ["check_not_before", "check_own_readable", "check_own_writable"]
+__all__ = [
+    "WRITABLE",
+    "brings_files",
+    "check_committable",
+    "check_not_before",
+    "check_own_readable",
+    "check_own_writable",
+    "check_partition_values",
+    "check_readable",
+    "check_writable",
+]
 
+WRITABLE: Final = 2
+"""The newest format version that Trinity writes."""
 _FORMAT: Final = "write.format.default"
+
+
+def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
+    """Refuse a table whose commits have no order. Raises NOT_SUPPORTED."""
+    if metadata.format_version < 2:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Iceberg table '{table.full_name}' has format version 1, whose commits have no sequence numbers; upgrade "
+            "it there: ALTER TABLE ... SET TBLPROPERTIES ('format-version' = '2').",
+        )
+
+
+def check_writable(table: TableHandle, loaded: Table) -> None:
+    """Refuse a table of a format version that Trinity does not write. Raises NOT_SUPPORTED."""
+    check_readable(table, loaded.metadata)
+    if loaded.metadata.format_version > WRITABLE:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Iceberg table '{table.full_name}' has format version {loaded.metadata.format_version}: Trinity reads it, "
+            f"and writes version {WRITABLE} only.",
+        )
+
+
+def check_committable(table: TableHandle, loaded: Table) -> None:
+    """Refuse a table that was opened by its location, but belongs to a catalog. Raises NOT_SUPPORTED."""
+    by_location = isinstance(loaded.catalog, LocationCatalog)
+    if by_location and Numbered.of(Location.of(loaded.metadata_location).name) is None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Iceberg table '{table.full_name}' belongs to a catalog, without which nobody can commit to it; Trinity "
+            "reads it. To write, connect with that catalog, and register the table under its name there.",
+        )
 
 
 def check_own_readable(
@@ -163,3 +211,42 @@ def check_own_writable(table: Table, manifests: Sequence[ManifestFile]) -> None:
 def _refused(table: Table, what: str) -> TrinityError:
     name = ".".join((table.catalog.name, *table.name()))
     return TrinityError("NOT_SUPPORTED", f"Iceberg table '{name}' has {what}.")
+
+
+def brings_files(table: Table) -> bool:
+    """Return whether another engine may have added files unchanged to a Trinity table."""
+    return DEFINITION in table.properties and TableProperties.DEFAULT_NAME_MAPPING in table.properties
+
+
+def check_partition_values(table: Table, schema: Schema, files: Iterable[DataFile]) -> None:
+    """Refuse files that lack a partition column: the files of a Trinity table are read as they are.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming file, column and remedy; BAD_DATA for a file that cannot be read.
+    """
+    if not brings_files(table):
+        return
+    fields = [f for spec in table.specs().values() for f in spec.fields if isinstance(f.transform, IdentityTransform)]
+    columns = {name for f in fields if (name := schema.find_column_name(f.source_id)) is not None}
+    for file in files if columns else ():
+        if lacking := sorted(columns & file.partition.keys() - _present(file, schema)):
+            name = ".".join(table.name())
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"File '{file.path}', which another engine added to table '{name}', lacks column '{lacking[0]}': its "
+                "values are in the table's metadata alone, where Trinity does not read them. Have the files written "
+                f"anew there: CALL <catalog>.system.rewrite_data_files(table => '{name}', options => "
+                "map('rewrite-all', 'true')).",
+            )
+
+
+def _present(file: DataFile, schema: Schema) -> set[str]:
+    """Return the columns of a file, from its manifest if that has them, else from the file."""
+    if is_sink_file(file.name):
+        return set(file.partition)
+    if file.column_sizes:
+        return {path.partition(".")[0] for path in file.column_sizes}
+    with bad_data(file.path):
+        storage = storage_schema(schema)
+        found = columns_in(parquet_schema(file.path), storage)
+        return {field.name for field, name in zip(storage, found, strict=True) if name is not None}

@@ -1,4 +1,6 @@
-"""Facts that Trinity carries from commit to commit: in the summary of each snapshot, and in a table property.
+"""What Trinity records in a table: facts that it carries from commit to commit, and the definition of each version.
+
+Facts are in the summary of each snapshot, and in a table property. The definitions are in properties.
 
 A version is read with the summaries of its own snapshot and of earlier ones. Another engine may let these expire. Then
 the table property of the newest commit still holds them.
@@ -6,35 +8,62 @@ the table property of the newest commit still holds them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, takewhile
-from typing import Final
+from typing import Any, Final
 
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
 
 from trinity.errors import TrinityError
-from trinity_iceberg.recorded import DEFINITION, STATE, facts, mark_of
+from trinity.spi import RowOrder
 
 __all__ = [
+    "DEFINITION",
     "INDEX",
-    "ORDER",
     "OPERATION",
+    "ORDER",
+    "STATE",
     "TXN",
     "carried",
     "created",
+    "definitions",
+    "facts",
+    "folded_order",
     "index_of",
     "indexes",
+    "kept",
     "lineage",
+    "lost",
+    "mark_of",
+    "newest",
     "on_record",
+    "order_after",
     "order_at",
+    "order_of",
+    "recorded",
     "summary_of",
+    "unneeded",
     "version_of",
 ]
 
+DEFINITION: Final = "trinity.definition"
+"""Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
+
+With ``.<schema id>`` appended it is that of an older schema, and with ``.<schema id>.<version>`` that of the versions
+of a schema up to a version, after which key or properties changed.
+"""
+
+
+STATE: Final = "trinity.state"
+"""Table property: JSON object with the facts that the newest Trinity commit carries, its version, and a mark."""
+_MARK: Final = "definition"
+"""The mark: a digest of the definition. It shows that Trinity made the table, and what others did to the definition."""
 OPERATION: Final = "trinity.operation"
 """Snapshot summary: Trinity's name for the operation, as ``history()`` shows it."""
 TXN: Final = "trinity.txn"
@@ -46,6 +75,83 @@ ORDER: Final = "trinity.row-order"
 _CARRIED: Final = (TXN, INDEX, ORDER)
 _BEFORE: Final = "before"
 """Entry of the property :data:`STATE`: JSON of the record that was there before, while versions are read by it."""
+
+
+def facts(metadata: TableMetadata) -> dict[str, str]:
+    """Return the facts that the newest Trinity commit put on record."""
+    found: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
+    return found
+
+
+def mark_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the mark of the definition among table properties; empty where there is none."""
+    text = properties.get(DEFINITION)
+    return {} if text is None else {_MARK: hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def lost(metadata: TableMetadata) -> dict[str, str]:
+    """Return the mark of the definition that another engine took away from a table of Trinity's, or changed there.
+
+    It is empty for a table that has its definition, and for one of others.
+    """
+    mark = {key: value for key, value in facts(metadata).items() if key == _MARK}
+    return {} if mark == mark_of(metadata.properties) else mark
+
+
+def definitions(metadata: TableMetadata) -> dict[str, str]:
+    """Return the properties with the definitions of all versions."""
+    return {k: v for k, v in metadata.properties.items() if k == DEFINITION or k.startswith(f"{DEFINITION}.")}
+
+
+def kept(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:
+    """Return the properties that keep the present definition for versions until now, as another one is put.
+
+    Args:
+        metadata: the table before that.
+        definition: the text of the present definition.
+        same_schema: whether the other one may have the same schema.
+    """
+    schema = metadata.current_schema_id
+    return {f"{DEFINITION}.{schema}{f'.{newest(metadata)}' if same_schema else ''}": definition}
+
+
+def newest(metadata: TableMetadata) -> int:
+    """Return the newest version; 0 for a table without snapshots."""
+    snapshot = metadata.current_snapshot()
+    return (snapshot.sequence_number or 0) if snapshot else 0
+
+
+def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:
+    """Return the definition of a version, which has a schema; or None for an external table."""
+    definition: Mapping[str, Any] | None = json.loads(
+        metadata.properties.get(_property(metadata, schema_id, version), "null")
+    )
+    return definition
+
+
+def unneeded(metadata: TableMetadata, gone: Collection[int]) -> list[str]:
+    """Return the properties with definitions of no version but those whose snapshots are gone."""
+    current = metadata.current_schema_id
+    needed = {
+        _property(metadata, current if s.schema_id is None else s.schema_id, s.sequence_number or 0)
+        for s in metadata.snapshots
+        if s.snapshot_id not in gone
+    }
+    return sorted(key for key in metadata.properties if key.startswith(f"{DEFINITION}.") and key not in needed)
+
+
+def _property(metadata: TableMetadata, schema_id: int, version: int) -> str:
+    """Return the name of the property with the definition of a version.
+
+    A schema that another engine left has no record. It gets the next recorded definition, which lacks what came later,
+    such as the column for stamps.
+    """
+    keys = [key for key in metadata.properties if key.startswith(f"{DEFINITION}.")]
+    places = {key: key.removeprefix(f"{DEFINITION}.").split(".") for key in keys}
+    known = {tuple(map(int, place)): key for key, place in places.items()}
+    same = [place for place in known if len(place) == 2 and place[0] == schema_id and place[1] >= version]
+    later = [place for place in known if len(place) == 1 and place[0] >= schema_id != metadata.current_schema_id]
+    return known[min(same or later)] if same or later else DEFINITION
 
 
 def version_of(snapshot: Snapshot | None) -> int:
@@ -181,3 +287,43 @@ def _carried_by(snapshot: Snapshot) -> dict[str, str]:
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
     """Return the entries of a snapshot's summary."""
     return snapshot.summary.additional_properties if snapshot.summary is not None else {}
+
+
+def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:
+    """Return the order of rows as known at a version, or at the newest."""
+    snapshot = snapshot or metadata.current_snapshot()
+    recorded, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
+    return order_after(RowOrder.from_json(recorded), others, version_of(snapshot)) if recorded else RowOrder()
+
+
+def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
+    """Return the order of rows to remember once a version is folded; None where none is remembered."""
+    return order_of(metadata).folded(version) if ORDER in carried(metadata) else None
+
+
+def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:
+    """Return the order of rows after commits of other engines.
+
+    Args:
+        order: the order that Trinity's newest commit before them has remembered.
+        others: the snapshots since then, oldest first.
+        version: the newest version, in case some of these have expired.
+    """
+    for snapshot in others:
+        number = snapshot.sequence_number or 0
+        if number != order.through + 1:
+            break
+        order = replace(order, through=number, strangers=number if _brings_rows(snapshot) else order.strangers)
+    return order if order.through >= version else replace(order, through=version, strangers=version)
+
+
+_COUNTED: Final = ("added-records", "deleted-records", "added-position-deletes")
+
+
+def _brings_rows(snapshot: Snapshot) -> bool:
+    """Return whether a commit may have added rows that did not exist before, and did not only copy rows."""
+    if snapshot.summary is None or snapshot.summary.operation is Operation.APPEND:
+        return True
+    own = snapshot.summary.additional_properties
+    added, deleted, marked = (int(own.get(key, 0)) for key in _COUNTED)
+    return snapshot.summary.operation is Operation.OVERWRITE and added > deleted + marked

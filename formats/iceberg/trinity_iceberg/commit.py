@@ -18,10 +18,9 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity_iceberg.carried import INDEX, ORDER, carried, index_of
+from trinity_iceberg.carried import INDEX, ORDER, carried, folded_order, index_of, order_of
 from trinity_iceberg.deletes import warn_of_views
 from trinity_iceberg.index import FileIndex, open_index, put_index
-from trinity_iceberg.order import folded_order, order_of
 from trinity_iceberg.partition import named_now, spec_updates
 from trinity_iceberg.producer import SnapshotChange, check_deletes, put_snapshot
 from trinity_iceberg.schema import definition_updates, evolved_schema

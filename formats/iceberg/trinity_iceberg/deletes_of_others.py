@@ -35,7 +35,7 @@ from trinity.storage import (
 )
 from trinity_iceberg.deletes import delete_entries, path_bounds, target_path
 from trinity_iceberg.manifests import read_entries
-from trinity_iceberg.storage_schema import storage_schema
+from trinity_iceberg.schema import storage_schema
 
 __all__ = ["why_not_applied", "with_deletes_of_others"]
 

@@ -11,9 +11,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotsUpdate, TableUpdate
 
 from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore
-from trinity_iceberg.carried import OPERATION, indexes, lineage, summary_of
+from trinity_iceberg.carried import OPERATION, indexes, lineage, summary_of, unneeded
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
-from trinity_iceberg.recorded import unneeded
 from trinity_iceberg.swap import commit_updates, same_schema
 
 __all__ = ["delete_metadata", "expire", "expiry_due"]

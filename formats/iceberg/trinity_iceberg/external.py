@@ -3,63 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.manifest import ManifestContent, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
-from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.table.snapshots import Snapshot
 
-from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
 from trinity.storage import HADOOP_S3, Location, key_of, path_sql, quoted, with_partition_values
+from trinity_iceberg.adopt import WRITABLE
 from trinity_iceberg.deletes_of_others import why_not_applied
-from trinity_iceberg.location_catalog import LocationCatalog
-from trinity_iceberg.metadata_files import Numbered
-from trinity_iceberg.storage_schema import read_schema
+from trinity_iceberg.schema import read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["WRITABLE", "IcebergScan", "check_committable", "check_readable", "check_writable", "external_storage"]
-
-WRITABLE: Final = 2
-"""The newest format version that Trinity writes."""
-
-
-def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
-    """Refuse a table whose commits have no order. Raises NOT_SUPPORTED."""
-    if metadata.format_version < 2:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Iceberg table '{table.full_name}' has format version 1, whose commits have no sequence numbers; upgrade "
-            "it there: ALTER TABLE ... SET TBLPROPERTIES ('format-version' = '2').",
-        )
-
-
-def check_writable(table: TableHandle, loaded: Table) -> None:
-    """Refuse a table of a format version that Trinity does not write. Raises NOT_SUPPORTED."""
-    check_readable(table, loaded.metadata)
-    if loaded.metadata.format_version > WRITABLE:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Iceberg table '{table.full_name}' has format version {loaded.metadata.format_version}: Trinity reads it, "
-            f"and writes version {WRITABLE} only.",
-        )
-
-
-def check_committable(table: TableHandle, loaded: Table) -> None:
-    """Refuse a table that was opened by its location, but belongs to a catalog. Raises NOT_SUPPORTED."""
-    by_location = isinstance(loaded.catalog, LocationCatalog)
-    if by_location and Numbered.of(Location.of(loaded.metadata_location).name) is None:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Iceberg table '{table.full_name}' belongs to a catalog, without which nobody can commit to it; Trinity "
-            "reads it. To write, connect with that catalog, and register the table under its name there.",
-        )
+__all__ = ["IcebergScan", "external_storage"]
 
 
 class IcebergScan(NativeScan):

@@ -114,7 +114,7 @@ class IcebergConnector(Connector):
 
     def _make_file(self) -> None:
         """Make SQLite's file and its folder, which SQLite's JDBC driver would not make."""
-        from trinity_iceberg.sqlite_file import SqliteTables
+        from trinity_iceberg.sql_tables import SqliteTables
 
         if isinstance(self._iceberg, SqliteTables):
             self._iceberg.make()
@@ -209,7 +209,7 @@ def _opened(name: str, options: IcebergOptions) -> Catalog:
         return _vending(name, options)
     properties = options.properties()
     if properties.get("type") == "sql":
-        from trinity_iceberg.sqlite_file import sql_tables
+        from trinity_iceberg.sql_tables import sql_tables
 
         properties.pop("type")
         return sql_tables(name, properties)

@@ -11,16 +11,15 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, Validat
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import TableHandle
-from trinity.storage import Cache, Stat, local_path, no_table, system_trouble
+from trinity.storage import Cache, Location, Stat, local_path, no_table, system_trouble
 from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import damaged, read_metadata
-from trinity_iceberg.names import identifier_of
-from trinity_iceberg.repair import metadata_file
-from trinity_iceberg.sql_tables import stat_of
+from trinity_iceberg.names import identifier_of, load_table
+from trinity_iceberg.sql_tables import location_in, stat_of
 from trinity_iceberg.state import State
-from trinity_iceberg.trouble import catalog_trouble, load_table, trouble
+from trinity_iceberg.trouble import catalog_trouble, trouble
 
-__all__ = ["Tables"]
+__all__ = ["Tables", "metadata_file", "registered_at"]
 
 CACHED_TABLES: Final = 16
 
@@ -93,3 +92,18 @@ def _unreadable(catalog: Catalog, table: TableHandle, error: Exception) -> Trini
     except TrinityError as found:
         return found
     return damaged(local_path(location), f"of table '{table.full_name}' is damaged ({error})")
+
+
+def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
+    """Return the current metadata file, as the catalog names it without a load; None where only a load tells."""
+    if isinstance(catalog, LocationCatalog):
+        return catalog.metadata_file()
+    if not isinstance(catalog, SqlCatalog):
+        return None
+    return location_in(catalog, *identifier_of(table.schema, table.table))
+
+
+def registered_at(catalog: Catalog, table: TableHandle) -> str | None:
+    """Return the folder of a table whose metadata cannot be read."""
+    location = metadata_file(catalog, table)
+    return str(Location.of(location).parent.parent) if location else None

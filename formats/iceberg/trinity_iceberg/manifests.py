@@ -1,15 +1,21 @@
-"""Manifests and manifest lists: those of a snapshot, and those that a commit writes."""
+"""Manifests, their lists and their entries: those of a snapshot, and those that a commit writes."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import uuid
-from collections.abc import Callable, Iterable
-from typing import Final, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
 
+from pyiceberg import types as it
 from pyiceberg.avro.codecs import AvroCompressionCodec
+from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import (
+    DataFileContent,
+    FileFormat,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
@@ -23,16 +29,39 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.types import IcebergType
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from trinity.errors import TrinityError
-from trinity.storage import Cache
+from trinity.spi import ColumnStats, DataFile, Origin
+from trinity.storage import Cache, Location, is_sink_file, local_path
 from trinity_iceberg.index import bad_data
+from trinity_iceberg.partition import to_record
+from trinity_iceberg.schema import column_paths, python_value
 from trinity_iceberg.swap import writing
 
 __all__ = [
-    "NewManifests", "WrittenEntries", "delete_files", "live_manifests", "read_entries", "read_manifests", "schema_with",
-]  # fmt: skip
+    "Columns",
+    "NewManifests",
+    "WrittenEntries",
+    "data_file",
+    "delete_files",
+    "deleted",
+    "existing",
+    "iceberg_file",
+    "live_manifests",
+    "origin_of",
+    "read_entries",
+    "read_manifests",
+    "schema_with",
+]
+
+BOUND_LENGTH: Final = 64
+"""Longer bounds of strings and binaries are shortened, as Iceberg writers do; they stay bounds."""
+
+_MOST_KEPT: Final = 100
+"""Entries of the largest manifest that is remembered."""
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
@@ -96,10 +125,6 @@ class WrittenEntries:
         """Return the live entries of a manifest, with their sequence numbers."""
         known = self._known.peek(manifest.manifest_path)
         return read_entries(io, manifest) if known is None else [_numbered(entry, manifest) for entry in known]
-
-
-_MOST_KEPT: Final = 100
-"""Entries of the largest manifest that is remembered."""
 
 
 class NewManifests:
@@ -171,3 +196,141 @@ class NewManifests:
         path = self._table.location_provider().new_metadata_location(f"{prefix}-{uuid.uuid4()}.avro")
         self._paths.append(path)
         return path
+
+
+def existing(entry: ManifestEntry) -> ManifestEntry:
+    """Return the entry of a file that stays."""
+    return _with_status(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
+
+
+def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    """Return the entry of a file that a snapshot removes, with that snapshot's id."""
+    return _with_status(entry, ManifestEntryStatus.DELETED, snapshot_id)
+
+
+def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=status,
+        snapshot_id=snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=entry.data_file,
+    )
+
+
+def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec: PartitionSpec) -> IcebergFile:
+    """Return a file of a sink as Iceberg lists it; ``paths`` are the field ids of its columns by their paths."""
+    fields = {f.name: f for f in schema.fields}
+    stats = {fields[name]: s for name, s in file.stats.items() if name in fields}
+    limits = {f.field_id: _bounds(f.field_type, s) for f, s in stats.items()}
+    found = IcebergFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=Location.of(file.path).format_uri,
+        file_format=FileFormat.PARQUET,
+        partition=to_record(spec, schema, file.partition),
+        record_count=file.rows,
+        file_size_in_bytes=file.size,
+        column_sizes={paths[p]: size for p, size in file.column_sizes.items() if p in paths},
+        value_counts={f.field_id: file.rows for f in stats},
+        null_value_counts={f.field_id: s.nulls for f, s in stats.items() if s.nulls is not None},
+        nan_value_counts={},
+        lower_bounds={i: low for i, (low, _) in limits.items() if low is not None},
+        upper_bounds={i: high for i, (_, high) in limits.items() if high is not None},
+        key_metadata=None,
+        split_offsets=None,
+        equality_ids=None,
+        sort_order_id=None,
+    )
+    found.spec_id = spec.spec_id
+    return found
+
+
+class Columns:
+    """Names and types of a schema's columns by field id, for statistics."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.top: dict[int, tuple[str, IcebergType]] = {
+            f.field_id: (f.name, f.field_type) for f in schema.fields if f.field_type.is_primitive
+        }
+        self.paths = {field_id: path for path, field_id in column_paths(schema).items()}
+
+
+def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:
+    """Return a live file of a manifest, without its partition.
+
+    Args:
+        entry: the file's entry, with both sequence numbers.
+        columns: the columns of the schema whose names its statistics use.
+        snapshot: the snapshot that added it; None once that has expired.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a file that is not Parquet.
+    """
+    file = entry.data_file
+    if file.file_format != FileFormat.PARQUET:
+        raise TrinityError("NOT_SUPPORTED", f"Data file '{file.file_path}' is not Parquet, which is all Trinity reads.")
+    sizes = file.column_sizes or {}
+    return DataFile(
+        path=local_path(file.file_path),
+        size=file.file_size_in_bytes,
+        rows=file.record_count,
+        commit=entry.sequence_number,
+        stats=_stats(file, columns),
+        column_sizes={columns.paths[i]: size for i, size in sizes.items() if i in columns.paths},
+        origin=origin_of(entry, snapshot),
+    )
+
+
+def _stats(file: IcebergFile, columns: Columns) -> dict[str, Any]:
+    low, high, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
+    known = columns.top.keys() & (low.keys() | nulls.keys())
+    return {columns.top[i][0]: _column_stats(columns.top[i][1], low.get(i), high.get(i), nulls.get(i)) for i in known}
+
+
+def _bounds(kind: it.IcebergType, stats: ColumnStats) -> tuple[bytes | None, bytes | None]:
+    """Return lower and upper bound in Iceberg's single-value form; None where there is none."""
+    if not isinstance(kind, it.PrimitiveType) or stats.min is None or stats.max is None:
+        return None, None
+    if isinstance(stats.min, float) and (math.isnan(stats.min) or math.isnan(stats.max)):
+        return None, None
+    low, high = stats.min, stats.max
+    if isinstance(low, str | bytes):
+        low, high = low[:BOUND_LENGTH], _cut_up(high)
+    return to_bytes(kind, low), None if high is None else to_bytes(kind, high)
+
+
+def _cut_up(value: str | bytes) -> str | bytes | None:
+    if len(value) <= BOUND_LENGTH:
+        return value
+    if isinstance(value, str):
+        return truncate_upper_bound_text_string(value, BOUND_LENGTH)
+    return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
+
+
+def _column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nulls: int | None) -> ColumnStats:
+    """Return statistics as Python values, from those of a manifest."""
+    return ColumnStats(_value(kind, low), _value(kind, high), nulls)
+
+
+def _value(kind: it.IcebergType, data: bytes | None) -> Any:
+    if data is None or not isinstance(kind, it.PrimitiveType):
+        return None
+    try:
+        return python_value(kind, from_bytes(kind, data))
+    except (OverflowError, ValueError):
+        return None
+
+
+def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
+    """Return the maker of a file.
+
+    Args:
+        entry: the file's entry, with both sequence numbers.
+        snapshot: the snapshot that added it; None once that has expired. Even then a file is known to be rewritten if
+            it was committed later than its rows.
+    """
+    if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
+        return Origin.OWN
+    if snapshot is None or snapshot.summary is None:
+        return Origin.UNSURE if entry.sequence_number == entry.file_sequence_number else Origin.REWRITTEN
+    return Origin.ADDED if snapshot.summary.operation is Operation.APPEND else Origin.REWRITTEN

@@ -19,9 +19,11 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
+    NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.table import Table
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -50,9 +52,9 @@ from trinity.storage import (
     unescaped,
 )
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
-from trinity_iceberg.trouble import catalog_errors, load_table, may_be_under_way
+from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 
-__all__ = ["CatalogNames", "identifier_of", "schema_of", "see_to_default"]
+__all__ = ["CatalogNames", "identifier_of", "load_table", "schema_of", "see_to_default"]
 
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
@@ -337,3 +339,17 @@ def _renames(iceberg: Catalog) -> bool:
 
 def _namespace(schema: str) -> tuple[str]:
     return (escaped(schema, _SPECIAL),)
+
+
+def load_table(catalog: Catalog, name: tuple[str, ...]) -> Table:
+    """Return the table of a name as it is now.
+
+    Raises:
+        NoSuchTableError: there is none, or one of another kind; and PyIceberg's other errors.
+    """
+    try:
+        return catalog.load_table(name)
+    except (NoSuchPropertyException, ValueError) as error:
+        if of_another_kind(error):
+            raise NoSuchTableError(f"{'.'.join(name)} is none of Iceberg's") from error
+        raise

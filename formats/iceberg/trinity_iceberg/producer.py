@@ -20,34 +20,29 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.snapshots import (
-    Operation,
-    Snapshot,
-    SnapshotSummaryCollector,
-    Summary,
-    update_snapshot_summaries,
-)
-from pyiceberg.table.update import (
-    AddSnapshotUpdate,
-    SetSnapshotRefUpdate,
-    TableRequirement,
-    TableUpdate,
-)
+from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate
 from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, RowOrder, TableHandle
 from trinity.storage import CommitRaced, DeletesFragment, is_sink_file, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
-from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
+from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, order_of, version_of
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
-from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.expire import expiry_due
-from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, schema_with
-from trinity_iceberg.order import order_of
+from trinity_iceberg.manifests import (
+    NewManifests,
+    delete_files,
+    deleted,
+    existing,
+    iceberg_file,
+    live_manifests,
+    schema_with,
+)
+from trinity_iceberg.schema import column_paths
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, snapshot_of
-from trinity_iceberg.storage_schema import column_paths
 from trinity_iceberg.swap import commit_updates
 
 __all__ = ["SnapshotChange", "check_deletes", "put_snapshot"]

@@ -19,35 +19,17 @@ from sqlalchemy.orm import Session
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, LostCommit, RepairResult, TableHandle
 from trinity.storage import Location, ObjectStore, no_readable_version, repair_preview, repair_result
-from trinity_iceberg.carried import INDEX, lineage, summary_of, version_of
+from trinity_iceberg.carried import DEFINITION, INDEX, definitions, lineage, lost, mark_of, summary_of, version_of
 from trinity_iceberg.index import open_index
-from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.manifests import read_entries, read_manifests
 from trinity_iceberg.metadata_files import is_metadata_file, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
-from trinity_iceberg.recorded import DEFINITION, definitions, lost, mark_of
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.sql_tables import location_in
 from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
 
-__all__ = ["Repair", "made_by_trinity", "metadata_file", "registered_at"]
-
-
-def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
-    """Return the current metadata file, as the catalog names it without a load; None where only a load tells."""
-    if isinstance(catalog, LocationCatalog):
-        return catalog.metadata_file()
-    if not isinstance(catalog, SqlCatalog):
-        return None
-    return location_in(catalog, *identifier_of(table.schema, table.table))
-
-
-def registered_at(catalog: Catalog, table: TableHandle) -> str | None:
-    """Return the folder of a table whose metadata cannot be read."""
-    location = metadata_file(catalog, table)
-    return str(Location.of(location).parent.parent) if location else None
+__all__ = ["Repair", "made_by_trinity"]
 
 
 def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:

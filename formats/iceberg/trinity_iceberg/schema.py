@@ -1,17 +1,16 @@
-"""Schemas: Trinity's columns as Iceberg fields, Iceberg fields as Arrow columns, and bounds as bytes."""
+"""Schemas: Trinity's columns as Iceberg fields, and Iceberg fields as columns of tables and of Parquet files."""
 
 from __future__ import annotations
 
 import json
-import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg import types as it
-from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -22,41 +21,38 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
     TableUpdate,
 )
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_timestamp, micros_to_timestamptz
-from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from trinity.errors import TrinityError
 from trinity.spi import (
     HIDDEN_PREFIX,
     STAMP,
+    STORED_NAME,
     Column,
-    ColumnStats,
     DataType,
     PartitionField,
     TableDefinition,
     parse_type,
     type_text,
 )
-from trinity.storage import adopted_definition, adopted_properties, foreign_definition
+from trinity.storage import FIELD_ID, READ_BY_ID, REQUIRED, adopted_definition, adopted_properties, foreign_definition
+from trinity_iceberg.carried import DEFINITION, STATE, kept, lost, newest, recorded
 from trinity_iceberg.names import schema_of
-from trinity_iceberg.recorded import DEFINITION, STATE, kept, lost, newest, recorded
 
 __all__ = [
-    "DEFINITION",
     "STAMP_ID",
-    "bounds",
-    "column_stats",
+    "column_paths",
     "definition_of",
     "definition_updates",
     "evolved_schema",
-    "fields_within",
     "iceberg_type",
-    "ordered_fields",
     "own_properties",
     "python_value",
+    "read_schema",
     "statistics_columns",
+    "storage_schema",
     "to_iceberg_schema",
-    "trinity_type",
     "with_field_ids",
 ]
 
@@ -64,8 +60,6 @@ __all__ = [
 PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
 """Prefixes of the user's properties that are Iceberg's own; these become table properties, too."""
 
-BOUND_LENGTH: Final = 64
-"""Longer bounds of strings and binaries are shortened, as Iceberg writers do; they stay bounds."""
 MAX_STATISTICS: Final = 32
 """Bounds are kept for the key and this many further columns: wide tables would have huge manifests."""
 
@@ -250,7 +244,7 @@ def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], r
     if present is None:  # optional whatever its definition says, because older rows have no value
         return _to_iceberg_field(column, ids, required=False)
     kind = parse_type(column.type)
-    same = str(_stored_as(kind)) == str(trinity_type(present.field_type))
+    same = str(_stored_as(kind)) == str(_trinity_type(present.field_type))
     field_type = present.field_type if same else _to_iceberg(kind, ids)
     return it.NestedField(present.field_id, column.name, field_type, required and present.required, column.comment)
 
@@ -258,7 +252,7 @@ def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], r
 # -- Iceberg -> Trinity -----------------------------------------------------------------------------------
 
 
-def ordered_fields(schema: Schema) -> list[it.NestedField]:
+def _ordered_fields(schema: Schema) -> list[it.NestedField]:
     """Return the fields in table order: hidden ones last, also when another engine has added columns after them."""
     return sorted(schema.fields, key=lambda f: f.name.startswith(HIDDEN_PREFIX))
 
@@ -287,7 +281,7 @@ def definition_of(
     stored = recorded(metadata, schema.schema_id, version)
     if stored is None:
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
-        full, foreign = (in_schema, name), [_foreign(f) for f in ordered_fields(schema)]
+        full, foreign = (in_schema, name), [_foreign(f) for f in _ordered_fields(schema)]
         partition_by = partition_texts(metadata.spec(), schema)
         made = foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
         return replace(made, id=str(metadata.table_uuid))
@@ -295,7 +289,7 @@ def definition_of(
     by_id = {c.field_id: c for c in (*known.visible, *known.dropped)}
     hidden = {c.name: c for c in known.columns if c.hidden}
     present = []
-    for field in ordered_fields(schema):
+    for field in _ordered_fields(schema):
         was = hidden.get(field.name) or by_id.get(field.field_id)
         in_key = was is not None and was.name in known.primary_key
         present.append((was, _column(field, was, key=in_key)))
@@ -337,14 +331,14 @@ def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column
 
 def _foreign(field: it.NestedField) -> Column:
     number = None if field.name.startswith(HIDDEN_PREFIX) else field.field_id
-    kind, within = str(trinity_type(field.field_type)), tuple(_ids(field.field_type))
+    kind, within = str(_trinity_type(field.field_type)), tuple(_ids(field.field_type))
     required = tuple(_required_paths(field.field_type))
     return Column(field.name, kind, not field.required, None, field.doc, number, within=within, required=required)
 
 
 def _ids(kind: it.IcebergType) -> Iterator[int]:
     """Yield the ids of all fields within a type, each before those within it."""
-    for field in fields_within(kind):
+    for field in _fields_within(kind):
         yield field.field_id
         yield from _ids(field.field_type)
 
@@ -352,13 +346,13 @@ def _ids(kind: it.IcebergType) -> Iterator[int]:
 def _required_paths(kind: it.IcebergType) -> Iterator[tuple[str, ...]]:
     """Yield the paths of what is NOT NULL within a type; no key of a map is NULL anyway."""
     key = kind.key_id if isinstance(kind, it.MapType) else None
-    for field in fields_within(kind):
+    for field in _fields_within(kind):
         if field.required and field.field_id != key:
             yield (field.name,)
         yield from ((field.name, *path) for path in _required_paths(field.field_type))
 
 
-def fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:
+def _fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:
     """Return the direct fields of a type: those of a struct, an array's element, a map's key and value."""
     if isinstance(kind, it.ListType):
         return (kind.element_field,)
@@ -374,16 +368,16 @@ def _stored_as(kind: DataType) -> DataType:
     return DataType(kind.name, kind.arguments, children, kind.fields)
 
 
-def trinity_type(kind: it.IcebergType) -> DataType:
+def _trinity_type(kind: it.IcebergType) -> DataType:
     """Return Trinity's type for an Iceberg type. Raises NOT_SUPPORTED if there is none."""
     if isinstance(kind, it.DecimalType):
         return DataType("decimal", (kind.precision, kind.scale))
     if isinstance(kind, it.ListType):
-        return DataType("array", children=(trinity_type(kind.element_type),))
+        return DataType("array", children=(_trinity_type(kind.element_type),))
     if isinstance(kind, it.MapType):
-        return DataType("map", children=(trinity_type(kind.key_type), trinity_type(kind.value_type)))
+        return DataType("map", children=(_trinity_type(kind.key_type), _trinity_type(kind.value_type)))
     if isinstance(kind, it.StructType):
-        children = tuple(trinity_type(f.field_type) for f in kind.fields)
+        children = tuple(_trinity_type(f.field_type) for f in kind.fields)
         return DataType("struct", children=children, fields=tuple(f.name for f in kind.fields))
     if type(kind) in _TEXTS:
         return DataType(_TEXTS[type(kind)])
@@ -395,43 +389,9 @@ def trinity_type(kind: it.IcebergType) -> DataType:
 
 def statistics_columns(definition: TableDefinition, schema: Schema) -> tuple[str, ...]:
     """Return the columns whose bounds are kept: the key and the first primitive columns."""
-    primitive = [f.name for f in ordered_fields(schema) if f.field_type.is_primitive]
+    primitive = [f.name for f in _ordered_fields(schema) if f.field_type.is_primitive]
     key = [name for name in primitive if name in definition.primary_key]
     return tuple(dict.fromkeys([*key, *primitive[:MAX_STATISTICS]]))
-
-
-def bounds(kind: it.IcebergType, stats: ColumnStats) -> tuple[bytes | None, bytes | None]:
-    """Return lower and upper bound in Iceberg's single-value form; None where there is none."""
-    if not isinstance(kind, it.PrimitiveType) or stats.min is None or stats.max is None:
-        return None, None
-    if isinstance(stats.min, float) and (math.isnan(stats.min) or math.isnan(stats.max)):
-        return None, None
-    low, high = stats.min, stats.max
-    if isinstance(low, str | bytes):
-        low, high = low[:BOUND_LENGTH], _cut_up(high)
-    return to_bytes(kind, low), None if high is None else to_bytes(kind, high)
-
-
-def _cut_up(value: str | bytes) -> str | bytes | None:
-    if len(value) <= BOUND_LENGTH:
-        return value
-    if isinstance(value, str):
-        return truncate_upper_bound_text_string(value, BOUND_LENGTH)
-    return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
-
-
-def column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nulls: int | None) -> ColumnStats:
-    """Return statistics as Python values, from those of a manifest."""
-    return ColumnStats(_value(kind, low), _value(kind, high), nulls)
-
-
-def _value(kind: it.IcebergType, data: bytes | None) -> Any:
-    if data is None or not isinstance(kind, it.PrimitiveType):
-        return None
-    try:
-        return python_value(kind, from_bytes(kind, data))
-    except (OverflowError, ValueError):
-        return None
 
 
 def python_value(kind: it.IcebergType, value: Any) -> Any:
@@ -451,3 +411,97 @@ def python_value(kind: it.IcebergType, value: Any) -> Any:
     if isinstance(kind, it.TimestamptzType):
         return micros_to_timestamptz(value)
     return value
+
+
+def storage_schema(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of the table's Parquet files, with field ids on every level.
+
+    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types. Required
+    fields within a column are marked (:data:`~trinity.storage.REQUIRED`).
+    """
+    return pa.schema(
+        [pa.field(f.name, _arrow(f.field_type), not f.required, _numbered(f)) for f in _ordered_fields(schema)]
+    )
+
+
+def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
+    """Return the storage schema to read files of every age: by field id, if any field's name ever changed."""
+    storage = storage_schema(schema)
+    used = {found for s in metadata.schemas for f in s.fields for found in _named(f)}
+    names, numbers = Counter((u.within, u.name) for u in used), Counter(u.number for u in used)
+    changed = {u.column for u in used if names[u.within, u.name] > 1 or numbers[u.number] > 1}
+    if not changed:
+        return storage
+    # Spark skips row groups by the name that a field has in the file: a name with two owners is hidden
+    doubtful = {u.name for u in used if u.within is None and names[u.within, u.name] > 1}
+    fields = [
+        f.with_metadata({**f.metadata, STORED_NAME: b"_trinity_field_" + f.metadata[FIELD_ID]})
+        if f.name.lower() in doubtful or (pa.types.is_nested(f.type) and int(f.metadata[FIELD_ID]) in changed)
+        else f
+        for f in storage
+    ]
+    return pa.schema(fields, READ_BY_ID)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A name that a field had in some schema.
+
+    Attributes:
+        column: id of the column that the field is, or lies within.
+        within: id of the field in which it lies directly; None for a column.
+        name: the name in lower case.
+        number: the field's id.
+    """
+
+    column: int
+    within: int | None
+    name: str
+    number: int
+
+
+def _named(field: it.NestedField, within: int | None = None, column: int | None = None) -> Iterator[_Named]:
+    top = field.field_id if column is None else column
+    yield _Named(top, within, field.name.lower(), field.field_id)
+    for child in _fields_within(field.field_type):
+        yield from _named(child, field.field_id, top)
+
+
+def _arrow_field(field: it.NestedField) -> pa.Field:
+    required = REQUIRED if field.required else {}
+    return pa.field(field.name, _arrow(field.field_type), metadata={**_numbered(field), **required})
+
+
+def _numbered(field: it.NestedField) -> dict[bytes, bytes]:
+    return {FIELD_ID: str(field.field_id).encode()}
+
+
+def _arrow(kind: it.IcebergType) -> pa.DataType:
+    if isinstance(kind, it.ListType):
+        return pa.list_(_arrow_field(kind.element_field))
+    if isinstance(kind, it.MapType):
+        return pa.map_(_arrow_field(kind.key_field).with_nullable(False), _arrow_field(kind.value_field))
+    if isinstance(kind, it.StructType):
+        return pa.struct([_arrow_field(f) for f in kind.fields])
+    return _trinity_type(kind).to_arrow()
+
+
+def column_paths(schema: Schema) -> dict[str, int]:
+    """Return the field ids of the columns that have values of their own, by their paths in a file."""
+    return dict(_below("", schema.as_struct(), 0))
+
+
+def _below(path: str, kind: IcebergType, field_id: int) -> Iterator[tuple[str, int]]:
+    match kind:
+        case StructType():
+            parts = [(field.name, field.field_type, field.field_id) for field in kind.fields]
+        case ListType():
+            parts = [("list.element", kind.element_type, kind.element_id)]
+        case MapType():
+            keys = ("key_value.key", kind.key_type, kind.key_id)
+            parts = [keys, ("key_value.value", kind.value_type, kind.value_id)]
+        case _:
+            yield path, field_id
+            return
+    for name, part, its_id in parts:
+        yield from _below(f"{path}.{name}" if path else name, part, its_id)

@@ -1,4 +1,4 @@
-"""Versions: their files, and a memory of those that were read."""
+"""Versions: their files and their entries in ``history()``, and a memory of those that were read."""
 
 from __future__ import annotations
 
@@ -10,25 +10,20 @@ from typing import Final
 from pyiceberg.manifest import ManifestContent, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
 from trinity.storage import Cache, FileChange, ObjectStore, local_path
-from trinity_iceberg.added_files import check_partition_values
-from trinity_iceberg.adopt import check_own_readable
-from trinity_iceberg.carried import index_of, indexes, lineage, version_of
+from trinity_iceberg.adopt import check_own_readable, check_partition_values
+from trinity_iceberg.carried import DEFINITION, OPERATION, index_of, indexes, lineage, order_of, version_of
 from trinity_iceberg.deletes import deletes_of, with_deletes
 from trinity_iceberg.deletes_of_others import with_deletes_of_others
-from trinity_iceberg.entries import Columns, data_file
 from trinity_iceberg.external import IcebergScan, external_storage
-from trinity_iceberg.history import commit_of, history_entry, is_compaction
 from trinity_iceberg.index import open_index
-from trinity_iceberg.manifests import WrittenEntries, delete_files, live_manifests, read_manifests
-from trinity_iceberg.order import order_of
+from trinity_iceberg.manifests import Columns, WrittenEntries, data_file, delete_files, live_manifests, read_manifests
 from trinity_iceberg.partition import from_record
-from trinity_iceberg.schema import DEFINITION
+from trinity_iceberg.schema import read_schema
 from trinity_iceberg.state import State
-from trinity_iceberg.storage_schema import read_schema
 
 __all__ = ["Snapshots"]
 
@@ -81,13 +76,13 @@ class Snapshots:
             sidecar=sidecar,
             native=native,
             order=order_of(metadata, snapshot),
-            commit=commit_of(snapshot),
+            commit=_commit_of(snapshot),
         )
 
     def history(self, table: Table) -> list[HistoryEntry]:
         """Return the entries of the readable versions, oldest first."""
-        entries = [history_entry(snapshot) for snapshot in lineage(table.metadata)]
-        return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create", commit=commit_of(None))]
+        entries = [_history_entry(snapshot) for snapshot in lineage(table.metadata)]
+        return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create", commit=_commit_of(None))]
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """Return the commits since a version, without compactions; None once it has expired, or was rolled back.
@@ -103,7 +98,7 @@ class Snapshots:
         return [
             self._file_change(pinned, newest, before, after)
             for before, after in pairwise(chain[versions.index(pinned.version) :])
-            if not is_compaction(after)
+            if not _is_compaction(after)
         ]
 
     def _file_change(self, pinned: TableHandle, newest: State, before: Snapshot, after: Snapshot) -> FileChange:
@@ -171,3 +166,43 @@ class Snapshots:
             needed.add(store.path(name))
             needed.update(f.path for f in open_index(store, name).sidecar)
         return needed
+
+
+_COUNTED: Final = {
+    "added_files": "added-data-files",
+    "added_rows": "added-records",
+    "removed_files": "deleted-data-files",
+}
+"""Name in ``history()`` -> name in a snapshot's summary."""
+
+
+def _history_entry(snapshot: Snapshot) -> HistoryEntry:
+    """Return the entry of ``history()`` for a commit."""
+    details = {"snapshot_id": snapshot.snapshot_id, **_details(snapshot)}
+    commit = _commit_of(snapshot)
+    return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details, commit)
+
+
+def _commit_of(snapshot: Snapshot | None) -> str:
+    """Return the id of a commit's snapshot, which identifies it; 0 before the first one."""
+    return str(snapshot.snapshot_id if snapshot else 0)
+
+
+def _operation(snapshot: Snapshot) -> str:
+    """Return the operation of a commit: Trinity's name, or Iceberg's for commits of other engines."""
+    summary = snapshot.summary
+    if summary is None:
+        return "append"
+    return summary.additional_properties.get(OPERATION, summary.operation.value)
+
+
+def _is_compaction(snapshot: Snapshot) -> bool:
+    """Return whether a commit, of any engine, left the rows as they were."""
+    replaces = snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
+    return replaces or _operation(snapshot) == "compact"
+
+
+def _details(snapshot: Snapshot) -> dict[str, int]:
+    """Return what a commit added and removed, under Trinity's names; the snapshot's summary has more."""
+    own = snapshot.summary.additional_properties if snapshot.summary else {}
+    return {name: int(own.get(key, 0)) for name, key in _COUNTED.items()}

@@ -14,9 +14,14 @@ from pyiceberg.table.snapshots import Snapshot
 
 from trinity.spi import TableDefinition, TableHandle, TransactionId
 from trinity.storage import no_such_version, with_txn
-from trinity_iceberg.adopt import check_not_before, check_own_writable
+from trinity_iceberg.adopt import (
+    check_committable,
+    check_not_before,
+    check_own_writable,
+    check_readable,
+    check_writable,
+)
 from trinity_iceberg.carried import TXN, carried, lineage, version_of
-from trinity_iceberg.external import check_committable, check_readable, check_writable
 from trinity_iceberg.schema import definition_of
 
 __all__ = ["State", "schema_of", "snapshot_of", "txn_summary"]

@@ -34,15 +34,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from trinity.errors import TrinityError, first_line, system_code
 from trinity.storage import CommitRaced, after_commit, asking_again, commit_point, commit_unknown, table_taken
 from trinity_iceberg.carried import OPERATION
-from trinity_iceberg.names import identifier_of
-from trinity_iceberg.trouble import (
-    catalog_trouble,
-    is_refused,
-    load_table,
-    may_be_under_way,
-    of_another_kind,
-    trouble,
-)
+from trinity_iceberg.names import identifier_of, load_table
+from trinity_iceberg.trouble import catalog_trouble, is_refused, may_be_under_way, of_another_kind, trouble
 
 __all__ = ["commit_updates", "put_table", "same_schema", "staged", "writing"]
 

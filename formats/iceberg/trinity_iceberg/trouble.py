@@ -11,19 +11,16 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     CommitStateUnknownException,
     ForbiddenError,
     NoSuchPropertyException,
-    NoSuchTableError,
     OAuthError,
     RESTError,
     ServerError,
     UnauthorizedError,
 )
-from pyiceberg.table import Table
 
 from trinity.errors import TrinityError, first_line
 
@@ -33,11 +30,9 @@ __all__ = [
     "failed",
     "is_denied",
     "is_refused",
-    "load_table",
     "may_be_under_way",
     "of_another_kind",
     "trouble",
-    "unanswered",
 ]
 
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
@@ -95,7 +90,7 @@ def may_be_under_way(error: Exception) -> bool:
     invalidated: bool | None = getattr(cause, "connection_invalidated", None)  # of a database's errors
     if invalidated is not None:
         return invalidated
-    return isinstance(cause, (CommitStateUnknownException, ServerError, *unanswered()))
+    return isinstance(cause, (CommitStateUnknownException, ServerError, *_unanswered()))
 
 
 def is_denied(error: Exception) -> bool:
@@ -112,20 +107,6 @@ def _denied_by_database(error: Exception) -> bool:
 def _aws_code(error: Exception) -> str | None:
     answer = getattr(error, "response", None)  # in requests' errors it is no mapping
     return answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
-
-
-def load_table(catalog: Catalog, name: tuple[str, ...]) -> Table:
-    """Return the table of a name as it is now.
-
-    Raises:
-        NoSuchTableError: there is none, or one of another kind; and PyIceberg's other errors.
-    """
-    try:
-        return catalog.load_table(name)
-    except (NoSuchPropertyException, ValueError) as error:
-        if of_another_kind(error):
-            raise NoSuchTableError(f"{'.'.join(name)} is none of Iceberg's") from error
-        raise
 
 
 def of_another_kind(error: Exception) -> bool:
@@ -153,7 +134,7 @@ def failed() -> tuple[type[Exception], ...]:
     )
 
 
-def unanswered() -> tuple[type[Exception], ...]:
+def _unanswered() -> tuple[type[Exception], ...]:
     """Return the errors of requests that got no answer, or none from the catalog itself."""
     return _classes(("requests.exceptions", "RequestException"), ("botocore.exceptions", "HTTPClientError"))
 

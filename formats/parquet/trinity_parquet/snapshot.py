@@ -11,7 +11,6 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableHandle
 from trinity.storage import KEEPS_ROWS, Cache, FileChange, Location, ObjectStore, Stat, TableVersion, logger, version_at
-from trinity_parquet.history import history_entry
 from trinity_parquet.manifest import (
     LOG,
     NEWEST,
@@ -100,7 +99,7 @@ class Snapshots:
         born = _born(store, table)
 
         def read(number: int) -> HistoryEntry:
-            return history_entry(_change(store, table, number))
+            return _history_entry(_change(store, table, number))
 
         return [
             self._entries.get((store.root, born, number), partial(read, number)) for number in range(oldest, newest + 1)
@@ -338,3 +337,13 @@ def _born(store: ObjectStore, table: TableHandle) -> Stat:
 def _stat(store: ObjectStore) -> Stat | None:
     """Return what tells a table from an earlier one of its name: nothing in a bucket, where each has its own place."""
     return store.stat(manifest_name(0)) if store.on_disk else Stat(0, 0, "")
+
+
+def _history_entry(change: Manifest) -> HistoryEntry:
+    """Return the entry of ``history()`` for a commit."""
+    details = {
+        "added_files": len(change.added),
+        "added_rows": sum(f.rows for f in change.added),
+        "removed_files": len(change.removed),
+    }
+    return HistoryEntry(change.number, change.timestamp_ms, change.operation, details, change.commit)
