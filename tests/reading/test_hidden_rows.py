@@ -32,7 +32,7 @@ from trinity.engine.reading.plan import NotLocal, PositionReadState, Way, plan_r
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.settings import pinned
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import Bucket, DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
 
 Row = Mapping[str, Any]

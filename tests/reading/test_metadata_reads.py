@@ -14,8 +14,7 @@ import pytest
 
 import trinity
 from trinity import Column, Session
-from trinity.merge.parse import _Parser
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, _Parser
 from trinity.spi import TableDefinition
 from trinity.storage import ObjectStore, Stat
 from trinity.table import Table

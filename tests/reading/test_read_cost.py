@@ -9,8 +9,7 @@ from trinity.engine.compacting.health import health_of
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.hidden_rows import forget
 from trinity.engine.reading.plan import Way, plan_read
-from trinity.merge.parse import _Parser
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, _Parser
 from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
 from trinity.storage import PositionDeletes
 

@@ -20,8 +20,8 @@ from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, VISIBLE
 from trinity.merge.arrow.by_column import ColumnFold as ArrowFold
 from trinity.merge.carried import carried_marks, ingested_columns
-from trinity.merge.parse import merge_spec
 from trinity.merge.row_kinds import StoredKind
+from trinity.merge.spec import merge_spec
 from trinity.merge.sql.by_column import ColumnFold as SqlFold
 from trinity.merge.sql.rows import SqlRows
 from trinity.spi import CARRIED, ROW_KIND, TableDefinition, type_text

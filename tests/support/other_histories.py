@@ -18,7 +18,7 @@ from typing import Final
 
 from tests.support.oracles import said_by_formats
 from trinity.merge.options import canonical_properties
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.programs import Effect

@@ -8,8 +8,8 @@ from typing import Final
 
 from trinity.applying.words import END_AT, START_AT, Words
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.options import MergeEngine
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 

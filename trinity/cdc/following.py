@@ -19,7 +19,7 @@ from trinity.engine.changing.statement import rerun
 from trinity.engine.feed.reached import Reached
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, HistoryEntry, SplitSource
 from trinity.table import Table
 

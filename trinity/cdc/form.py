@@ -8,8 +8,7 @@ from typing import Final
 
 from trinity.definition.columns import Columns, columns_of
 from trinity.errors import TrinityError, nearest
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import Column, TableDefinition
 from trinity.syntax.quoting import quoted
 from trinity.table import Table

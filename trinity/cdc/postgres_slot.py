@@ -18,7 +18,7 @@ from trinity.cdc.postgres_server import Server
 from trinity.engine.changing.whole_table import truncate
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError, nearest
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.table import Table
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.messages import shown_value
 from trinity.names import LENGTH, checked_name
 from trinity.spi import Check, TableDefinition

@@ -9,9 +9,8 @@ from typing import Final
 from trinity.definition.checks import with_check
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
-from trinity.merge.options import Properties, canonical_properties
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeEngine
+from trinity.merge.options import MergeEngine, Properties, canonical_properties
+from trinity.merge.spec import merge_spec
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type

@@ -15,10 +15,9 @@ from trinity.calls import as_trinity, public
 from trinity.definition.checks import naming_checks
 from trinity.definition.define import check_column
 from trinity.errors import TrinityError
-from trinity.merge.options import TABLE_PROPERTIES
-from trinity.merge.parse import merge_spec
+from trinity.merge.options import TABLE_PROPERTIES, MergeEngine
 from trinity.merge.roles import renamed, role_of, without_column
-from trinity.merge.spec import MergeEngine
+from trinity.merge.spec import merge_spec
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 
 __all__ = [

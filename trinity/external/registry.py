@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
 from trinity.external.entries import SUFFIX, entries_of
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import TableDefinition
 from trinity.storage import AlreadyExists, ObjectStore
 

@@ -11,20 +11,21 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.spec import MergeEngine
 from trinity.merge.strength import Strength
 from trinity.secrets import is_secret_property
-from trinity.spi import RowChangeParadigm
+from trinity.spi import RowChangeParadigm, TableDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trinity.spi import TableDefinition
 
+
 __all__ = [
     "COLUMN_OPTIONS",
     "ChangelogProducer",
     "CompactionTrigger",
+    "MergeEngine",
     "Option",
     "Properties",
     "PropertyValue",
@@ -43,6 +44,24 @@ __all__ = [
     "refused",
     "syncs_files",
 ]
+
+
+class MergeEngine(str, Enum):
+    """The way in which the row versions of a key become one row: ``merge-engine``."""
+
+    DEDUPLICATE = "deduplicate"
+    """The freshest version, whole (U1)."""
+    PARTIAL_UPDATE = "partial-update"
+    """Column by column, group by group (P1, G1-G7)."""
+    AGGREGATION = "aggregation"
+    """Every column by its function (E1)."""
+    FIRST_ROW = "first-row"
+    """The first version that arrived, whole (E2)."""
+
+    @property
+    def by_column(self) -> bool:
+        """True when the folded row takes each column from where its rule says (P1, G6, E1)."""
+        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
 
 @dataclass(frozen=True)

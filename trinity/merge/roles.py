@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from trinity.merge.options import column_options
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 
 __all__ = ["renamed", "role_of", "roles_of", "without_column"]

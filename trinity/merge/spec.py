@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from typing import Final
 
-from trinity.merge.functions import FieldFunction, aggregate_function, folded_value_stands
-from trinity.spi import CARRIED, ROW_KIND
+from trinity.errors import TrinityError, nearest
+from trinity.merge.functions import FieldFunction, aggregate_function, folded_value_stands, function_names
+from trinity.merge.options import MergeEngine, check_changelog, check_trigger, column_options, duration_ms, refused
+from trinity.spi import CARRIED, ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
-__all__ = ["MergeEngine", "MergeSpec", "SequenceGroup"]
-
-
-class MergeEngine(str, Enum):
-    """The way in which the row versions of a key become one row: ``merge-engine``."""
-
-    DEDUPLICATE = "deduplicate"
-    """The freshest version, whole (U1)."""
-    PARTIAL_UPDATE = "partial-update"
-    """Column by column, group by group (P1, G1-G7)."""
-    AGGREGATION = "aggregation"
-    """Every column by its function (E1)."""
-    FIRST_ROW = "first-row"
-    """The first version that arrived, whole (E2)."""
-
-    @property
-    def by_column(self) -> bool:
-        """True when the folded row takes each column from where its rule says (P1, G6, E1)."""
-        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+__all__ = ["MergeSpec", "SequenceGroup", "merge_spec"]
 
 
 @dataclass(frozen=True)
@@ -152,3 +136,412 @@ class MergeSpec:
     def ignores_retracts(self, column: str, group: SequenceGroup | None) -> bool:
         """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
         return column == self.row_kind or (self.engine is MergeEngine.PARTIAL_UPDATE and group is None)
+
+
+_KEYED_ONLY: Final = (
+    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
+    "tombstone-string-key-value", "tombstone.retention", "tombstone.keep-values", "rowkind.field", "ignore-delete",
+    "bucket",
+)  # fmt: skip
+
+
+_PARSED: Final = "_merge_spec"
+"""Attribute of a definition, beside its fields, that holds what :func:`merge_spec` has parsed."""
+
+
+def merge_spec(definition: TableDefinition) -> MergeSpec:
+    """Return the merge engine, order and tombstones that the options of a keyed table ask for.
+
+    They are parsed once for a definition, which never changes, and travel with it.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming option
+            and column (K1, U3, U8, V1).
+    """
+    attributes = vars(definition)  # it is frozen: its fields stay as they are
+    if _PARSED not in attributes:
+        attributes[_PARSED] = _Parser(definition).parse()
+    spec: MergeSpec = attributes[_PARSED]
+    return spec
+
+
+class _Parser:
+    def __init__(self, definition: TableDefinition) -> None:
+        self.definition = definition
+        self.options = definition.properties
+
+    def parse(self) -> MergeSpec:
+        engine = self.engine()
+        key = self.key()
+        ordering = self.ordering()
+        if engine is MergeEngine.FIRST_ROW and ordering:
+            raise self.refuse(
+                "'sequence.field' has no meaning for merge engine first-row, which keeps what came first."
+            )
+        tombstone = self.tombstone(key, engine)
+        row_kind = self.row_kind()
+        ignore_delete = self.choice("ignore-delete", ("false", "true")) == "true"
+        by_column = _FieldsParser(self.definition, engine, key, ordering, row_kind, ignore_delete).parse()
+        check_changelog(self.definition, engine)
+        check_trigger(self.definition)
+        buckets = self.options.get("bucket")
+        retention = self.options.get("tombstone.retention")
+        if "commit.retry.timeout" in self.options:
+            duration_ms(self.options["commit.retry.timeout"], "Table property 'commit.retry.timeout'")
+        return MergeSpec(
+            key=key,
+            ordering=ordering,
+            descending=self.choice("sequence.field.sort-order", ("ascending", "descending")) == "descending",
+            tombstone=tombstone.name if tombstone else None,
+            tombstone_value=self.tombstone_value(tombstone),
+            row_kind=row_kind,
+            hidden_row_kind=any(c.name == ROW_KIND for c in self.definition.columns),
+            ignore_delete=ignore_delete,
+            tombstone_retention_ms=duration_ms(retention, "'tombstone.retention'") if retention else None,
+            tombstone_rows=self.tombstone_rows(engine),
+            buckets=self.positive("bucket", buckets) if buckets else None,
+            engine=engine,
+            groups=by_column.groups,
+            functions=by_column.functions,
+            remove_on_delete=by_column.remove_on_delete,
+            remove_on_group=by_column.remove_on_group,
+        )
+
+    def refuse(self, message: str) -> TrinityError:
+        return refused(self.definition, message)
+
+    def choice(self, option: str, values: tuple[str, ...]) -> str:
+        """Return an option's value, lower case; the first of ``values`` by default."""
+        value = self.options.get(option, values[0]).strip().lower().replace("_", "-")
+        if value not in values:
+            raise self.refuse(f"'{option}' = '{self.options[option]}'; it is one of {', '.join(values)}.")
+        return value
+
+    def positive(self, option: str, text: str) -> int:
+        if not text.strip().isdigit() or not 1 <= int(text) <= 4096:
+            raise self.refuse(f"'{option}' = '{text}'; it is a number from 1 to 4096.")
+        return int(text)
+
+    def engine(self) -> MergeEngine:
+        engine = MergeEngine(self.choice("merge-engine", tuple(e.value for e in MergeEngine)))
+        paradigm = self.options.get("row-change-paradigm")
+        if paradigm and paradigm.upper() not in RowChangeParadigm.__members__:
+            raise self.refuse(
+                f"'row-change-paradigm' = '{paradigm}'; it is one of {', '.join(RowChangeParadigm.__members__)}."
+            )
+        if not self.definition.keyed:
+            if paradigm and paradigm.upper() == RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS.value:
+                raise self.refuse(f"'row-change-paradigm' = '{paradigm}' needs a PRIMARY KEY, and the table has none.")
+            for option in (*_KEYED_ONLY, *(o for o in self.options if o.startswith("fields."))):
+                if option in self.options:
+                    raise self.refuse(f"'{option}' needs a PRIMARY KEY, and the table has none.")
+        elif paradigm:
+            self.check_paradigm(engine, RowChangeParadigm[paradigm.upper()])
+        return engine
+
+    def check_paradigm(self, engine: MergeEngine, paradigm: RowChangeParadigm) -> None:
+        changes = paradigm is RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
+        if changes != engine.by_column and engine is not MergeEngine.DEDUPLICATE:
+            raise self.refuse(
+                f"'row-change-paradigm' = '{paradigm.value}' does not go with merge engine {engine.value}."
+            )
+
+    def column(self, option: str, name: str) -> Column:
+        try:
+            return self.definition.column(name)
+        except TrinityError as error:
+            raise TrinityError(error.code, f"'{option}': {error.message}") from error
+
+    def columns(self, option: str, text: str) -> tuple[str, ...]:
+        names = tuple(self.column(option, name.strip()).name for name in text.split(","))
+        for name in names:
+            if names.count(name) > 1:
+                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
+        return names
+
+    def primitive(self, option: str, name: str) -> DataType:
+        kind = parse_type(self.column(option, name).type)
+        if kind.nested:
+            raise self.refuse(f"{option} column '{name}' is of type {kind}; only primitive columns can be compared.")
+        return kind
+
+    def key(self) -> tuple[str, ...]:
+        names = self.columns("PRIMARY KEY", ",".join(self.definition.primary_key)) if self.definition.keyed else ()
+        for name in names:
+            self.primitive("PRIMARY KEY", name)
+        managed = self.definition.keyed and not self.definition.external
+        for name in self.definition.partition_columns if managed else ():
+            if name not in names:
+                raise self.refuse(f"partition column '{name}' must be part of the primary key (K5).")
+        return names
+
+    def ordering(self) -> tuple[str, ...]:
+        watermark, sequence = self.options.get("watermark-key"), self.options.get("sequence.field")
+        if watermark and sequence:
+            raise self.refuse("'watermark-key' and 'sequence.field' are two names of one option; give one of them.")
+        option, text = ("watermark-key", watermark) if watermark else ("sequence.field", sequence)
+        if not text:
+            if "sequence.field.sort-order" in self.options:
+                raise self.refuse("'sequence.field.sort-order' needs 'sequence.field' or 'watermark-key'.")
+            return ()
+        names = self.columns(option, text)
+        for name in names:
+            self.primitive(option, name)
+        return names
+
+    def tombstone(self, key: tuple[str, ...], engine: MergeEngine) -> Column | None:
+        text = self.options.get("tombstone-key")
+        for option in ("tombstone-key", "tombstone-string-key-value"):
+            if option in self.options and engine is not MergeEngine.DEDUPLICATE:
+                raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
+        if not text:
+            if "tombstone-string-key-value" in self.options:
+                raise self.refuse("'tombstone-string-key-value' needs 'tombstone-key'.")
+            return None
+        names = self.columns("tombstone-key", text)
+        if len(names) > 1:
+            raise self.refuse(f"'tombstone-key' = '{text}': only one column can be the tombstone (U3).")
+        self.primitive("tombstone-key", names[0])
+        if names[0] in key:
+            raise self.refuse(f"'tombstone-key': column '{names[0]}' is part of the primary key.")
+        return self.definition.column(names[0])
+
+    def tombstone_rows(self, engine: MergeEngine) -> bool:
+        option = "tombstone.keep-values"
+        if option in self.options and engine is not MergeEngine.DEDUPLICATE:
+            raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
+        return self.choice(option, ("false", "true")) == "true"
+
+    def tombstone_value(self, tombstone: Column | None) -> str | None:
+        value = self.options.get("tombstone-string-key-value")
+        if value is None or tombstone is None:
+            return None
+        kind = parse_type(tombstone.type)
+        if kind.name not in ("string", "char", "varchar"):
+            raise self.refuse(
+                f"'tombstone-string-key-value' needs a string column, and '{tombstone.name}' is of type {kind}."
+            )
+        if kind.arguments and len(value) > kind.arguments[0]:
+            raise self.refuse(f"'tombstone-string-key-value' = '{value}' does not fit into {kind}.")
+        return value.ljust(kind.arguments[0]) if kind.name == "char" else value
+
+    def row_kind(self) -> str | None:
+        text = self.options.get("rowkind.field")
+        if not text:
+            return None
+        kind = self.primitive("rowkind.field", text)
+        if kind.name not in ("string", "char", "varchar"):
+            raise self.refuse(f"'rowkind.field' column '{text}' is of type {kind}; it must be a string.")
+        return self.definition.column(text).name
+
+
+_DEFAULT: Final = "last_non_null_value"
+_DEFAULT_OPTION: Final = "fields.default-aggregate-function"
+_ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
+
+
+@dataclass(frozen=True)
+class _FieldOptions:
+    """The ``fields.*`` options of :class:`_FieldsParser`; attributes as of :class:`~trinity.merge.spec.MergeSpec`."""
+
+    groups: tuple[SequenceGroup, ...] = ()
+    functions: Mapping[str, FieldFunction] = field(default_factory=dict)
+    remove_on_delete: bool = False
+    remove_on_group: tuple[SequenceGroup, ...] = ()
+
+
+@dataclass(frozen=True)
+class _FieldsParser:
+    """A parser of one table's options by column.
+
+    Attributes:
+        definition: the table.
+        engine: its merge engine.
+        key: its key columns.
+        ordering: its ``sequence.field``.
+        row_kind: its ``rowkind.field``.
+        ignore_delete: its ``ignore-delete``.
+    """
+
+    definition: TableDefinition
+    engine: MergeEngine
+    key: tuple[str, ...]
+    ordering: tuple[str, ...]
+    row_kind: str | None
+    ignore_delete: bool
+
+    def parse(self) -> _FieldOptions:
+        """Parse and check the options.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, naming option and column.
+        """
+        given = column_options(self.definition.properties)
+        groups = self._groups(given)
+        by_field: dict[str, dict[str, str]] = {}
+        for (columns, option), value in given.items():
+            if option != "sequence-group":
+                by_field.setdefault(self._column(columns, option), {})[option] = value
+        found = _FieldOptions(
+            groups, self._functions(groups, by_field), self._remove_on_delete(), self._remove_on_group(groups)
+        )
+        self._check_removal(found)
+        return found
+
+    # -- groups -------------------------------------------------------------------------------------------
+
+    def _groups(self, given: Mapping[tuple[str, str], str]) -> tuple[SequenceGroup, ...]:
+        groups = []
+        for (columns, option), value in given.items():
+            if option != "sequence-group":
+                continue
+            name = f"fields.{columns}.{option}"
+            if self.engine is not MergeEngine.PARTIAL_UPDATE:
+                raise self._refuse(f"'{name}' belongs to merge engine partial-update, not to {self.engine.value}.")
+            groups.append(SequenceGroup(self._columns(name, columns), self._columns(name, value)))
+        sequence = [c for g in groups for c in g.sequence]
+        protected = [c for g in groups for c in g.protected]
+        for group in groups:
+            for column in group.columns:
+                self._check_grouped(f"fields.{','.join(group.sequence)}.sequence-group", column, sequence, protected)
+        return tuple(groups)
+
+    def _check_grouped(self, option: str, column: str, sequence: list[str], protected: list[str]) -> None:
+        if column in self.key:
+            raise self._refuse(f"'{option}' names key column '{column}', which no group can hold.")
+        if column == self.row_kind:
+            raise self._refuse(f"'{option}' names column '{column}', which is the rowkind.field.")
+        if sequence.count(column) > 1:
+            raise self._refuse(f"column '{column}' orders more than one sequence group; each has columns of its own.")
+        if protected.count(column) > 1:
+            raise self._refuse(f"column '{column}' is protected by more than one sequence group.")
+        if column in sequence and column in protected:
+            raise self._refuse(f"'{option}': column '{column}' orders a sequence group and is protected by one.")
+        definition = self.definition.column(column)
+        if not definition.nullable:
+            raise self._refuse(
+                f"'{option}': column '{column}' is NOT NULL; a row that takes no part in the group has NULL there."
+            )
+        if column in sequence and parse_type(definition.type).nested:
+            raise self._refuse(f"'{option}': column '{column}' is of type {definition.type}, which cannot be compared.")
+
+    # -- functions ----------------------------------------------------------------------------------------
+
+    def _functions(
+        self, groups: tuple[SequenceGroup, ...], by_field: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, FieldFunction]:
+        default = self.definition.properties.get(_DEFAULT_OPTION)
+        if not self.engine.by_column:
+            for name, options in by_field.items():
+                raise self._refuse(
+                    f"'fields.{name}.{min(options)}' has no meaning for merge engine {self.engine.value}."
+                )
+            if default:
+                raise self._refuse(f"'{_DEFAULT_OPTION}' has no meaning for merge engine {self.engine.value}.")
+            return {}
+        found = {}
+        for column in self.definition.visible:
+            function = self._function(column, groups, dict(by_field.get(column.name, {})), default)
+            if function:
+                found[column.name] = function
+        return found
+
+    def _function(
+        self, column: Column, groups: tuple[SequenceGroup, ...], options: dict[str, str], default: str | None
+    ) -> FieldFunction | None:
+        name = options.pop("aggregate-function", None)
+        ordered = (*self.ordering, *(c for g in groups for c in g.sequence))
+        if column.name in self.key or column.name in ordered or column.name == self.row_kind:
+            what = "key" if column.name in self.key else "ordering" if column.name in ordered else "row kind"
+            if name or options:
+                raise self._refuse(f"column '{column.name}' is a {what} column, which has no function (G7, V1).")
+            return None
+        protected = any(column.name in g.protected for g in groups)
+        chosen = name or default
+        if self.engine is MergeEngine.PARTIAL_UPDATE and not protected:
+            self._check_outside(column.name, chosen)
+            chosen = None
+        elif self.engine is MergeEngine.AGGREGATION:
+            chosen = chosen or _DEFAULT
+        if chosen is None:
+            if options:
+                raise self._refuse(f"'fields.{column.name}.{min(options)}' needs an aggregate function of the column.")
+            return None
+        return self._checked(column, chosen, options)
+
+    def _check_outside(self, column: str, chosen: str | None) -> None:
+        if chosen not in (None, _DEFAULT):
+            raise self._refuse(
+                f"column '{column}' has function '{chosen}' and is in no sequence group; outside groups only "
+                f"{_DEFAULT} is possible (A5)."
+            )
+
+    def _checked(self, column: Column, name: str, options: dict[str, str]) -> FieldFunction:
+        function = aggregate_function(name)
+        if function is None:
+            raise self._refuse(
+                f"'fields.{column.name}.aggregate-function' = '{name}' is unknown.{nearest(name, function_names())} "
+                f"Known: {', '.join(function_names())}."
+            )
+        ignore = self._flag(f"fields.{column.name}.ignore-retract", options.pop("ignore-retract", "false"))
+        for option in options:
+            if option not in function.options:
+                known = f"it has {', '.join(function.options)}" if function.options else "it has no options"
+                raise self._refuse(f"'fields.{column.name}.{option}' is no option of function '{name}'; {known}.")
+        if problem := function.problem(parse_type(column.type), options):
+            raise self._refuse(f"column '{column.name}' of type {column.type}: function '{name}' {problem}.")
+        return FieldFunction(function.name, ignore, options)
+
+    # -- removal ------------------------------------------------------------------------------------------
+
+    def _remove_on_delete(self) -> bool:
+        found = False
+        for engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
+            option = f"{engine.value}.remove-record-on-delete"
+            if option in self.definition.properties:
+                if engine is not self.engine:
+                    raise self._refuse(f"'{option}' has no meaning for merge engine {self.engine.value}.")
+                found = self._flag(option, self.definition.properties[option])
+        return found
+
+    def _remove_on_group(self, groups: tuple[SequenceGroup, ...]) -> tuple[SequenceGroup, ...]:
+        text = self.definition.properties.get(_ON_GROUP)
+        if not text:
+            return ()
+        names = self._columns(_ON_GROUP, text)
+        for name in names:
+            if not any(name in g.sequence for g in groups):
+                raise self._refuse(f"'{_ON_GROUP}' = '{text}': '{name}' is no sequence column of a group.")
+        return tuple(g for g in groups if set(names) & set(g.sequence))
+
+    def _check_removal(self, found: _FieldOptions) -> None:
+        on_delete = f"{self.engine.value}.remove-record-on-delete"
+        for option, given in ((on_delete, found.remove_on_delete), (_ON_GROUP, bool(found.remove_on_group))):
+            if given and self.ignore_delete:
+                raise self._refuse(f"'ignore-delete' and '{option}' contradict each other; keep one of them.")
+        if found.remove_on_delete and found.groups:
+            raise self._refuse(f"'{on_delete}' does not go with sequence groups; use '{_ON_GROUP}'.")
+
+    # -- shared -------------------------------------------------------------------------------------------
+
+    def _refuse(self, message: str) -> TrinityError:
+        return refused(self.definition, message)
+
+    def _flag(self, option: str, text: str) -> bool:
+        if text.strip().lower() not in ("true", "false"):
+            raise self._refuse(f"'{option}' = '{text}'; it is true or false.")
+        return text.strip().lower() == "true"
+
+    def _column(self, name: str, option: str) -> str:
+        [found] = self._columns(f"fields.{name}.{option}", name)
+        return found
+
+    def _columns(self, option: str, text: str) -> tuple[str, ...]:
+        try:
+            names = tuple(self.definition.column(name.strip()).name for name in text.split(","))
+        except TrinityError as error:
+            raise TrinityError(error.code, f"'{option}': {error.message}") from error
+        for name in names:
+            if names.count(name) > 1:
+                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
+        return names

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
 from trinity.merge.functions import FieldFunction, aggregate_function
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.options import MergeEngine
+from trinity.merge.spec import MergeSpec
 from trinity.merge.tombstone import retracts
 
 __all__ = ["WriteRules"]

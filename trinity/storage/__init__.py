@@ -19,7 +19,6 @@ from trinity.storage.bucket_options import claim_bucket as claim_bucket
 from trinity.storage.bucket_options import learn_options as learn_options
 from trinity.storage.bucket_options import options_as_text as options_as_text
 from trinity.storage.bucket_options import release_bucket as release_bucket
-from trinity.storage.bucket_puts import asking_again
 from trinity.storage.cache import Cache
 from trinity.storage.commit_log import log_commit as log_commit
 from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
@@ -42,7 +41,7 @@ from trinity.storage.commits import (
 from trinity.storage.commits import checkpoint_step as checkpoint_step
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
-from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
+from trinity.storage.errors import AlreadyExists, after_commit, asking_again, commit_unknown, system_trouble
 from trinity.storage.errors import taking_back as taking_back
 from trinity.storage.file_schema import FIELD_ID as FIELD_ID
 from trinity.storage.file_schema import READ_BY_ID as READ_BY_ID

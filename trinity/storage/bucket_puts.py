@@ -7,18 +7,16 @@ is read, until it is known who put it.
 
 from __future__ import annotations
 
-import random
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.storage import store_kind
-from trinity.storage.errors import AlreadyExists, OutcomeUnknown
+from trinity.storage.errors import AlreadyExists, OutcomeUnknown, asking_again
 
-__all__ = ["asking_again", "put_settled"]
+__all__ = ["put_settled"]
 
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _SERVER_ERROR: Final = 500
@@ -114,12 +112,3 @@ def _status(error: Exception) -> int | None:
     """Return the HTTP status of the answer; None without an answer."""
     found = _STATUS.search(str(error.__cause__))
     return int(found[1]) if found else None
-
-
-def asking_again() -> Iterator[float]:
-    """Yield the seconds since the start: first at once, then after growing pauses, for about a minute."""
-    began, pause = time.monotonic(), store_kind.FIRST_PAUSE.total_seconds()
-    while (spent := time.monotonic() - began) < store_kind.UNSURE.total_seconds():
-        yield spent
-        time.sleep(random.uniform(pause / 2, pause))
-        pause = min(pause * 2, store_kind.LONGEST_PAUSE.total_seconds())

@@ -6,13 +6,16 @@ A request that is refused with keys of a catalog is made once more with newer on
 from __future__ import annotations
 
 import errno
+import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from trinity.errors import TrinityError, system_code
 from trinity.loggers import logger
+from trinity.storage import store_kind
 from trinity.storage.grants import is_granted, options_at, options_known, renew_refused
 from trinity.storage.location import Location, in_bucket
 from trinity.storage.store_kind import Cause
@@ -22,6 +25,7 @@ __all__ = [
     "AlreadyExists",
     "OutcomeUnknown",
     "after_commit",
+    "asking_again",
     "commit_unknown",
     "object_trouble",
     "plain_text",
@@ -228,7 +232,7 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
         location: an object or a folder.
         call: leaves nothing when it is refused.
     """
-    if not is_granted(location):
+    if location.on_disk or not is_granted(location):
         return call()
     used = options_at(location)
     try:
@@ -238,3 +242,12 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
         if trouble is None or trouble.code != "PERMISSION_DENIED" or not renew_refused(location, used):
             raise
         return call()
+
+
+def asking_again() -> Iterator[float]:
+    """Yield the seconds since the start: first at once, then after growing pauses, for about a minute."""
+    began, pause = time.monotonic(), store_kind.FIRST_PAUSE.total_seconds()
+    while (spent := time.monotonic() - began) < store_kind.UNSURE.total_seconds():
+        yield spent
+        time.sleep(random.uniform(pause / 2, pause))
+        pause = min(pause * 2, store_kind.LONGEST_PAUSE.total_seconds())

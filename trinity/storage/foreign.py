@@ -7,8 +7,8 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.merge.options import canonical_properties
-from trinity.merge.parse import merge_spec
 from trinity.merge.roles import renamed, role_of, without_column
+from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 
 __all__ = [

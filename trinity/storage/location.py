@@ -52,11 +52,11 @@ class Location:
             TrinityError: NOT_SUPPORTED for schemes other than ``file`` and those of object stores;
                 CONFIGURATION_INVALID for a text that cannot name a bucket.
         """
-        if (found := _store_of(text)) is not None:
-            kind, authority, path = found
-            return cls(_normal(os.path.normpath(path)), f"{kind.scheme}://{authority}")
         if text.startswith("file:"):
             text = "/" + text.removeprefix("file:").lstrip("/")
+        elif (found := _store_of(text)) is not None:
+            kind, authority, path = found
+            return cls(_normal(os.path.normpath(path)), f"{kind.scheme}://{authority}")
         elif _SCHEME.match(text):
             raise TrinityError(
                 "NOT_SUPPORTED",

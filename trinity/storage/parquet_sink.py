@@ -14,15 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError, system_code
-from trinity.spi import (
-    STAMP,
-    ColumnStats,
-    DataFile,
-    PageSink,
-    SinkId,
-    Tier,
-    WriteTarget,
-)
+from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, WriteTarget
 from trinity.storage.errors import store_trouble, with_renewed_keys
 from trinity.storage.file_schema import as_in_file, file_schema, stored_name, stored_schema
 from trinity.storage.grants import is_granted
@@ -161,7 +153,7 @@ class ParquetPageSink(PageSink):
 
         When the store refuses a key that can be renewed, a file of one row group is written again.
         """
-        if self._writer is not None or not is_granted(self._store.location):
+        if self._writer is not None or self._store.on_disk or not is_granted(self._store.location):
             return self._close()
         pages = self._pages, self._rows, self._bytes
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import (
     CommitResult,
     ConnectorMetadata,

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from trinity.merge.options import syncs_files
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import (
     STAMP,
     DeleteSink,

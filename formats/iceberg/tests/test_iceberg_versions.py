@@ -16,8 +16,7 @@ from tests.support.alter import add_column, set_properties
 from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Column, ConnectorContext, SinkId, TableHandle
 from trinity_iceberg import IcebergConnector, IcebergFormat
-from trinity_iceberg.load import Tables
-from trinity_iceberg.state import State
+from trinity_iceberg.state import State, Tables
 
 
 def test_history_has_strictly_increasing_times(

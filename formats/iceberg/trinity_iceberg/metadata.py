@@ -49,13 +49,11 @@ from trinity.storage import (
 )
 from trinity_iceberg.adopt import brings_files
 from trinity_iceberg.carried import created, lineage, version_of
-from trinity_iceberg.commit import IcebergAttempt
+from trinity_iceberg.commit import IcebergAttempt, SnapshotChange, put_snapshot
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.index import SIDECAR_FOLDER
-from trinity_iceberg.load import Tables, registered_at
 from trinity_iceberg.names import CatalogNames
 from trinity_iceberg.partition import check_names, check_partitions, partition_spec, spec_updates
-from trinity_iceberg.producer import SnapshotChange, put_snapshot
 from trinity_iceberg.repair import Repair, made_by_trinity
 from trinity_iceberg.schema import (
     STAMP_ID,
@@ -68,7 +66,7 @@ from trinity_iceberg.schema import (
     with_field_ids,
 )
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.state import State
+from trinity_iceberg.state import State, Tables, registered_at
 from trinity_iceberg.swap import put_table, same_schema, staged
 
 __all__ = ["IcebergMetadata", "target_of"]

@@ -14,7 +14,7 @@ from trinity.engine.executes import left_to_spark, size_of
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.target import Target
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TransactionId
 
 __all__ = ["apply_here"]

@@ -9,8 +9,8 @@ from trinity.definition.checks import naming_checks
 from trinity.engine.program import Program, When
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeEngine, MergeSpec, SequenceGroup
+from trinity.merge.options import MergeEngine
+from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 

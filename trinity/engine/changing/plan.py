@@ -17,8 +17,7 @@ from trinity.engine.changing.engine_rules import omitted_value
 from trinity.engine.changing.fields import Place, assigned_values, place_of
 from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.messages import shown_row
 from trinity.names import split_name
 from trinity.spi import Operation, TableDefinition

@@ -14,8 +14,7 @@ from trinity.engine.program import Case, Counts, Expression, Program, When
 from trinity.engine.target import Target
 from trinity.engine.writing.ingest import StoredForm, plan_ingest
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
 from trinity.syntax.quoting import quoted
 

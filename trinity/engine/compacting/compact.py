@@ -28,8 +28,7 @@ from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
 from trinity.errors import TrinityError
 from trinity.hidden import SINCE
 from trinity.merge.options import keeps_versions
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.merge.strength import Strength
 from trinity.spi import Bucket, CommitResult, Connector, DataFile, RewriteTableHandle, SplitSource, TableHandle, Tier
 from trinity.storage import OWN_ENDING, is_sink_file

@@ -23,8 +23,7 @@ from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import ARRIVAL, DELETED, FILE
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.merge.sql.fold import is_deleted, winners
 from trinity.merge.sql.rows import SqlRows
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text

@@ -13,7 +13,7 @@ from trinity.engine.spark.remote import analysed, runs_in_process
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Host
 from trinity.hidden import SINCE
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import SplitSource
 from trinity.syntax.operands import with_plain_comparisons
 

@@ -19,8 +19,7 @@ from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.predicate import Predicate, Where
 from trinity.merge.arrow.by_column import ColumnFold
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, Deletes, Origin, SplitSource
 from trinity.storage import Cache, Location
 

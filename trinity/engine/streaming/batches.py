@@ -17,7 +17,7 @@ from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.loggers import logger
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragments
 
 if TYPE_CHECKING:

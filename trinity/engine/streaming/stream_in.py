@@ -11,7 +11,7 @@ from trinity.engine.streaming.background import Compactor
 from trinity.engine.streaming.batches import Batches, StreamOptions
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted

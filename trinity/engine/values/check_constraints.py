@@ -19,7 +19,7 @@ from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.merge.sql.fold import is_deleted
 from trinity.spi import Check, Operation, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons

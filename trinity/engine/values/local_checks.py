@@ -19,7 +19,7 @@ from trinity.engine.values.arrow_assignment import assignment
 from trinity.engine.writing.casts import converts
 from trinity.errors import TrinityError
 from trinity.merge.arrow.fold import is_deleted
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spi import Check, Column, TableDefinition, parse_type
 
 __all__ = ["LocalChecks", "constant_of", "no_zone"]

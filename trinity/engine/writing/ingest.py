@@ -18,9 +18,9 @@ from trinity.engine.writing.casts import assignable, cast_array, check_lengths, 
 from trinity.engine.writing.parts import part_of
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
-from trinity.merge.parse import merge_spec
+from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import ROW_KINDS
-from trinity.merge.spec import MergeEngine
+from trinity.merge.spec import merge_spec
 from trinity.merge.write_rules import WriteRules
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 

@@ -24,8 +24,9 @@ from trinity.merge.arrow.order import FoldOrder, order_codes
 from trinity.merge.arrow.removal import Removal, kept_after_removal
 from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.functions import AggregateFunction, FieldFunction, aggregate_function
+from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import FoldKind, StoredKind
-from trinity.merge.spec import MergeEngine, MergeSpec, SequenceGroup
+from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.messages import shown_row
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 

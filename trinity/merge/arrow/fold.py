@@ -11,20 +11,13 @@ import pyarrow.compute as pc
 from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.keys import Keys, comparable, without_null_keys
+from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import StoredKind
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.spec import MergeSpec
 from trinity.merge.tombstone import retracts
 from trinity.spi import ROW_KIND, Deletes
 
-__all__ = [
-    "beats",
-    "compared_columns",
-    "is_deleted",
-    "losers",
-    "taking_part",
-    "winner_first",
-    "winners",
-]
+__all__ = ["beats", "compared_columns", "is_deleted", "losers", "taking_part", "winner_first", "winners"]
 
 _NOTHING: Final = np.empty(0, np.int64)
 _HIDING: Final = np.array([StoredKind.HIDDEN, StoredKind.DELETED])

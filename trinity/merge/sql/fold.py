@@ -9,19 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from trinity.hidden import ARRIVAL, UNSURE
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.options import MergeEngine
+from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.rows import AnyRows, Rows
 from trinity.spi import ROW_KIND
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = [
-    "beats",
-    "greater",
-    "is_deleted",
-    "taking_part",
-    "winner_first",
-    "winners",
-]
+__all__ = ["beats", "greater", "is_deleted", "taking_part", "winner_first", "winners"]
 
 _RANK: Final = "_trinity_rank"
 

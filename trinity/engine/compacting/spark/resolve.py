@@ -27,7 +27,8 @@ from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
 from trinity.hidden import FILE_TOKEN, POSITION
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.options import MergeEngine
+from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.fold import beats
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SplitSource

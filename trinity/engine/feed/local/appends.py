@@ -9,8 +9,7 @@ from typing import Final
 
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.files import may_share_keys, tiers
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource, Tier, arrival_order
 
 __all__ = ["FIRST", "Appends"]

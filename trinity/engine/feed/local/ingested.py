@@ -14,8 +14,7 @@ from trinity.engine.feed.steps import Step
 from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.merge.arrow.fold import is_deleted
-from trinity.merge.parse import merge_spec
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import CARRIED, Column
 
 __all__ = ["ingested_rows"]

@@ -10,7 +10,7 @@ from trinity.engine.feed.spark.images import feed_rows
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.merge.sql.fold import is_deleted
 from trinity.spark_names import DataFrame
 from trinity.spi import CARRIED, Column

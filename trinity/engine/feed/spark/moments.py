@@ -25,7 +25,7 @@ from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
 from trinity.hidden import DELETED
-from trinity.merge.parse import merge_spec
+from trinity.merge.spec import merge_spec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource, arrival_order
 from trinity.syntax.quoting import quoted
