@@ -334,13 +334,7 @@ class Session:
                 schema's table, and the errors of reading a table: nothing is published then; CATALOG_NOT_FOUND,
                 SCHEMA_NOT_FOUND.
         """
-        from trinity.engine.spark.published import (
-            Published,
-            drop_view,
-            publish_view,
-            published_table,
-            published_tables,
-        )
+        from trinity.engine.spark.published import Published, drop_view, publish_view, published_table, published_tables
         from trinity.engine.spark.remote import is_temp_view
 
         place, spark = self._place(schema), self.spark

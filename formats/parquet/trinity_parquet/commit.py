@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
-from trinity_parquet.manifest import (
-    LOG,
-    NEWEST,
-    Manifest,
-    checkpoint_name,
-    manifest_name,
-    to_checkpoint,
-    to_hint,
-)
+from trinity_parquet.manifest import LOG, NEWEST, Manifest, checkpoint_name, manifest_name, to_checkpoint, to_hint
 
 __all__ = ["delete_log", "put_manifest", "write_checkpoint", "write_hint"]
 

@@ -10,14 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.expressions.coercion import widened
-from trinity.engine.expressions.decimals import (
-    MOST_DIGITS,
-    Units,
-    decimals_of,
-    halves_away,
-    halves_to_even,
-    units_of,
-)
+from trinity.engine.expressions.decimals import MOST_DIGITS, Units, decimals_of, halves_away, halves_to_even, units_of
 from trinity.engine.expressions.node import FLOATS, WHOLE, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError

@@ -13,14 +13,7 @@ from sqlglot import exp
 
 from trinity.engine.spark.reach import FUNCTIONS, elements
 from trinity.engine.spark.remote import analysed, is_remote
-from trinity.engine.spark.remote_texts import (
-    CALLED,
-    COMMENT,
-    RemoteExpression,
-    is_own_function,
-    several_rows,
-    varies,
-)
+from trinity.engine.spark.remote_texts import CALLED, COMMENT, RemoteExpression, is_own_function, several_rows, varies
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.storage import Cache

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
-from trinity.storage import (
-    HADOOP_S3,
-    WORKER_OPTIONS,
-    StoreOptions,
-    buckets_in_use,
-    kind_of,
-    options_as_text,
-)
+from trinity.storage import HADOOP_S3, WORKER_OPTIONS, StoreOptions, buckets_in_use, kind_of, options_as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,11 +2,7 @@
 
 from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.merge.functions.base import AggregateFunction, Field, FieldFunction, ListFunction, aggregated
-from trinity.merge.functions.registry import (
-    aggregate_function,
-    folded_value_stands,
-    function_names,
-)
+from trinity.merge.functions.registry import aggregate_function, folded_value_stands, function_names
 
 __all__ = [
     "AggregateFunction",

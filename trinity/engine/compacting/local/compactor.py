@@ -25,13 +25,7 @@ from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Stayin
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.reading.files import may_share_keys
-from trinity.engine.reading.plan import (
-    FoldPlan,
-    NotLocal,
-    why_not_by_column,
-    why_not_by_position,
-    why_not_files,
-)
+from trinity.engine.reading.plan import FoldPlan, NotLocal, why_not_by_column, why_not_by_position, why_not_files
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.spi import DataFile, SplitSource
 
