@@ -23,7 +23,7 @@ from trinity.engine.values.defaults import default_values
 from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
-from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
+from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal, run_on_spark
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.result import Result
@@ -198,7 +198,7 @@ def _written_here(
 ) -> list[bytes]:
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)
-    return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer, check), reader)
+    return AppendTask(table.connector.sinks, insert.target, conformer, check)(0, reader)
 
 
 def _written_by_spark(table: Target, insert: InsertTableHandle, data: DataFrame) -> list[bytes]:

@@ -14,8 +14,7 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.spi import TableDefinition
-from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides
-from trinity.syntax.literals import literal_value
+from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides, literal_value
 from trinity.syntax.parse import expression_or_none
 
 __all__ = ["ConditionFacts", "Names", "condition_facts", "same_expression"]

@@ -22,8 +22,17 @@ from trinity.engine.expressions.decimals import (
     scaled,
     units_of,
 )
-from trinity.engine.expressions.logic import in_turn, null_of_operand
-from trinity.engine.expressions.node import DOUBLE, FLOATS, VOID, WHOLE, Compiled, Datum, Refused
+from trinity.engine.expressions.node import (
+    DOUBLE,
+    FLOATS,
+    VOID,
+    WHOLE,
+    Compiled,
+    Datum,
+    Refused,
+    in_turn,
+    null_of_operand,
+)
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
 from trinity.spi import DataType

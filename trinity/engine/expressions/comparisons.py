@@ -14,8 +14,19 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.logic import both, either, in_turn, null_of_operand
-from trinity.engine.expressions.node import BOOLEAN, FLOATS, ONE_ROW, STRING, WHOLE, Compiled, Datum, Refused
+from trinity.engine.expressions.logic import both, either
+from trinity.engine.expressions.node import (
+    BOOLEAN,
+    FLOATS,
+    ONE_ROW,
+    STRING,
+    WHOLE,
+    Compiled,
+    Datum,
+    Refused,
+    in_turn,
+    null_of_operand,
+)
 
 __all__ = ["OPERATORS", "among", "between", "comparison", "is_nan"]
 

@@ -12,8 +12,18 @@ import pyarrow.compute as pc
 from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.comparisons import comparison
 from trinity.engine.expressions.literals import constant
-from trinity.engine.expressions.logic import as_boolean, on_some_rows
-from trinity.engine.expressions.node import FLOATS, STRING, TEXTS, VOID, Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.logic import as_boolean
+from trinity.engine.expressions.node import (
+    FLOATS,
+    STRING,
+    TEXTS,
+    VOID,
+    Compiled,
+    Datum,
+    Refused,
+    as_array,
+    on_some_rows,
+)
 
 __all__ = ["chosen", "coalesced", "extreme", "null_if"]
 

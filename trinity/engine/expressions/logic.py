@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Datum, Refused, as_array
-from trinity.spi import DataType
+from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Datum, Refused, as_array, on_some_rows
 
-__all__ = ["as_boolean", "null_of_operand", "both", "either", "in_turn", "is_null", "is_true", "negated", "spread"]
+__all__ = ["as_boolean", "both", "either", "is_null", "is_true", "negated"]
 
 
 def as_boolean(value: Compiled) -> Compiled:
@@ -48,45 +45,6 @@ def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, deci
         return kernel(first, on_some_rows(right, rows, open_))
 
     return Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=left.may_fail or right.may_fail)
-
-
-def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Array:
-    """Evaluate an expression on some rows alone; NULL for the others."""
-    if not pc.any(some).as_py():
-        return pa.nulls(len(rows), value.arrow_type)
-    found = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
-    return spread(found, some)
-
-
-def spread(values: pa.Array, some: pa.Array) -> pa.Array:
-    """Return the values of some rows in the places of these; NULL in the others."""
-    if pa.types.is_nested(values.type):
-        chosen = as_numpy(some)
-        return values.take(as_arrow(np.cumsum(chosen) - 1, mask=~chosen))
-    return pc.replace_with_mask(pa.nulls(len(some), values.type), some, values)
-
-
-def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Datum, Datum]:
-    """Evaluate two operands; the second one, if it may raise, only for rows where the first one is not NULL."""
-    one = first.run(rows)
-    if not second.may_fail:
-        return one, second.run(rows)
-    one = as_array(one, len(rows))
-    return one, on_some_rows(second, rows, pc.is_valid(one))
-
-
-def null_of_operand(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
-    """Return NULL where one of some operands, in the order of their evaluation, is a constant NULL.
-
-    Raises:
-        Refused: where one before it may fail: in some plans Spark evaluates that one, and in others not.
-    """
-    nulls = [v.constant and (v.type == VOID or v.is_null) for v in values]
-    if not any(nulls):
-        return None
-    if any(v.may_fail for v in values[: nulls.index(True)]):
-        raise Refused("only Spark says whether a value beside NULL is evaluated")
-    return Compiled(kind, lambda _: pa.scalar(None, kind.to_arrow()))
 
 
 def negated(value: Compiled) -> Compiled:

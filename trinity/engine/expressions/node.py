@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
@@ -31,6 +34,9 @@ __all__ = [
     "WHOLE",
     "as_array",
     "fits",
+    "in_turn",
+    "null_of_operand",
+    "spread",
 ]
 
 WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
@@ -248,3 +254,42 @@ class Scope:
             raise Refused(f"'{name}' is a value that Spark knows")
         known = [c.name for c in self.columns]
         raise TrinityError("COLUMN_NOT_FOUND", f"There is no column '{name}'.{nearest(name, known)}")
+
+
+def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Array:
+    """Evaluate an expression on some rows alone; NULL for the others."""
+    if not pc.any(some).as_py():
+        return pa.nulls(len(rows), value.arrow_type)
+    found = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
+    return spread(found, some)
+
+
+def spread(values: pa.Array, some: pa.Array) -> pa.Array:
+    """Return the values of some rows in the places of these; NULL in the others."""
+    if pa.types.is_nested(values.type):
+        chosen = as_numpy(some)
+        return values.take(as_arrow(np.cumsum(chosen) - 1, mask=~chosen))
+    return pc.replace_with_mask(pa.nulls(len(some), values.type), some, values)
+
+
+def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Datum, Datum]:
+    """Evaluate two operands; the second one, if it may raise, only for rows where the first one is not NULL."""
+    one = first.run(rows)
+    if not second.may_fail:
+        return one, second.run(rows)
+    one = as_array(one, len(rows))
+    return one, on_some_rows(second, rows, pc.is_valid(one))
+
+
+def null_of_operand(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
+    """Return NULL where one of some operands, in the order of their evaluation, is a constant NULL.
+
+    Raises:
+        Refused: where one before it may fail: in some plans Spark evaluates that one, and in others not.
+    """
+    nulls = [v.constant and (v.type == VOID or v.is_null) for v in values]
+    if not any(nulls):
+        return None
+    if any(v.may_fail for v in values[: nulls.index(True)]):
+        raise Refused("only Spark says whether a value beside NULL is evaluated")
+    return Compiled(kind, lambda _: pa.scalar(None, kind.to_arrow()))

@@ -8,8 +8,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.logic import null_of_operand, on_some_rows, spread
-from trinity.engine.expressions.node import Compiled, as_array
+from trinity.engine.expressions.node import Compiled, as_array, null_of_operand, on_some_rows, spread
 from trinity.spi import DataType
 
 __all__ = ["of_rows"]

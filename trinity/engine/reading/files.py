@@ -67,7 +67,6 @@ def _with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, key
     return [f for f in files if not f.bucket or f.bucket.types != types or f.bucket.index in buckets[f.bucket.count]]
 
 
-@deep_recursion()
 def prune(
     files: Sequence[DataFile], predicate: Predicate | NotLocal | None, columns: Collection[str] | None = None
 ) -> list[DataFile]:
@@ -84,11 +83,11 @@ def prune(
         return list(files)
     from trinity.engine.reading.stats_tests import stats_of
 
-    test = predicate.stats_test(None if columns is None else frozenset(columns))
-    left = [f for f in files if test(stats_of(f))]
-    if not any(f.bucket for f in left) or predicate.listed_keys is None:
-        return left
-    return _with_buckets_of(left, predicate.definition, predicate.listed_keys)
+    with deep_recursion():
+        test = predicate.stats_test(None if columns is None else frozenset(columns))
+        left = [f for f in files if test(stats_of(f))]
+        listed = predicate.listed_keys if any(f.bucket for f in left) else None
+    return left if listed is None else _with_buckets_of(left, predicate.definition, listed)
 
 
 _UNBOUNDED: Final = frozenset({"float", "double"})

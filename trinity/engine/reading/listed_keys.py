@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.spi import TableDefinition, parse_type
-from trinity.syntax.comparisons import Comparison, conjuncts
-from trinity.syntax.literals import literal_value
+from trinity.syntax.comparisons import Comparison, conjuncts, literal_value
 
 __all__ = ["listed_keys", "listing"]
 
@@ -28,7 +27,7 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
     Args:
         definition: a keyed table.
         tree: the predicate over bare column names.
-        timezone: see :func:`~trinity.syntax.literals.literal_value`.
+        timezone: see :func:`~trinity.syntax.comparisons.literal_value`.
 
     Returns:
         the key columns in their logical types; None where it lists none, too many, or where it is not certain what

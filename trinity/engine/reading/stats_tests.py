@@ -11,8 +11,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.spi import ColumnStats, DataFile
-from trinity.syntax.comparisons import Comparison
-from trinity.syntax.literals import literal_value
+from trinity.syntax.comparisons import Comparison, literal_value
 
 __all__ = ["StatsTest", "StatsTests", "stats_of"]
 
@@ -39,7 +38,7 @@ class StatsTests:
 
     Attributes:
         known: lower case name -> (name, type) of the columns that may be used.
-        timezone: see :func:`~trinity.syntax.literals.literal_value`.
+        timezone: see :func:`~trinity.syntax.comparisons.literal_value`.
     """
 
     known: dict[str, tuple[str, str]]

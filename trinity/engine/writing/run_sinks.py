@@ -20,16 +20,7 @@ from trinity.storage import OWN_ENDING, with_grants
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "REFUSAL",
-    "AppendTask",
-    "RewriteTask",
-    "in_storage_form",
-    "map_in_arrow",
-    "raise_refusal",
-    "run_in_process",
-    "run_on_spark",
-]
+__all__ = ["REFUSAL", "AppendTask", "RewriteTask", "in_storage_form", "map_in_arrow", "raise_refusal", "run_on_spark"]
 
 REFUSAL: Final = "_trinity_refusal"
 """STRING column of a statement's rows: why a row cannot be stored, as the JSON of an error; NULL where it can."""
@@ -190,11 +181,6 @@ def raise_refusal(refusals: pa.Array) -> None:
     """Raise the first error of a column of JSON texts, if there is one."""
     if refusals.null_count < len(refusals):
         raise TrinityError.from_json(refusals.drop_null()[0].as_py())
-
-
-def run_in_process(task: AppendTask, reader: pa.RecordBatchReader) -> list[bytes]:
-    """Run the task in this process: no Spark job, no JVM."""
-    return task(0, reader)
 
 
 def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:

@@ -8,7 +8,6 @@ from trinity.engine.feed.shape import Form
 from trinity.engine.feed.stored import EqualColumns, Written, by_version, writing
 from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
-from trinity.engine.writing.run_sinks import run_in_process
 from trinity.spi import from_fragments
 
 __all__ = ["written_locally"]
@@ -21,4 +20,4 @@ def written_locally(known: TableChangelog, target: Target, equal_columns: EqualC
         return why
     rows = feed.rows()
     task = writing(target, known.changelog.store.root, equal_columns.written(target), rows.schema)
-    return by_version(from_fragments(run_in_process(task, rows.to_reader())))
+    return by_version(from_fragments(task(0, rows.to_reader())))
