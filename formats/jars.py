@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pyspark
 
 from trinity.engine.spark.granted import GRANTED
-from trinity.engine.spark.ivy import resolve
+from trinity.engine.spark.jars import resolve
 from trinity.engine.spark.maven import CENTRAL, FOLDER
 from trinity.spi import SparkRequirements
 from trinity.spi.jars import Jar

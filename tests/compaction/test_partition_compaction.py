@@ -82,7 +82,7 @@ def test_compaction_splits_partitions_that_are_large_or_have_buckets(
     put(regions, ["us"], range(100), 20, "b")
     before = rows(regions)
     monkeypatch.setattr("trinity.engine.compacting.spark.rows.FILE_BYTES", 1)
-    monkeypatch.setattr("trinity.engine.compacting.partitions._TASK_BYTES", 2000)
+    monkeypatch.setattr("trinity.engine.compacting.spark.rows._TASK_BYTES", 2000)
     regions.compact(full=True)
     assert rows(regions) == before
     files = sorted(regions.splits().files, key=lambda f: (f.partition["region"], f.stats["id"].min))

@@ -92,7 +92,7 @@ OF_SPARK = {
     "trinity.engine.writing.run_sinks": "in a task of Spark's",
     "trinity.engine.reading.spark.fold_by_column": "registers a function in a running Spark",
     "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
-    "trinity.engine.spark.ivy": "while Spark is started, under its lock",
+    "trinity.engine.spark.jars": "while Spark is started, under its lock",
 }
 """Modules that import pyspark by themselves, and why that is not its first import by one of several threads."""
 

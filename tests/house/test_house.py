@@ -239,7 +239,7 @@ LOCAL_DISK: Final = {
     "trinity/dlt.py": "files of a load package are dlt's",
     "trinity/engine/compacting/local/parts.py": "rows that wait for their bucket are in a temporary folder meanwhile",
     "trinity/engine/executes.py": "Linux tells the memory of a container in a file",
-    "trinity/engine/spark/ivy.py": "Spark's JARs are in a folder of the user's",
+    "trinity/engine/spark/jars.py": "Spark's JARs are in a folder of the user's",
     "trinity/engine/spark/maven.py": "the same",
     "trinity/engine/spark/local.py": "Java is one of this machine's",
     "trinity/engine/spark/quiet.py": "the lines of a JVM come through a pipe",

@@ -13,8 +13,7 @@ from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
 from trinity.cdc.log_positions import binlog_position, sql_server_lsn
 from trinity.cdc.messages import Invalid, Reading, position_or_failing, unlocated
-from trinity.cdc.numbers import decimal_of, integer_of
-from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
+from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, decimal_of, fields_of, integer_of
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trinity.cdc.numbers import matches, whole
+from trinity.cdc.values import matches, whole
 from trinity.syntax.quoting import text_literal
 
 __all__ = ["binlog_position", "sql_server_lsn"]

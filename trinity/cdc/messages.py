@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.cdc.form import Form
 from trinity.cdc.json_text import marked, text_of, valid
-from trinity.cdc.numbers import integer_of
-from trinity.cdc.values import Encoding, failing
+from trinity.cdc.values import Encoding, failing, integer_of
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest

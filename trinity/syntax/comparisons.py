@@ -1,4 +1,4 @@
-"""Comparisons of a column with other expressions, as AND joins them, and literals as values that bounds compare with."""
+"""Comparisons of a column with others, as AND joins them, and literals as values that compare with bounds."""
 
 from __future__ import annotations
 

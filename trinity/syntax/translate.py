@@ -15,7 +15,6 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
 from trinity.syntax.parse import TrinitySpark
-from trinity.syntax.portable import refuse_unknown
 
 __all__ = ["Types", "to_spark_text"]
 
@@ -45,7 +44,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
     Raises:
         TrinityError: NOT_SUPPORTED without counterpart in Spark, or when the meaning depends on an unknown type.
     """
-    refuse_unknown(tree, dialect)
+    _refuse_unknown(tree, dialect)
     holder = exp.Paren(this=tree.copy())
     if any(isinstance(node, _TYPE_DEPENDENT) for node in tree.walk()):
         _annotate(holder, dialect, tables, columns)
@@ -272,4 +271,56 @@ def _depends_on_types(node: exp.Expr, dialect: str, advice: str) -> TrinityError
         "NOT_SUPPORTED",
         f"What '{node.meta[_ORIGINAL_TEXT]}' means in {dialect} depends on types that are not known here, or that "
         f"Spark treats in another way; {advice}.",
+    )
+
+
+_QUERY: Final = (
+    exp.Alias, exp.CTE, exp.Distinct, exp.Exists, exp.From, exp.Group, exp.Having, exp.Identifier, exp.Join,
+    exp.Limit, exp.Order, exp.Ordered, exp.Select, exp.SetOperation, exp.Star, exp.Subquery, exp.Table,
+    exp.TableAlias, exp.Tuple, exp.Values, exp.Where, exp.With,
+)  # fmt: skip
+_EXPRESSIONS: Final = (
+    exp.Abs, exp.Add, exp.And, exp.Avg, exp.Between, exp.Boolean, exp.Case, exp.Cast, exp.Coalesce, exp.Column,
+    exp.Concat, exp.Count, exp.CurrentDate, exp.CurrentTimestamp, exp.DPipe, exp.DataType, exp.DataTypeParam,
+    exp.Div, exp.EQ, exp.Escape, exp.GT, exp.GTE, exp.Greatest, exp.ILike, exp.If, exp.In, exp.IntDiv, exp.Is,
+    exp.LT, exp.LTE, exp.Least, exp.Length, exp.Like, exp.Literal, exp.Lower, exp.Max, exp.Min, exp.Mod, exp.Mul,
+    exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.Or, exp.Paren, exp.Sub,
+    exp.Sum, exp.Upper, exp.Var,
+)  # fmt: skip
+
+
+def _refuse_unknown(tree: exp.Expr, dialect: str) -> None:
+    """Refuse what Spark would understand in another way, or might.
+
+    Args:
+        tree: an expression or a query.
+        dialect: its dialect. Of ``trino`` only known differences are refused; of others all that is not known to be
+            the same.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming the refused part.
+    """
+    for node in tree.walk():
+        quantified = isinstance(node, exp.Any | exp.All)
+        if dialect != "trino" and not quantified and not isinstance(node, (*_QUERY, *_EXPRESSIONS)):
+            raise _refused(node, dialect)
+        if quantified and not isinstance(node.this, exp.Query):  # of an array
+            raise _refused(node, dialect)
+        if isinstance(node, (exp.Like, exp.ILike)) and not _same_pattern(node, dialect):
+            raise _refused(node, dialect)
+
+
+def _same_pattern(node: exp.Expr, dialect: str) -> bool:
+    """Return True when a pattern means the same in Spark: a backslash escapes only in Spark and PostgreSQL."""
+    if dialect == "postgres" or isinstance(node.parent, exp.Escape):
+        return True
+    pattern = node.expression
+    return isinstance(pattern, exp.Literal) and "\\" not in pattern.name
+
+
+def _refused(node: exp.Expr, dialect: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"'{node.sql(dialect=dialect)}' of {dialect} has no counterpart in Spark that is known to mean the same; write "
+        "that part in Spark's SQL.",
     )

@@ -9,15 +9,13 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from trinity.engine.changing.added_columns import with_new_columns
 from trinity.engine.changing.change_tasks import Written
-from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
+from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts, partition_columns
 from trinity.engine.changing.engine_rules import check_program
 from trinity.engine.changing.guard import MergeGuard
 from trinity.engine.changing.plan import Equality, StatementPlan, clauses, concerned, expanded, update_case_columns
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.engine.changing.source import Source, reads_all
-from trinity.engine.changing.whole_files import partition_columns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
 from trinity.engine.reading.files import prune
@@ -25,9 +23,11 @@ from trinity.engine.reading.predicate import Predicate
 from trinity.engine.target import Target
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.errors import TrinityError
-from trinity.spi import Column as TableColumn
 from trinity.spi import (
+    STAMP,
+    STORED_NAME,
     DataFile,
+    InsertTableHandle,
     MergeTableHandle,
     Operation,
     ReadScope,
@@ -36,6 +36,7 @@ from trinity.spi import (
     TableHandle,
     removal,
 )
+from trinity.spi import Column as TableColumn
 
 __all__ = ["Attempt", "Begun"]
 
@@ -72,7 +73,7 @@ class Begun:
             merge = table.connector.metadata.begin_merge(pinned, cases)
         else:
             merge = table.connector.metadata.begin_merge(pinned, cases, program.after)
-            splits = with_new_columns(splits, merge.insert)
+            splits = _with_new_columns(splits, merge.insert)
         _same_version(merge.table, program)
         merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         condition = program.cases[0].condition if program.source is None else program.on
@@ -262,3 +263,22 @@ def _same_version(target: TableHandle, program: Program) -> None:
                 "TRANSACTION_CONFLICT",
                 f"Table '{target.full_name}' was changed while {program.statement} was analysed.",
             )
+
+
+def _with_new_columns(splits: SplitSource, insert: InsertTableHandle) -> SplitSource:
+    """Return a version as a table that has the columns of a row change, which are NULL in all its rows."""
+    stored = {c.identity: f for c, f in zip(splits.definition.columns, splits.storage, strict=True)}
+    stamped = splits.definition.stamped
+    columns = [c for c in insert.definition.columns if stamped or c.name != STAMP]
+    kinds = insert.target.storage
+    fields = [
+        stored.get(c.identity) or pa.field(c.name, kinds.field(c.name).type, metadata={STORED_NAME: _nowhere(c.name)})
+        for c in columns
+    ]
+    storage = pa.schema(fields, splits.storage.metadata)
+    return replace(splits, definition=insert.definition.with_columns(columns), storage=storage)
+
+
+def _nowhere(name: str) -> bytes:
+    """Return a name that no file has for a column; files may have ``name`` for one that was dropped."""
+    return f"_trinity_added_{name}".encode()

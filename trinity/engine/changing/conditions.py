@@ -6,18 +6,19 @@ facts prune files and narrow joins; the condition itself is still evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.spi import TableDefinition
+from trinity.engine.program import Expression
+from trinity.spi import Column, DataFile, TableDefinition
 from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides, literal_value
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["ConditionFacts", "Names", "condition_facts", "same_expression"]
+__all__ = ["ConditionFacts", "Names", "condition_facts", "partition_columns", "same_expression"]
 
 Bound = tuple[Any, Any]
 """(smallest, largest) value, None for no bound on that side."""
@@ -169,3 +170,40 @@ def _both(one: Bound, other: Bound) -> Bound:
     lows = [v for v in (one[0], other[0]) if v is not None]
     highs = [v for v in (one[1], other[1]) if v is not None]
     return (max(lows) if lows else None, min(highs) if highs else None)
+
+
+def partition_columns(
+    condition: Expression, definition: TableDefinition, names: Names, files: Sequence[DataFile]
+) -> list[Column] | None:
+    """Return the partition columns of a table where a condition is about some of them alone, and every file has them.
+
+    None for another condition, which has to be evaluated row by row.
+    """
+    columns = {f.column for f in definition.partition_fields if f.identity}
+    if not isinstance(condition, str) or not _only_about(condition, columns, definition, names):
+        return None
+    if not all(file.partition.keys() >= columns for file in files):
+        return None
+    return [definition.column(name) for name in sorted(columns)]
+
+
+_CONSTANT: Final = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
+    exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
+)  # fmt: skip
+"""Parts of a condition that say the same of equal values."""
+
+
+@deep_recursion()
+def _only_about(condition: str, wanted: Collection[str], definition: TableDefinition, names: Names) -> bool:
+    tree = expression_or_none(condition)
+    if tree is None:
+        return False
+    columns = list(tree.find_all(exp.Column))
+    known = {name.lower() for name in wanted}
+    # nothing that may give another value for every row, such as rand()
+    return (
+        bool(columns)
+        and all(names.side(c, definition) == "target" and c.name.lower() in known for c in columns)
+        and all(isinstance(node, _CONSTANT) for node in tree.walk())
+    )

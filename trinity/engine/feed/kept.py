@@ -11,11 +11,13 @@ from itertools import groupby
 from trinity.engine.executes import execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
-from trinity.engine.feed.local.kept import written_locally
+from trinity.engine.feed.local.feed import LocalFeed
+from trinity.engine.feed.shape import Form
 from trinity.engine.feed.steps import splits_within
-from trinity.engine.feed.stored import EqualColumns, Written, stored_columns
+from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_columns, writing
+from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
-from trinity.spi import HistoryEntry
+from trinity.spi import HistoryEntry, from_fragments
 from trinity.storage.changelog import KeptChanges
 
 __all__ = ["keep"]
@@ -61,7 +63,7 @@ def _write_changes(known: TableChangelog, target: Target, equal_columns: EqualCo
 
     what, files = f"The changes of '{target.name}'", target.splits().files
     return execute(
-        target.session, what, lambda: written_locally(known, target, equal_columns), by_spark, size=size_of(files)
+        target.session, what, lambda: _written_locally(known, target, equal_columns), by_spark, size=size_of(files)
     )
 
 
@@ -84,3 +86,13 @@ def _runs_of_equal_columns(
         behind = alike[-1][1] + 1
         others = {history[n].version for n in range(behind)} - {history[n].version for _, n in alike}
         yield EqualColumns(alike[0][0], Interval(history, 0, behind).without(others))
+
+
+def _written_locally(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written | NotLocal:
+    """Compute and write the changes of versions that have the same columns; or tell why Spark has to."""
+    feed = LocalFeed(target, equal_columns.parts, (), equal_columns.definition, known.producer, Form())
+    if (why := feed.why_not()) is not None:
+        return why
+    rows = feed.rows()
+    task = writing(target, known.changelog.store.root, equal_columns.written(target), rows.schema)
+    return by_version(from_fragments(task(0, rows.to_reader())))

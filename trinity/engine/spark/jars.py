@@ -1,16 +1,23 @@
-"""The JARs that Spark is started with, and how they come on the class path of its JVM."""
+"""The JARs that Spark is started with, and how they come on the class path of its JVM.
+
+Those of packages that no list names are resolved once by Ivy, which is among Spark's own, and remembered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
-from trinity.engine.spark.ivy import resolve
 from trinity.engine.spark.maven import fetch_jars, jars_folder, repositories
+from trinity.engine.spark.quiet import captured_output
+from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 from trinity.spi.jars import listed_jars
 
-__all__ = ["add_jars", "find_jars"]
+__all__ = ["add_jars", "find_jars", "resolve"]
 
 
 def find_jars(requirements: Sequence[SparkRequirements], settings: Mapping[str, str]) -> list[str]:
@@ -42,3 +49,62 @@ def add_jars(jvm: Any, jars: Iterable[str]) -> None:
         url = jvm.java.io.File(jar).toURI().toURL()
         if str(url.getPath()) not in known:
             loader.addURL(url)
+
+
+def resolve(packages: tuple[str, ...], settings: Mapping[str, str], addresses: Sequence[str]) -> list[str]:
+    """Return the files of packages and of all that they need: those of an earlier run, or resolved now.
+
+    Args:
+        packages: coordinates ``group:artifact:version``.
+        settings: Spark's settings, with excluded packages.
+        addresses: the repositories.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID where they cannot be resolved.
+    """
+    known = jars_folder() / f"ivy-{sha256(','.join(sorted(packages)).encode()).hexdigest()[:16]}.json"
+    jars = _cached_jars(known)
+    if jars is None:
+        jars = _resolve_packages(packages, {**settings, "spark.jars.repositories": ",".join(addresses)})
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(json.dumps(jars))
+    return jars
+
+
+def _resolve_packages(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """Let spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
+    from pyspark import java_gateway
+
+    from trinity.spark_names import SparkConf
+
+    launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
+    wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
+    conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
+    for attempt in (1, 2, 3):
+        with captured_output() as output:
+            try:
+                gateway = launch(conf)
+                break
+            except Exception as error:  # a bare RuntimeError: the launcher's gateway dies with a failed resolution
+                if attempt == 3:
+                    raise TrinityError(
+                        "CONFIGURATION_INVALID",
+                        f"Spark did not start with the JARs {', '.join(packages)}: {output() or error}. They come from "
+                        "Maven Central once and are kept in Ivy's cache; check the network, or put the JARs there.",
+                    ) from error
+    try:
+        found = gateway.jvm.java.lang.System.getProperty("spark.jars") or ""
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+    return [jar.removeprefix("file://") for jar in found.split(",") if jar]
+
+
+def _cached_jars(known: Path) -> list[str] | None:
+    """Return the JAR files of an earlier resolution, if all still exist: Spark then starts without a network."""
+    try:
+        jars: list[str] = json.loads(known.read_text())
+    except (OSError, ValueError):
+        return None
+    return jars if jars and all(Path(j).exists() for j in jars) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -10,14 +11,13 @@ from itertools import chain
 import pyarrow as pa
 
 from trinity.engine.changing.attempt import Attempt, Begun
-from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, change_schema, nullable
+from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, change_schema, collect_results, nullable
 from trinity.engine.changing.engine_rules import check_mark
 from trinity.engine.changing.local.compiled import CompiledStatement, target_field
 from trinity.engine.changing.local.joined import Joined
 from trinity.engine.changing.local.limits import why_not_local
 from trinity.engine.changing.local.live_keys import check_keys
 from trinity.engine.changing.local.plan import LocalPlan
-from trinity.engine.changing.local.run_merge_sinks import Part, write_changes
 from trinity.engine.changing.local.source import LocalSource, local_source
 from trinity.engine.changing.local.target import keyed_rows, located_rows, target_schema
 from trinity.engine.changing.plan import StatementPlan
@@ -108,9 +108,9 @@ class LocalAttempt(Attempt):
         task = ChangeTask(self.processor, data, row_id, change_schema(nullable(storage), field))
         merge = replace(self.merge, in_place=bool(self._kept))
         sink = SinkTask(self.table.connector.sinks, merge, len(storage), field, self.guard)
-        return write_changes(parts[:-1], parts[-1], task, sink)
+        return _write_changes(parts[:-1], parts[-1], task, sink)
 
-    def _parts(self) -> list[Part] | NotLocal:
+    def _parts(self) -> list[_Part] | NotLocal:
         """Return the parts of the plan's rows; the last one is made when the others are."""
         if self.definition.keyed:  # all changes of a key go to one sink
             keys = self._keys()
@@ -171,3 +171,31 @@ class LocalAttempt(Attempt):
     def described(self) -> str:
         """Return paradigm, layouts, join and cases, as text."""
         return f"{super().described()}\n\nexecuted in this process"
+
+
+_Part = Callable[[], Iterable[pa.RecordBatch]]
+"""Makes rows of the plan: layout columns, row id, merge row, refusal. All rows of one row id are of one part."""
+
+
+def _write_changes(parts: Sequence[_Part], last: _Part, task: ChangeTask, sink: SinkTask) -> Written:
+    """Write the changes, and commit nothing.
+
+    Args:
+        parts: made side by side, each with a sink of its own.
+        last: made when the others are.
+        task: turns rows of the plan into changes.
+        sink: takes these.
+
+    Raises:
+        TrinityError: the errors of conforming, guard and sink, and of the statement's expressions.
+    """
+
+    def run(order: int, part: _Part) -> list[bytes]:
+        return sink(order, task(part()))
+
+    if len(parts) > 1:
+        with ThreadPoolExecutor(min(len(parts), pa.cpu_count())) as pool:
+            found = list(pool.map(run, range(len(parts)), parts))
+    else:
+        found = [run(order, part) for order, part in enumerate(parts)]
+    return collect_results([fragment for fragments in [*found, run(len(parts), last)] for fragment in fragments])

@@ -14,16 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
+from trinity.engine.changing.engine_rules import touched_groups, without_effect
 from trinity.engine.changing.local.compiled import CompiledCase, CompiledStatement, target_field
 from trinity.engine.changing.local.joined import Joined
-from trinity.engine.changing.local.refusing_groups import without_effect_on
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.program import When
+from trinity.engine.program import Case, When
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.merge.arrow.fold import beats
+from trinity.merge.arrow.keys import comparable
+from trinity.merge.spec import SequenceGroup
 from trinity.spi import Column, Operation, arrow_type
 
-__all__ = ["FILE_FIELD", "PLACE_FIELD", "LocalPlan"]
+__all__ = ["FILE_FIELD", "LocalPlan", "PLACE_FIELD"]
 
 FILE_FIELD, PLACE_FIELD = "file", "pos"
 """Columns of a plain target's rows: the fields of their row id."""
@@ -157,7 +159,7 @@ class LocalPlan(StatementPlan):
         """Return the errors of rows that lose to the stored ones (M9), or that a constraint forbids (M6)."""
         spec = self.spec
         if spec is not None and spec.groups and case.case.operation is Operation.UPDATE:
-            refusal = without_effect_on(self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal)
+            refusal = _without_effect_on(self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal)
         if spec is not None and self.may_lose(case.case):
             earlier, later = self._side_by_side(rows, data, spec.ordering)
             loses = as_arrow(beats(spec, earlier, later))
@@ -180,3 +182,36 @@ class LocalPlan(StatementPlan):
 def _sequences(plan: LocalPlan) -> list[str]:
     assert plan.spec is not None
     return [c for g in plan.spec.groups for c in g.sequence]
+
+
+def _without_effect_on(plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa.Table], refusal: pa.Array) -> pa.Array:
+    """Return the errors of rows, with those of updates of a group that would not take effect.
+
+    Args:
+        plan: the statement.
+        case: an UPDATE of it.
+        rows: the sequence columns of the stored rows, and of the new ones.
+        refusal: the errors so far, as JSON.
+    """
+    assert plan.spec is not None
+    for group in touched_groups(plan.spec, case.values or {}):
+        given = [value for name, value in (case.values or {}).items() if name in group.sequence]
+        if given and all(map(plan.from_source, given)):  # late rows then lose silently
+            continue
+        error = without_effect(plan.program, group).to_json()
+        refusal = pc.if_else(_in_vain(group, *rows), error, refusal)
+    return refusal
+
+
+def _in_vain(group: SequenceGroup, old: pa.Table, new: pa.Table) -> pa.Array:
+    """Return True where a new sequence is NULL, or smaller than the stored one; NULL is smallest (G2, G3)."""
+    old, new = (comparable(rows.select(group.sequence)) for rows in (old, new))
+    nothing = pa.array([True] * len(new))
+    smaller = pa.array([False] * len(new))
+    for name in reversed(group.sequence):
+        mine, other = new.column(name).combine_chunks(), old.column(name).combine_chunks()
+        nothing = pc.and_(nothing, pc.is_null(mine))
+        less = pc.or_(pc.fill_null(pc.less(mine, other), False), pc.and_(pc.is_null(mine), pc.is_valid(other)))
+        same = pc.or_(pc.fill_null(pc.equal(mine, other), False), pc.and_(pc.is_null(mine), pc.is_null(other)))
+        smaller = pc.or_(less, pc.and_(same, smaller))
+    return pc.or_(nothing, smaller)

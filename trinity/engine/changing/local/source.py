@@ -1,4 +1,4 @@
-"""The source of a MERGE in this process, and its join with the target by the equalities of ON."""
+"""The source of a MERGE in this process, and its join with the target by the equalities of ON, compared as in Spark."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from sqlglot import exp
 
 from trinity.engine.changing.attempt import Begun
 from trinity.engine.changing.local.compiled import source_scope, target_field, target_scope
-from trinity.engine.changing.local.equalities import LocalEquality, compared
 from trinity.engine.changing.local.joined import Join
+from trinity.engine.changing.plan import Equality
 from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
-from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_predicate
+from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression, compile_predicate
 from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
+from trinity.engine.values.arrow_assignment import fitted_texts
+from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["LocalSource", "local_source"]
+__all__ = ["LocalEquality", "LocalSource", "compared", "local_source"]
 
 _MOST_PAIRS: Final = 500_000_000
 """Pairs of a row of the target and one of the source of which this process asks ON for each."""
@@ -123,3 +125,55 @@ def _points(values: pa.Array) -> list[Any] | None:
         return sorted(values.drop_null().unique().to_pylist())
     except (ValueError, OverflowError):
         return None
+
+
+_WHOLE: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+_TEXTS: Final = frozenset({"string", "char", "varchar"})
+
+
+@dataclass(frozen=True)
+class LocalEquality(Equality):
+    """The value that ON says a target column equals.
+
+    Attributes:
+        column: the target column.
+        value: the expression, over the source's rows.
+    """
+
+    column: Column
+    value: Compiled
+
+    def values(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the values that the column may have; whole numbers of any width are BIGINT."""
+        found, kind = self.value.evaluate(rows), parse_type(self.column.type)
+        if kind.name == "char":
+            return fitted_texts(found, kind)
+        return found.cast(pa.int64()) if kind.name in _WHOLE else found
+
+
+def compared(
+    definition: TableDefinition, equalities: Mapping[str, str], scope: Scope, timezone: Callable[[], str]
+) -> dict[str, LocalEquality]:
+    """Return the equalities by which rows are found, by column: those of values that Arrow compares as Spark does.
+
+    Args:
+        definition: the target.
+        equalities: target column -> expression over the source.
+        scope: the columns of the source.
+        timezone: returns the zone of timestamps without zone.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
+    """
+    found = dict[str, LocalEquality]()
+    for name, text in equalities.items():
+        column = definition.column(name)
+        value = compile_expression(text, scope, timezone)
+        if isinstance(value, NotLocal):
+            continue
+        own, given = parse_type(column.type), value.type
+        both = {own.name, given.name}
+        if own == given or both <= _WHOLE or both <= _TEXTS:
+            # blanks beyond the length of a VARCHAR are compared, and not stored
+            found[name] = LocalEquality(text, own.name != "varchar", own == given or both <= _TEXTS, column, value)
+    return found

@@ -18,11 +18,10 @@ from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import check_mark
 from trinity.engine.changing.plan import StatementPlan, concerned
 from trinity.engine.changing.spark.char_comparisons import padded_program
-from trinity.engine.changing.spark.equalities import SparkEquality, compared
 from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
-from trinity.engine.changing.spark.source import SparkSource, persisted_source
+from trinity.engine.changing.spark.source import SparkEquality, SparkSource, compared, persisted_source
 from trinity.engine.guard import guard_program
 from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trinity.engine.changing.spark.equalities import in_type
+from trinity.engine.changing.spark.source import in_type
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.assignment import check_assignable

@@ -6,19 +6,20 @@ row id, and the merge row of the first WHEN that holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from trinity.engine.changing.engine_rules import touched_groups, without_effect
 from trinity.engine.changing.fields import Place, field_column
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.changing.spark.refusing_groups import refusing_groups
-from trinity.engine.program import Case, Expression, Fields, Value, When
+from trinity.engine.program import Case, Expression, Fields, Program, Value, When
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
 from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.fold import beats
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
@@ -27,6 +28,7 @@ from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
+
 
 __all__ = ["MERGE_ROW", "MergePlan"]
 
@@ -223,7 +225,7 @@ class MergePlan(StatementPlan):
         spec = self.spec
         if spec is not None and spec.groups:
             names = (self.row_id, MERGE_ROW, REFUSAL)
-            changes = refusing_groups(changes, self.program, spec, names, self.from_source)
+            changes = _refusing_groups(changes, self.program, spec, names, self.from_source)
         if spec is None or not numbers:
             return changes
         case = F.col(MERGE_ROW)["_trinity_case_number"]
@@ -243,3 +245,45 @@ def _leaves(path: _Path, values: Mapping[str, Value]) -> Iterator[tuple[_Path, C
 
 def _column(expression: Expression) -> Column:
     return F.expr(expression) if isinstance(expression, str) else expression
+
+
+def _refusing_groups(
+    changes: DataFrame,
+    program: Program,
+    spec: MergeSpec,
+    names: tuple[str, str, str],
+    given: Callable[[Value], bool],
+) -> DataFrame:
+    """Return the changes, in which updates of a group that would not take effect are refused (M9, M11).
+
+    Args:
+        changes: rows of the plan.
+        program: the statement.
+        spec: the table's options.
+        names: columns of the plan: row id (with the old sequences), merge row, refusal.
+        given: tells whether a value is a bare column of a MERGE's source: late rows then lose silently.
+    """
+    row_id, merge_row, refusal = names
+    found = F.col(refusal)
+    for number, case in enumerate(program.cases):
+        if case.operation is not Operation.UPDATE:
+            continue
+        for group in touched_groups(spec, case.values or {}):
+            bad = _without_effect(case, group, row_id, merge_row, given)
+            if bad is not None:
+                is_case = F.col(merge_row)["_trinity_case_number"] == number
+                error = F.lit(without_effect(program, group).to_json())
+                found = F.when(is_case & bad, error).otherwise(found)
+    return changes.withColumn(refusal, found)
+
+
+def _without_effect(
+    case: Case, group: SequenceGroup, row_id: str, merge_row: str, given: Callable[[Value], bool]
+) -> Column | None:
+    values = [value for name, value in (case.values or {}).items() if name in group.sequence]
+    if values and all(map(given, values)):
+        return None
+    new = [f"{merge_row}.{quoted(c)}" for c in group.sequence]
+    never_written = " AND ".join(f"{part} IS NULL" for part in new)
+    old = ", ".join(f"{row_id}.{quoted(c)}" for c in group.sequence)
+    return F.expr(f"({never_written}) OR struct({', '.join(new)}) < struct({old})")

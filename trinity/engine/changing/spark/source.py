@@ -2,18 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from trinity.engine.changing.plan import Equality
 from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
-from trinity.engine.changing.spark.equalities import SparkEquality
 from trinity.engine.program import Program
+from trinity.engine.spark.remote import is_remote
+from trinity.engine.spark.texts import as_stored
+from trinity.engine.spark.types import spark_type
+from trinity.engine.values.assignment import types_of
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
-from trinity.spi import TableDefinition
+from trinity.spi import Column as TableColumn
+from trinity.spi import TableDefinition, parse_type
+from trinity.syntax.quoting import quoted
 
-__all__ = ["SparkSource", "persisted_source"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+__all__ = ["SparkEquality", "SparkSource", "compared", "in_type", "persisted_source"]
+
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+"""Integer type -> the decimal digits that hold all its values."""
+_FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
+"""Floating-point type -> the types all of whose values it holds."""
+
+
+@dataclass(frozen=True)
+class SparkEquality(Equality):
+    """The value that ON says a target column equals.
+
+    Attributes:
+        value: the expression in the column's type, NULL where no value of that type equals it.
+    """
+
+    value: Column
+
+
+def compared(
+    spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
+) -> dict[str, SparkEquality]:
+    """Return the equalities that tell which values a column may have, by column.
+
+    Args:
+        spark: the session.
+        program: the statement.
+        definition: its target.
+        equalities: target column -> expression over the source.
+    """
+    if program.source is None or not equalities:
+        return {}
+    source = program.source.alias(program.source_alias)
+    columns = [definition.column(name) for name in equalities]
+    values = [F.expr(text) for text in equalities.values()]
+    given = [kind.simpleString() for kind in types_of(source, values)]
+    common = [spark_type(column.type) for column in columns]
+    if given != common:
+        target = spark.range(0).select(*[F.lit(None).cast(spark_type(c.type)).alias(c.name) for c in columns])
+        alias = program.target_alias
+        common = _common_types(target.alias(alias).join(source), [_column(alias, c) for c in columns], values)
+    found = {}
+    for column, value, kind, shared in zip(columns, values, given, common, strict=True):
+        own = spark_type(column.type)
+        if _determines(own, kind, shared):
+            cut = parse_type(column.type).name == "varchar"  # blanks beyond its length, which ON compares
+            stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not cut
+            same = in_type(value, kind, own)
+            found[column.name] = SparkEquality(equalities[column.name], stored, kind == own, _padded(same, column))
+    return found
+
+
+def _padded(value: Column, column: TableColumn) -> Column:
+    return as_stored(value, column) if parse_type(column.type).name == "char" else value
+
+
+def in_type(value: Column, kind: str, wanted: str) -> Column:
+    """Return a value of one type in another, NULL where it equals none of that type; types are Spark's texts."""
+    if kind == wanted:
+        return value
+    found = value.try_cast(wanted)
+    return F.when(found == value, found)
+
+
+def _column(alias: str, column: TableColumn) -> Column:
+    return F.col(f"{quoted(alias)}.{quoted(column.name)}")
+
+
+def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[Column]) -> list[str]:
+    """Return the types in which Spark compares columns with expressions, empty where it does no plain comparison.
+
+    Spark Connect does not tell them: there all are empty.
+    """
+    if is_remote(rows):
+        return [""] * len(columns)
+    analysed = rows.select(*[column == value for column, value in zip(columns, values, strict=True)])
+    conditions = analysed._jdf.queryExecution().analyzed().projectList()
+    return [_compared_type(conditions.apply(place).child()) for place in range(len(columns))]
+
+
+def _compared_type(condition: Any) -> str:
+    if condition.getClass().getSimpleName() != "EqualTo":
+        return ""
+    return str(condition.left().dataType().simpleString())
+
+
+def _determines(own: str, given: str, common: str) -> bool:
+    """Return True when a comparison in a common type determines the value in the column's own type."""
+    if given != own and given.startswith("string"):  # many texts mean one number or time
+        return False
+    if own == common:
+        return True
+    if own in _DIGITS and common in _DIGITS:  # the common type is the wider
+        return True
+    return own in _FITTING.get(common, ()) or _holds(common, own)
+
+
+def _holds(common: str, own: str) -> bool:
+    """Return True when a DECIMAL holds all numbers of another exact type."""
+    if not common.startswith("decimal") or not (own in _DIGITS or own.startswith("decimal")):
+        return False
+    precision, scale = parse_type(common).arguments
+    digits, fraction = (_DIGITS[own], 0) if own in _DIGITS else parse_type(own).arguments
+    return precision - scale >= digits - fraction and scale >= fraction
+
 
 SMALL: Final = 2_000_000
 """Most rows of a source whose join values every task can hold: the target is then narrowed before the join."""

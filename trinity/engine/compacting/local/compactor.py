@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
-from trinity.engine.compacting.bucket_merge import BucketMerge, in_order
-from trinity.engine.compacting.bucket_task import BucketTask
+from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, in_order
 from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.layout import Layout

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets, naming
-from trinity.engine.compacting.bucket_task import BucketTask
+from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, Written, in_buckets, naming
 from trinity.engine.compacting.compactor import Resolve
-from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.resolve import write_resolve
-from trinity.engine.compacting.spark.rows import distributed, with_tombstones
+from trinity.engine.compacting.spark.rows import distributed, grouped_scan, with_tombstones
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark import fold_by_column as by_column

@@ -1,19 +1,25 @@
-"""Rows that several of Spark's compactions need: how they are laid out, and what goes into the sidecar."""
+"""Rows that several of Spark's compactions need: their layout, by partition too, and what goes into the sidecar."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from trinity.engine.compacting.partitions import by_partition
-from trinity.engine.compacting.sizes import FILE_BYTES
-from trinity.hidden import ARRIVAL, DELETED, SINCE
+from trinity.engine.compacting.sizes import FILE_BYTES, by_partition_values
+from trinity.engine.reading.spark.scan import plain_scan
+from trinity.hidden import ARRIVAL, DELETED, FILE, FILE_NUMBER, SINCE
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
-from trinity.spi import DataFile, SplitSource
-from trinity.syntax.quoting import quoted
+from trinity.spi import DataFile, SplitSource, TableDefinition
+from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["distributed", "with_tombstones"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+__all__ = ["distributed", "grouped_scan", "with_tombstones"]
 
 
 def distributed(
@@ -21,7 +27,7 @@ def distributed(
 ) -> DataFrame:
     """Return the rows sorted by key, distributed to tasks by the key's hash; by partition where ``tasks`` is None."""
     if tasks is None:
-        return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
+        return _by_partition(rows, splits.definition, spec, files, FILE_BYTES)
     key = [quoted(k) for k in spec.key]
     ties = [ARRIVAL] if ARRIVAL in rows.columns else []
     return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
@@ -37,3 +43,48 @@ def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
     if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that moved it to the sidecar
         rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
     return rows
+
+
+_TASK_BYTES: Final = 64 * 1024 * 1024
+_MOST_TASKS: Final = 1024
+
+
+def _by_partition(
+    rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile], file_bytes: int
+) -> DataFrame:
+    """Return the rows of a keyed table, sorted by partition, key and arrival, with one task for all of a partition.
+
+    A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
+    transforms, since those of dates, numbers and texts keep the order of their column.
+
+    Args:
+        rows: in storage form; row versions that are not folded have their arrival.
+        definition: the table.
+        spec: its merge options.
+        files: what the rows come from, for their sizes.
+        file_bytes: the size of a file that is wanted.
+    """
+    columns = [quoted(c) for c in definition.partition_columns]
+    order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))
+    sizes = [sum(f.size for f in found) for found in by_partition_values(files).values()]
+    tasks = min(_MOST_TASKS, max(1, math.ceil(sum(sizes) / _TASK_BYTES)))
+    if spec.buckets:
+        part = F.expr(f"pmod(hash({', '.join(map(quoted, spec.key))}), {spec.buckets})")
+        rows = rows.repartition(min(_MOST_TASKS, len(sizes) * spec.buckets), *columns, part)
+    elif all(f.identity for f in definition.partition_fields) and max(sizes, default=0) <= 2 * file_bytes:
+        rows = rows.repartition(min(tasks, len(sizes)), *columns)
+    else:
+        rows = rows.repartitionByRange(tasks, *order)
+    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    return rows.sortWithinPartitions(*order, *ties)
+
+
+def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], splits: SplitSource) -> DataFrame:
+    """Return the rows of some files in storage form, each group in one task."""
+    files = [f for group in groups for f in group]
+    lines = ",".join(f"({text_literal(f.name)},{number})" for number, group in enumerate(groups) for f in group)
+    numbers = spark.sql(f"SELECT col1 AS {FILE}, col2 AS {FILE_NUMBER} FROM VALUES {lines}")
+    rows = plain_scan(spark, files, splits.storage)
+    found = rows.selectExpr("*", f"_metadata.file_name AS {FILE}").join(F.broadcast(numbers), FILE)
+    tasks = max(1, math.ceil(sum(f.size for f in files) / _TASK_BYTES))
+    return found.repartition(min(tasks, len(groups)), FILE_NUMBER).select(*map(quoted, rows.columns))
