@@ -105,9 +105,7 @@ class DeltaAttempt(Attempt[State]):
             # concurrent commits of rows conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
         if change.rewrite is not None and external:
-            pinned = self.snapshots.load(change.rewrite.table)
-            folded = folded_external(change.rewrite, pinned, self.newest, change.files)
-            return started.commit(folded, operation="Update")
+            return started.commit(folded_external(change.rewrite, self.newest, change.files), operation="Update")
         if changed:
             started.update(changed)
         actions = self._actions(change)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trinity.errors import TrinityError
 from trinity.spi import DataFile, RewriteTableHandle, TableHandle
 from trinity.storage import DeletesFragment, ObjectStore
 from trinity_delta.actions import Action, add, remove_added, with_vector
@@ -16,24 +15,17 @@ from trinity_delta.state import State
 __all__ = ["check_vectors", "folded_external", "has_vectors", "marked"]
 
 
-def folded_external(
-    rewrite: RewriteTableHandle, pinned: State, state: State, files: Sequence[DataFile]
-) -> list[Action]:
+def folded_external(rewrite: RewriteTableHandle, state: State, files: Sequence[DataFile]) -> list[Action]:
     """Return the actions of a compaction of an external table, whose readers see row versions disappear.
 
     Where none disappears, the same rows are in other files, which is no change to a feed or a stream of the table.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT when rows of the files were deleted meanwhile; NOT_SUPPORTED for a table with
-            a change data feed, which would show every row as deleted, and those that stay as inserted.
+        TrinityError: NOT_SUPPORTED for a table with a change data feed, which would show every row as deleted, and
+            those that stay as inserted.
     """
     replaced = {f.path for f in rewrite.replaced}
     paths = [path for path, f in state.files.items() if f.path in replaced]
-    if changed := [path for path in paths if state.added[path] != pinned.added[path]]:
-        raise TrinityError(
-            "TRANSACTION_CONFLICT",
-            f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
-        )
     changes = not _keeps_rows([state.files[path] for path in paths], files)
     if changes and is_true(state.metadata["configuration"], FEED):
         ObjectStore(rewrite.table.location).delete(f.path for f in files)  # no version names them

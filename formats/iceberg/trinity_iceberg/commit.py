@@ -25,7 +25,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, Tabl
 from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition, TableHandle
+from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
 from trinity.storage import (
     REPLACE,
     Attempt,
@@ -56,19 +56,11 @@ from trinity_iceberg.carried import (
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path, warn_of_views
 from trinity_iceberg.expire import expiry_due
 from trinity_iceberg.index import FileIndex, open_index, put_index
-from trinity_iceberg.manifests import (
-    NewManifests,
-    delete_files,
-    deleted,
-    existing,
-    iceberg_file,
-    live_manifests,
-    schema_with,
-)
+from trinity_iceberg.manifests import NewManifests, deleted, existing, iceberg_file, live_manifests, schema_with
 from trinity_iceberg.partition import named_now, spec_updates
 from trinity_iceberg.schema import column_paths, definition_updates, evolved_schema
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.state import State, snapshot_of, txn_summary
+from trinity_iceberg.state import State, txn_summary
 from trinity_iceberg.swap import commit_updates, same_schema
 
 __all__ = ["IcebergAttempt", "SnapshotChange", "put_snapshot"]
@@ -143,7 +135,6 @@ class IcebergAttempt(Attempt[State]):
         written, metadata, store = change.rewrite.definition, self.newest.metadata, ObjectStore(self.table.location)
         added = named_now(change.rows, written, self.newest.loaded)
         if written.external:  # rows are ordered by the sequence number of the new files
-            _check_deletes(change.table, self.newest)
             return SnapshotChange("compact", added, change.removed)
         index = open_index(store, carried(metadata).get(INDEX))
         sidecar = change.sidecar if change.replace_sidecar else index.sidecar
@@ -447,15 +438,6 @@ class _Producer:
                 merged = self.written.manifest(map(existing, entries))
                 return [*(m for m in manifests if m not in group), merged]
         return manifests
-
-
-def _check_deletes(pinned: TableHandle, state: State) -> None:
-    """Refuse to replace files of which another engine deleted rows since a version. Raises TRANSACTION_CONFLICT."""
-    before = snapshot_of(pinned, state.metadata)
-    if delete_files(state.loaded, state.snapshot) != delete_files(state.loaded, before):
-        raise TrinityError(
-            "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
-        )
 
 
 def _replaced(table: Table, path: str) -> TrinityError:

@@ -68,6 +68,7 @@ class _DeletesOfOthers(Deletes):
     """What delete files take from a data file. ``rows`` counts those alone that manifests tell to be of this file.
 
     Attributes:
+        files: the delete files, those too that only Iceberg's own reader applies.
         path: the data file.
         name: the data file as delete files name it.
         by_position: files of positions, of this data file and maybe others.
@@ -75,6 +76,7 @@ class _DeletesOfOthers(Deletes):
         by_equality: files of equal rows.
     """
 
+    files: tuple[str, ...]
     path: str
     name: str
     by_position: tuple[str, ...]
@@ -83,7 +85,7 @@ class _DeletesOfOthers(Deletes):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return (*self.by_position, *self.by_vector, *(file.path for file in self.by_equality))
+        return self.files
 
     def positions(self) -> pa.Int64Array:
         nothing = np.empty(0, np.int64)
@@ -150,7 +152,8 @@ class _Version:
             tuple(local_path(e.data_file.file_path) for e in _of_kind(mine, kind))
             for kind in (_BY_POSITION, _BY_VECTOR)
         )
-        return _DeletesOfOthers(rows, file.path, entry.data_file.file_path, positions, vectors, tuple(equal))
+        files, name = tuple(local_path(e.data_file.file_path) for e in mine), entry.data_file.file_path
+        return _DeletesOfOthers(rows, files, file.path, name, positions, vectors, tuple(equal))
 
     def _by_equality(self, entry: ManifestEntry, file: DataFile) -> _EqualityDeletes | None:
         columns = _columns(self.table, self.schema, entry)

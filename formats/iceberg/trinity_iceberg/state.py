@@ -35,7 +35,7 @@ from trinity_iceberg.schema import definition_of
 from trinity_iceberg.sql_tables import location_in, stat_of
 from trinity_iceberg.trouble import catalog_trouble, trouble
 
-__all__ = ["State", "Tables", "metadata_file", "registered_at", "schema_of", "snapshot_of", "txn_summary"]
+__all__ = ["State", "Tables", "metadata_file", "registered_at", "schema_of", "txn_summary"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class State:
         return cls(loaded, loaded.metadata.current_snapshot(), loaded.schema())
 
     def at(self, table: TableHandle) -> State:
-        """Return the handle's version; this one if that is the newest. Raises as :func:`snapshot_of`."""
-        snapshot = snapshot_of(table, self.metadata)
+        """Return the handle's version; this one if that is the newest. Raises as :func:`_snapshot_of`."""
+        snapshot = _snapshot_of(table, self.metadata)
         if snapshot is self.snapshot:
             return self
         return State(self.loaded, snapshot, schema_of(self.metadata, snapshot))
@@ -101,7 +101,7 @@ class State:
         check_own_writable(self.loaded, manifests)
 
 
-def snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
+def _snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
     """Return the snapshot of a handle's version, or the newest; None for a table without any.
 
     Raises:

@@ -8,7 +8,7 @@ from trinity.applying.local.events import bounds_of, typed_events
 from trinity.applying.local.intervals import History, why_not_local
 from trinity.applying.plan import HistoryPlan
 from trinity.applying.words import Words
-from trinity.engine.changing.local.stored_versions import stored_versions
+from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
 from trinity.engine.executes import left_to_spark, size_of
 from trinity.engine.not_local import NotLocal
@@ -39,7 +39,7 @@ def _attempt(plan: HistoryPlan, source: pa.Table, txn: TransactionId | None) -> 
     if (why := left_to_spark(plan.table.session, size_of(touched.files))) is not None:
         return why
     with reporting_dropped_table(plan.table.connector, plan.at):
-        stored = stored_versions(touched, merge_spec(plan.definition), events.select(plan.key))
+        stored = stored_winners(touched, merge_spec(plan.definition), events.select(plan.key), plan.definition.visible)
         if isinstance(stored, NotLocal):
             return stored
         return plan.append(History.of(plan, stored, events).changed(), bounds, txn)

@@ -13,7 +13,7 @@ from trinity.engine.changing.local.plan import LocalPlan
 from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.not_local import NotLocal
 from trinity.hidden import DELETED
-from trinity.merge.arrow.fold import beats
+from trinity.merge.arrow.fold import beats, compared_columns
 from trinity.merge.arrow.keys import Keys, comparable
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Operation, SplitSource
@@ -39,7 +39,8 @@ def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.Record
     if not len(filled):
         return None
     keys, numbers = Keys.of(filled, spec.key)
-    stored = stored_winners(splits, spec, keys)
+    columns = [splits.definition.column(name) for name in compared_columns(spec)]
+    stored = stored_winners(splits, spec, filled.select(spec.key), columns)
     if isinstance(stored, NotLocal):
         return stored
     at = np.full(len(keys) + 1, -1)  # the last place is of keys that are not among these

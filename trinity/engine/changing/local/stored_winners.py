@@ -1,79 +1,86 @@
-"""The stored winner of some keys, dead ones too, in Arrow (M4, M9)."""
+"""The row versions that win some keys, dead ones too, found in Arrow (M4, M9)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.local.selection import to_user_columns
-from trinity.engine.reading.plan import FoldPlan
-from trinity.hidden import DELETED
-from trinity.merge.arrow.fold import beats, compared_columns
+from trinity.engine.reading.local.search import FoldedLog, Read, Search, SearchedFile, kept_columns
+from trinity.engine.reading.plan import FoldPlan, why_not_by_position
+from trinity.hidden import DELETED, FILE_NUMBER, POSITION
+from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
-from trinity.spi import SplitSource
+from trinity.spi import ROW_KIND, Column, DataFile, SplitSource
 
 __all__ = ["stored_winners"]
 
 
-def stored_winners(splits: SplitSource, spec: MergeSpec, keys: Keys) -> pa.Table | NotLocal:
-    """Return the winning row version of each of some keys that has one.
+def stored_winners(
+    splits: SplitSource, spec: MergeSpec, wanted: pa.Table, columns: Sequence[Column]
+) -> pa.Table | NotLocal:
+    """Return the winning row version of each key that begins as one of some does.
+
+    Args:
+        splits: the version.
+        spec: its table's options.
+        wanted: values of some key columns.
+        columns: the columns of the result.
 
     Returns:
-        key and ordering columns in their logical types, and ``DELETED``; or why Spark has to look.
+        these columns in their logical types, with ``ROW_KIND`` if the table has it, and ``DELETED``; or why Spark has
+        to look.
 
     Raises:
-        TrinityError: BAD_DATA naming a corrupt or missing file.
+        TrinityError: BAD_DATA naming a file that cannot be read.
     """
     fold = FoldPlan.of(splits, spec)
-    log = _of_log(fold, spec, keys)
-    if isinstance(log, NotLocal):
-        return log
-    base = pa.concat_tables([log.slice(0, 0), *_of_base(fold, spec, keys)])
-    later = np.full(len(keys), -1)
-    later[keys.numbers(log)] = np.arange(len(log))
-    there = later[keys.numbers(base)]
-    both = np.flatnonzero(there >= 0)
-    wins = beats(spec, base.take(both), log.take(there[both]))
-    stays = np.ones(len(log), bool)
-    stays[there[both[wins]]] = False
-    alone = np.ones(len(base), bool)
-    alone[both[~wins]] = False
-    return pa.concat_tables([log.filter(as_arrow(stays)), base.filter(as_arrow(alone))]).combine_chunks()
+    files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
+    if files and (why := why_not_by_position(splits, spec, [*fold.base, *fold.runs], fold.log)) is not None:
+        return why
+    storage = pa.schema([splits.storage.field(n) for n in spec.sidecar_columns if n in splits.storage.names])
+    keys, _ = Keys.of(
+        wanted.cast(pa.schema([storage.field(name) for name in wanted.column_names])), wanted.column_names
+    )
+    searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files))
+    search = Search(spec, storage, (), searched, {}, only=keys)
+    read = kept_columns if splits.native is None or splits.native.files_stay else read_columns
+    folded = search.folded(0, read)
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        base = list(pool.map(lambda file: _of_base(file, search, keys, folded, read), fold.base))
+    stays = np.ones(len(folded.winners), bool)
+    for _, beaten in base:
+        stays[beaten] = False
+    won = folded.winners.filter(as_arrow(stays)).sort_by([(FILE_NUMBER, "ascending"), (POSITION, "ascending")])
+    edges = np.searchsorted(as_numpy(won.column(FILE_NUMBER)), np.arange(len(files) + 1))
+    places = [*(as_numpy(won.column(POSITION))[a:b] for a, b in pairwise(edges)), *(found for found, _ in base)]
+    rows = InColumns(splits, columns).at(zip([*files, *fold.base], places, strict=True))
+    live = len(rows) - len(won)
+    for name, of_base in ((ROW_KIND, None), (DELETED, False)):
+        if name not in won.column_names:
+            continue
+        kind = won.schema.field(name).type
+        rows = rows.append_column(
+            name, pa.chunked_array([*won.column(name).chunks, pa.repeat(pa.scalar(of_base, kind), live)])
+        )
+    return rows.combine_chunks()
 
 
-def _of_log(fold: FoldPlan, spec: MergeSpec, keys: Keys) -> pa.Table | NotLocal:
-    if not (fold.log or fold.runs or fold.splits.sidecar):
-        found = fold.splits.storage.empty_table().append_column(DELETED, pa.array([], pa.bool_()))
-    else:
-        winners = LocalExecutor().log_winners(fold)
-        if isinstance(winners, NotLocal):
-            return winners
-        found = winners
-    rows = _in_logical_types(fold.splits, spec, found).append_column(DELETED, found.column(DELETED))
-    return rows.take(keys.lookup(rows)[0])
-
-
-def _of_base(fold: FoldPlan, spec: MergeSpec, keys: Keys) -> Iterator[pa.Table]:
-    for file in fold.base:
-        rows = read_columns(file.path, fold.splits.storage, compared_columns(spec))
-        places = np.arange(len(rows))
-        if file.deletes is not None:
-            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
-        found = _in_logical_types(fold.splits, spec, rows.take(places))
-        found = found.take(keys.lookup(found)[0])
-        yield found.append_column(DELETED, as_arrow(np.zeros(len(found), bool)))
-
-
-def _in_logical_types(splits: SplitSource, spec: MergeSpec, rows: pa.Table) -> pa.Table:
-    """Return key and ordering columns of rows in storage form as they are compared with new ones."""
-    columns = [splits.definition.column(name) for name in compared_columns(spec)]
-    shown = rows.select([c.name for c in columns]).combine_chunks()
-    pages = [to_user_columns(page, columns) for page in shown.to_batches()]
-    return pa.Table.from_batches(pages, pa.schema([c.to_arrow() for c in columns]))
+def _of_base(
+    file: DataFile, search: Search, keys: Keys, folded: FoldedLog, read: Read
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (places of the rows of a base file that win, ascending; numbers of winners of the log that lose)."""
+    rows = read(file.path, search.storage, compared_columns(search.spec))
+    places, _ = keys.lookup(rows)
+    if file.deletes is not None:
+        places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+    lost, beaten = losers(search.spec, rows.take(as_arrow(places)), folded.keys, folded.winners)
+    return np.delete(places, lost), beaten
