@@ -15,8 +15,7 @@ from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
-from trinity.engine.executes import default_local_bytes, not_supported
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, default_local_bytes, not_supported
 from trinity.engine.spark.running import running_session, spark_runs
 from trinity.engine.target import Engine
 from trinity.errors import TrinityError, nearest, not_pickled

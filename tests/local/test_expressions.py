@@ -27,8 +27,8 @@ from tests.support.expressions import (
 from tests.support.zones import frame
 from trinity import Column, Session, TrinityError
 from trinity.calls import spark_errors
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression, compile_predicate
-from trinity.engine.not_local import NotLocal
 from trinity.spi import parse_type
 
 NAN = float("nan")

@@ -17,8 +17,7 @@ from trinity.applying.words import Given, Words
 from trinity.calls import public
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows, arrow_reader, given_rows, is_spark_frame, source_frame
-from trinity.engine.executes import execute, not_supported
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute, not_supported
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties

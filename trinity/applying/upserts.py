@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from trinity.applying.words import Words, null_value
 from trinity.engine.appending.append import append_rows
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, compile_predicate
-from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
+from trinity.merge.row_kinds import tombstone_marks
 from trinity.merge.spec import MergeSpec
-from trinity.merge.tombstone import tombstone_marks
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId, arrow_type
 from trinity.syntax.quoting import quoted
 

@@ -14,10 +14,10 @@ from trinity.calls import public, spark_errors
 from trinity.cdc.delta import delta_versions
 from trinity.cdc.form import Form, form_of
 from trinity.engine.appending.append import append_own
-from trinity.engine.appending.transforms import transformed
 from trinity.engine.changing.statement import rerun
 from trinity.engine.feed.reached import Reached
 from trinity.engine.reading.dropped_table import reporting_dropped_table
+from trinity.engine.streaming.batches import transformed
 from trinity.errors import TrinityError
 from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, HistoryEntry, SplitSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trinity.dbapi.connection import Connection, Cursor
+from trinity.dbapi.connection import Connection, Cursor, connect
 from trinity.dbapi.errors import (
     DatabaseError,
     DataError,
@@ -17,7 +17,6 @@ from trinity.dbapi.errors import (
     ProgrammingError,
     Warning,  # noqa: A004 - PEP 249's name
 )
-from trinity.dbapi.opening import connect
 from trinity.dbapi.types import (
     BINARY,
     DATETIME,

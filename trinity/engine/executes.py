@@ -8,17 +8,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
 from trinity.calls import current_work
-from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
 
-__all__ = ["default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
+__all__ = ["NotLocal", "default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
+
+
+@dataclass(frozen=True)
+class NotLocal:
+    """Why this process cannot do something without Spark.
+
+    Attributes:
+        reason: a clause for people.
+        error: what it comes to where there is no Spark; None for NOT_SUPPORTED.
+    """
+
+    reason: str
+    error: TrinityError | None = field(default=None, compare=False)
+
 
 T = TypeVar("T")
 

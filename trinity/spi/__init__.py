@@ -10,11 +10,11 @@ from trinity.spi.connector import (
     SinkId,
     SparkRequirements,
 )
-from trinity.spi.deletes import Deletes
 from trinity.spi.files import (
     Bucket,
     ColumnStats,
     DataFile,
+    Deletes,
     Origin,
     Tier,
     arrival_order,

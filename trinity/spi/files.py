@@ -1,22 +1,24 @@
-"""Data files: what a sink reports (a fragment), what a commit records, what a split source lists."""
+"""Data files and their deleted rows: what a sink reports (a fragment), what commits record, what split sources list."""
 
 from __future__ import annotations
 
 import base64
 import datetime as dt
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from trinity.spi.deletes import Deletes
+import pyarrow as pa
 
 __all__ = [
     "Bucket",
     "ColumnStats",
     "DataFile",
+    "Deletes",
     "Origin",
     "Tier",
     "arrival_order",
@@ -24,6 +26,35 @@ __all__ = [
     "from_merge_fragments",
     "removal",
 ]
+
+
+@dataclass(frozen=True)
+class Deletes(ABC):
+    """The deleted rows of one data file: which files record them, and how many there are. Picklable.
+
+    The shared class is :class:`trinity.storage.PositionDeletes`. A format that records deletes in its own way has its
+    own class.
+
+    Attributes:
+        rows: number of deleted rows, each counted once.
+    """
+
+    rows: int
+
+    @property
+    @abstractmethod
+    def paths(self) -> tuple[str, ...]:
+        """Absolute paths of the files that record the deletes; vacuum keeps these as long as the data file."""
+
+    @abstractmethod
+    def positions(self) -> pa.Int64Array:
+        """Return the positions of the deleted rows in the data file, counted from 0, ascending.
+
+        Called on the driver and on executors.
+
+        Raises:
+            TrinityError: BAD_DATA naming a file that is missing or corrupt.
+        """
 
 
 class Tier(str, Enum):

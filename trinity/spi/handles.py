@@ -15,8 +15,7 @@ import pyarrow as pa
 from trinity.calls import public
 from trinity.errors import TrinityError
 from trinity.shown import InNotebooks
-from trinity.spi.deletes import Deletes
-from trinity.spi.files import DataFile, arrival_order
+from trinity.spi.files import DataFile, Deletes, arrival_order
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.executes import execute
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import show

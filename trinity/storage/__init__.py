@@ -123,10 +123,16 @@ from trinity.storage.position_deletes import places_in_file as places_in_file
 from trinity.storage.position_deletes import unreadable_deletes as unreadable_deletes
 from trinity.storage.position_deletes import vector_of as vector_of
 from trinity.storage.position_deletes import with_earlier as with_earlier
-from trinity.storage.readable import check_still_there, no_such_version, oldest_needed, version_at
+from trinity.storage.readable import (
+    check_still_there,
+    no_such_version,
+    oldest_needed,
+    repair_preview,
+    repair_result,
+    version_at,
+)
+from trinity.storage.readable import newest_readable as newest_readable
 from trinity.storage.readable import no_readable_version as no_readable_version
-from trinity.storage.repairs import newest_readable as newest_readable
-from trinity.storage.repairs import repair_preview, repair_result
 from trinity.storage.row_changes import RowChanges, SingleTable
 from trinity.storage.row_changes import not_ours as not_ours
 from trinity.storage.s3 import AMAZON_SDK as AMAZON_SDK

@@ -18,8 +18,8 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.merge.arrow.order import order_codes
 from trinity.merge.carried import carried_columns, carried_marks
+from trinity.merge.row_kinds import tombstone_marks
 from trinity.merge.spec import merge_spec
-from trinity.merge.tombstone import tombstone_marks
 from trinity.spi import (
     CARRIED,
     MergeSink,

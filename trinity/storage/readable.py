@@ -1,16 +1,26 @@
-"""Readable versions of a table, and the errors for others (L10)."""
+"""Readable versions of a table, the errors for others (L10), and what a repair may lose."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, HistoryEntry, TableDefinition, TableHandle
+from trinity.spi import CommitResult, DataFile, HistoryEntry, LostCommit, RepairResult, TableDefinition, TableHandle
 from trinity.storage.store import ObjectStore
 
-__all__ = ["check_still_there", "no_readable_version", "no_such_version", "oldest_needed", "version_at"]
+__all__ = [
+    "check_still_there",
+    "newest_readable",
+    "no_readable_version",
+    "no_such_version",
+    "oldest_needed",
+    "repair_preview",
+    "repair_result",
+    "version_at",
+]
 
 
 class _Version(Protocol):
@@ -21,12 +31,12 @@ class _Version(Protocol):
     def oldest(self) -> int: ...
 
 
-_V = TypeVar("_V", bound=_Version)
+_Read = TypeVar("_Read", bound=_Version)
 
 
 def version_at(
-    table: TableHandle, newest: int, read: Callable[[int], _V], oldest: Callable[[_V], int] = lambda at: at.oldest
-) -> _V:
+    table: TableHandle, newest: int, read: Callable[[int], _Read], oldest: Callable[[_Read], int] = lambda at: at.oldest
+) -> _Read:
     """Return the handle's version, or the newest.
 
     Args:
@@ -95,3 +105,78 @@ def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:
     """Return the oldest version that a vacuum keeps: the one that was the newest at that time (L10)."""
     kept = [entry for entry, following in pairwise(history) if following.timestamp_ms > older_than_ms]
     return (kept[0] if kept else history[-1]).version
+
+
+_V = TypeVar("_V")
+
+
+_SHOWN: Final = 5
+
+
+def newest_readable(
+    table: TableHandle, newest: int, read: Callable[[int], _V], is_damaged: Callable[[int], bool]
+) -> tuple[_V, tuple[LostCommit, ...]]:
+    """Return the newest readable version, and the commits after it.
+
+    Args:
+        table: the table.
+        newest: number of the newest version.
+        read: reads a version.
+        is_damaged: returns whether an unreadable version is damaged itself, and not only built on a damaged one.
+
+    Raises:
+        TrinityError: BAD_DATA when no version can be read; any other error of ``read``, since the version may be whole.
+    """
+    lost: list[LostCommit] = []
+    for number in range(newest, -1, -1):
+        try:
+            return read(number), tuple(lost)
+        except TrinityError as error:
+            if error.code != "BAD_DATA":
+                raise
+            lost.append(LostCommit(number, error.message, is_damaged(number)))
+    raise no_readable_version(table)
+
+
+def repair_preview(
+    table: TableHandle, back_to: int, lost: Sequence[LostCommit], confirmed: int | None, *, dry_run: bool
+) -> RepairResult | None:
+    """Return the result of a repair that changes nothing; None if the repair is to be made.
+
+    Args:
+        table: the table.
+        back_to: the newest readable version.
+        lost: the commits after it.
+        confirmed: the version that the caller names; needed if some of these commits are undamaged.
+        dry_run: True to change nothing.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS without that confirmation, saying what would be lost.
+    """
+    if dry_run or not lost:
+        return RepairResult(back_to, skipped=not lost, back_to=back_to, lost=tuple(lost))
+    _check_confirmed(table, back_to, lost, confirmed)
+    return None
+
+
+def _check_confirmed(table: TableHandle, back_to: int, lost: Sequence[LostCommit], confirmed: int | None) -> None:
+    whole = [commit for commit in lost if not commit.damaged]
+    if confirmed == back_to or (confirmed is None and not whole):
+        return
+    named = "; ".join(f"{_name(commit)}: {commit.what}" for commit in lost[:_SHOWN])
+    rest = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    why = f"not to version {confirmed}" if confirmed is not None else f"{len(whole)} of which may be whole"
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"A repair of '{table.full_name}' goes back to version {back_to}, {why}, and loses {len(lost)} commits: "
+        f"{named}{rest}. Restore the damaged file from a copy; or say version={back_to} to lose them.",
+    )
+
+
+def _name(commit: LostCommit) -> str:
+    return "a version whose number is not known" if commit.version is None else f"version {commit.version}"
+
+
+def repair_result(done: CommitResult, back_to: int, lost: Sequence[LostCommit]) -> RepairResult:
+    """Return the result of a finished repair."""
+    return RepairResult(**asdict(done), back_to=back_to, lost=tuple(lost))

@@ -48,8 +48,14 @@ from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import delete_around, delete_orphans
-from trinity.storage.readable import check_still_there, oldest_needed, version_at
-from trinity.storage.repairs import newest_readable, repair_preview, repair_result
+from trinity.storage.readable import (
+    check_still_there,
+    newest_readable,
+    oldest_needed,
+    repair_preview,
+    repair_result,
+    version_at,
+)
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.sinks import write_target
 from trinity.storage.store import Entry, ObjectStore

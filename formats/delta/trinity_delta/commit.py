@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.spi import CommitResult, DataFile, MergeTableHandle, TableDefinition, TableHandle
+from trinity.spi import CommitResult, DataFile, MergeTableHandle, RewriteTableHandle, TableDefinition, TableHandle
 from trinity.storage import (
     REPLACE,
     Attempt,
     Change,
     CommitRaced,
+    DeletesFragment,
     FileChange,
     Location,
     ObjectStore,
@@ -23,20 +24,29 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity_delta.actions import TAG_OPERATION, Action, add, remove, sidecar_list, transaction
+from trinity_delta.actions import (
+    TAG_OPERATION,
+    Action,
+    add,
+    remove,
+    remove_added,
+    sidecar_list,
+    transaction,
+    with_vector,
+)
 from trinity_delta.adopt import check_dropped, check_removable
+from trinity_delta.deletes import DeletionVector
 from trinity_delta.file_values import check_partitions
 from trinity_delta.jvm import DeltaTransaction
 from trinity_delta.logs import Logs, Transaction
 from trinity_delta.own_log import OwnTransaction, catch_up
-from trinity_delta.protocol import KEPT, are_kept
+from trinity_delta.protocol import KEPT, are_kept, refused
 from trinity_delta.restored import restored_metadata, restoring
-from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
-from trinity_delta.schema import VECTORS, evolved, needs, recorded, replaced
+from trinity_delta.schema import FEED, VECTORS, evolved, is_true, needs, recorded, replaced
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State, domains_in_force, order_actions
 
-__all__ = ["DeltaAttempt"]
+__all__ = ["DeltaAttempt", "check_vectors", "marked"]
 
 _log = logger("trinity.delta")
 _OPERATIONS: Final = {
@@ -105,7 +115,7 @@ class DeltaAttempt(Attempt[State]):
             # concurrent commits of rows conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
         if change.rewrite is not None and external:
-            return started.commit(folded_external(change.rewrite, self.newest, change.files), operation="Update")
+            return started.commit(_folded_external(change.rewrite, self.newest, change.files), operation="Update")
         if changed:
             started.update(changed)
         actions = self._actions(change)
@@ -125,7 +135,7 @@ class DeltaAttempt(Attempt[State]):
             settings = self.logs.settings(self.table.location, present, after, needs(before, after).settings)
             schema = evolved(self.newest.metadata["schemaString"], after, mapped=self.newest.mapped)
             found = {"schemaString": schema, "configuration": settings}
-        if change.deletes and not has_vectors(self.newest):
+        if change.deletes and not _has_vectors(self.newest):
             found["configuration"] = {**present, VECTORS: "true"}
         return found
 
@@ -249,3 +259,56 @@ def _keeps_to(state: State) -> bool:
     """Return whether Trinity supports all features and settings of a table."""
     features = set(state.protocol.get("writerFeatures") or ())
     return bool(features) and features <= KEPT and are_kept(state.metadata["configuration"])
+
+
+def _folded_external(rewrite: RewriteTableHandle, state: State, files: Sequence[DataFile]) -> list[Action]:
+    """Return the actions of a compaction of an external table, whose readers see row versions disappear.
+
+    Where none disappears, the same rows are in other files, which is no change to a feed or a stream of the table.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a table with a change data feed, which would show every row as deleted, and
+            those that stay as inserted.
+    """
+    replaced = {f.path for f in rewrite.replaced}
+    paths = [path for path, f in state.files.items() if f.path in replaced]
+    changes = not _keeps_rows([state.files[path] for path in paths], files)
+    if changes and is_true(state.metadata["configuration"], FEED):
+        ObjectStore(rewrite.table.location).delete(f.path for f in files)  # no version names them
+        raise refused(
+            rewrite.table,
+            f"'{FEED}' = 'true' and row versions that a compaction would leave out: its feed would show every row as "
+            "deleted, and those that stay as inserted",
+        )
+    order, store = state.version + 1 if changes else None, ObjectStore(rewrite.table.location)
+    return [
+        *(remove_added(state.added[path], changes=changes) for path in paths),
+        *(add(f, store, rewrite.definition, order=order) for f in files),
+    ]
+
+
+def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
+    """Return whether all row versions are still there, as far as their numbers are known."""
+    return all(f.rows_known for f in before) and sum(f.live_rows for f in before) == sum(f.rows for f in after)
+
+
+def _has_vectors(state: State) -> bool:
+    """Return whether the table's settings allow deletion vectors."""
+    return is_true(state.metadata["configuration"], VECTORS)
+
+
+def check_vectors(table: TableHandle, state: State) -> None:
+    """Refuse a table whose settings forbid deletion vectors. Raises NOT_SUPPORTED naming the setting."""
+    if str(state.metadata["configuration"].get(VECTORS)).lower() == "false":
+        raise refused(table, f"'{VECTORS}' = 'false', and compact('resolve') deletes rows by deletion vectors")
+
+
+def marked(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:
+    """Return the actions that give files with newly deleted rows their new deletion vectors."""
+    found: list[Action] = []
+    for path, file in state.files.items():
+        if file.path in marks:
+            vector = marks[file.path].deletes
+            assert isinstance(vector, DeletionVector)
+            found += with_vector(state.added[path], vector)
+    return found

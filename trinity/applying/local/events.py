@@ -15,7 +15,7 @@ from trinity.applying.words import START_AT
 from trinity.arrays import as_arrow
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import source_rows
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.values.arrow_assignment import assignment
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.run_sinks import raise_refusal

@@ -10,8 +10,7 @@ from trinity.applying.plan import HistoryPlan
 from trinity.applying.words import Words
 from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
-from trinity.engine.executes import left_to_spark, size_of
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, left_to_spark, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.target import Target
 from trinity.merge.spec import merge_spec

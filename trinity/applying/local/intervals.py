@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
 from trinity.applying.words import START_AT
 from trinity.arrays import as_arrow, as_numpy, as_scalar
+from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.equal_values import equal_values, is_comparable
 from trinity.engine.feed.local.images import equal_rows
-from trinity.engine.not_local import NotLocal
 from trinity.hidden import DELETED
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.arrow.order import order_codes, tuple_codes

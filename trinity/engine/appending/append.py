@@ -13,8 +13,7 @@ from trinity.calls import STOPPED, is_stopped
 from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.appending.python_rows import from_pandas, with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.executes import execute
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.spark.remote import check_mode, is_remote
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, arrow_schema

@@ -16,7 +16,7 @@ from trinity.engine.changing.guard import MergeGuard
 from trinity.engine.changing.plan import Equality, StatementPlan, clauses, concerned, expanded, update_case_columns
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.engine.changing.source import Source, reads_all
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate

@@ -15,8 +15,7 @@ from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.changing.attempt import Attempt
 from trinity.engine.changing.local.attempt import LocalAttempt
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.executes import execute, left_to_spark, size_of
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute, left_to_spark, size_of
 from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.spark.class_lookups import without_call_sites

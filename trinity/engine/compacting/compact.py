@@ -11,14 +11,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.compacting.compactor import Compactor
+from trinity.engine.compacting.compactor import Compactor, highest_commit, sidecar_schema
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
 from trinity.engine.compacting.local.compactor import LocalCompactor
 from trinity.engine.compacting.resolve import resolve
-from trinity.engine.compacting.rewriting import highest_commit, sidecar_schema
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded, in_groups
-from trinity.engine.executes import execute, size_of
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.files import bucket_types, tiers, well_bucketed
 from trinity.engine.reading.local.fold_by_column import live_pages

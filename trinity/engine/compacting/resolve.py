@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trinity.engine.compacting.compactor import Compactor, Resolve
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import tiers, well_bucketed
 from trinity.engine.reading.plan import FoldPlan
 from trinity.merge.spec import MergeSpec

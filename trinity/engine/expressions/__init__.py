@@ -1,7 +1,7 @@
 """Expressions of Spark SQL, evaluated over Arrow data in this process.
 
 What is evaluated here has the values that Spark gives it, bit by bit; everything else is a
-:class:`~trinity.engine.not_local.NotLocal` that names the part which only Spark evaluates.
+:class:`~trinity.engine.executes.NotLocal` that names the part which only Spark evaluates.
 """
 
 from trinity.engine.expressions.coercion import common_type, together, widened

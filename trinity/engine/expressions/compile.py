@@ -10,6 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import (
     arithmetic,
     casts,
@@ -25,7 +26,6 @@ from trinity.engine.expressions import (
 )
 from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
 from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Refused, Scope, ScopeColumn
-from trinity.engine.not_local import NotLocal
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.syntax.comparisons import conjuncts

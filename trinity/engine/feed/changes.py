@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from trinity.engine.executes import execute, size_of
+from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.interval import Bound, interval
 from trinity.engine.feed.local.feed import LocalFeed, timed
 from trinity.engine.feed.shape import Form, check_names, check_net
-from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
 from trinity.result import Result
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from trinity.engine.executes import execute, size_of
+from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.feed import LocalFeed
 from trinity.engine.feed.shape import Form
 from trinity.engine.feed.steps import splits_within
 from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_columns, writing
-from trinity.engine.not_local import NotLocal
 from trinity.engine.target import Target
 from trinity.spi import HistoryEntry, from_fragments
 from trinity.storage.changelog import KeptChanges

@@ -9,8 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from trinity.calls import spark_errors, translated
-from trinity.engine.executes import execute
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import ReadPlan, plan_read

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trinity.engine.executes import execute
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trinity.depth import deep_recursion
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, TableDefinition, Tier, parse_type

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.predicate import Predicate, Where
 from trinity.merge.arrow.by_column import ColumnFold

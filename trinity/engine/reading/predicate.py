@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from trinity.depth import deep_recursion
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.spi import TableDefinition, parse_type
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trinity.engine.executes import execute, size_of
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.local import row_versions as local
 from trinity.engine.reading.plan import why_not_files
 from trinity.engine.target import Host

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
-from trinity.engine.appending.append import evolve_table, write_rows
-from trinity.engine.appending.transforms import transformed
+from trinity.engine.appending.append import evolve_table, given_rows, is_spark_frame, write_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
@@ -23,7 +22,7 @@ from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragm
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Batches", "StreamOptions"]
+__all__ = ["Batches", "StreamOptions", "transformed"]
 
 ApplyBatch = Callable[["DataFrame", TransactionId], tuple[CommitResult, str] | None]
 """A function that commits the rows of a batch with its ``txn``. It returns the commit and a text for the log, or None
@@ -177,3 +176,23 @@ def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:
         return f", newest {name} {newest}"
     zoned = newest if newest.tzinfo else newest.replace(tzinfo=dt.UTC)
     return f", newest {name} {newest}, {(dt.datetime.now(dt.UTC) - zoned).total_seconds():.1f} s behind"
+
+
+def transformed(table: Target, rows: DataFrame, transform: Callable[[DataFrame], Any] | None) -> DataFrame:
+    """Return the rows that ``transform`` makes of a batch; without one the batch itself.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a result that is no DataFrame of a batch.
+        Exception: whatever ``transform`` raises.
+    """
+    if transform is None:
+        return rows
+    found = given_rows(transform(rows))
+    if is_spark_frame(found) and not found.isStreaming:
+        frame: DataFrame = found
+        return frame
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"transform of the rows for '{table.name}' gives a {type(found).__name__}; it is to give the DataFrame of the "
+        "rows to write.",
+    )

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
-from trinity.engine.executes import execute, size_of
+from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.expressions import Scope, compile_predicate
-from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target

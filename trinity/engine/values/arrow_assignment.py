@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.values.store_assignment import narrows, only_widens, refusal_around, refuse_unassignable, too_large
 from trinity.engine.writing.casts import cast_array, converts, fitted
 from trinity.spi import Column, DataType, parse_type

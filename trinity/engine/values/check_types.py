@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trinity.engine.executes import execute, left_to_spark
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute, left_to_spark
 from trinity.engine.target import Host
 from trinity.engine.values.local_checks import LocalChecks, no_zone
 from trinity.spi import Check, TableDefinition

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.spark.expressions import check_constant
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type

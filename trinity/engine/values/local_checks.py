@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.definition.checks import constrained_columns, refuse_folded
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import ONE_ROW, Compiled, Refused, Scope, compile_expression, compile_predicate
-from trinity.engine.not_local import NotLocal
 from trinity.engine.values.arrow_assignment import assignment
 from trinity.engine.writing.casts import converts
 from trinity.errors import TrinityError

@@ -12,9 +12,8 @@ from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.keys import Keys, comparable, without_null_keys
 from trinity.merge.options import MergeEngine
-from trinity.merge.row_kinds import StoredKind
+from trinity.merge.row_kinds import StoredKind, retracts
 from trinity.merge.spec import MergeSpec
-from trinity.merge.tombstone import retracts
 from trinity.spi import ROW_KIND, Deletes
 
 __all__ = ["beats", "compared_columns", "is_deleted", "losers", "taking_part", "winner_first", "winners"]

@@ -1,8 +1,25 @@
 """Aggregate functions (A3): their interface, Paimon's by name, and those that other packages add."""
 
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Final
+
 from trinity.merge.arrow.rows import ColumnRows, Folded
-from trinity.merge.functions.base import AggregateFunction, Field, FieldFunction, ListFunction, aggregated
-from trinity.merge.functions.registry import aggregate_function, folded_value_stands, function_names
+from trinity.merge.functions.base import GROUP, AggregateFunction, Field, FieldFunction, ListFunction, aggregated
+from trinity.merge.functions.entries import MergeMap, MergeMapWithKeytime, NestedPartialUpdate, NestedUpdate
+from trinity.merge.functions.lists import Collect, ListAgg
+from trinity.merge.functions.numbers import Product, Sum
+from trinity.merge.functions.sketches import HllSketch, RoaringBitmap32, RoaringBitmap64, ThetaSketch
+from trinity.merge.functions.values import (
+    BoolAnd,
+    BoolOr,
+    FirstNonNullValue,
+    FirstValue,
+    LastNonNullValue,
+    LastValue,
+    Max,
+    Min,
+)
 
 __all__ = [
     "AggregateFunction",
@@ -15,4 +32,39 @@ __all__ = [
     "aggregated",
     "folded_value_stands",
     "function_names",
+    "others",
 ]
+
+
+_OWN: Final[dict[str, AggregateFunction]] = {
+    kind.name: kind()
+    for kind in (
+        Sum, Product, Max, Min, LastValue, LastNonNullValue, FirstValue, FirstNonNullValue, ListAgg, BoolAnd, BoolOr,
+        Collect, MergeMap, MergeMapWithKeytime, NestedUpdate, NestedPartialUpdate, HllSketch, ThetaSketch,
+        RoaringBitmap32, RoaringBitmap64,
+    )
+}  # fmt: skip
+_ALIASES: Final = {"first_not_null_value": "first_non_null_value"}
+
+
+def aggregate_function(name: str) -> AggregateFunction | None:
+    """Return the function of a name in any case; None when there is none."""
+    name = name.strip().lower()
+    return _OWN.get(_ALIASES.get(name, name)) or others().get(name)
+
+
+def folded_value_stands(function: FieldFunction) -> bool:
+    """Return True when the folded value of a column can stand for its rows (E3)."""
+    found = aggregate_function(function.name)
+    return found is not None and found.stands
+
+
+def function_names() -> tuple[str, ...]:
+    """Return every known name, sorted."""
+    return tuple(sorted({*_OWN, *_ALIASES, *others()}))
+
+
+@lru_cache(maxsize=1)
+def others() -> dict[str, AggregateFunction]:
+    """Return the functions of other packages, which are looked up once in a process."""
+    return {point.name.lower(): point.load()() for point in entry_points(group=GROUP)}

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from trinity.calls import spark_errors
 from trinity.engine.changing.fields import Place, assigned_values, place_of
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression
-from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Case, Program, Value, When, names_of_rows
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned

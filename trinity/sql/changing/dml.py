@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import Token
 
 from trinity.calls import quiet
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.errors import TrinityError
 from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.reader import Piece, Reader

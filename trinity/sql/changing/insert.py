@@ -10,8 +10,7 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.calls import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
-from trinity.engine.executes import execute
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId

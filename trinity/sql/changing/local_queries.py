@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import VOID, Refused
-from trinity.engine.not_local import NotLocal
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX

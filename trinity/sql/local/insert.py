@@ -8,8 +8,8 @@ from typing import Final
 import pyarrow as pa
 
 from trinity.calls import translated
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import TEXTS, VOID, WHOLE
-from trinity.engine.not_local import NotLocal
 from trinity.engine.values.store_assignment import only_widens, placed
 from trinity.engine.writing.casts import assignable, converts
 from trinity.spi import Column, DataType, parse_type

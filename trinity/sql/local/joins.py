@@ -8,8 +8,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
-from trinity.engine.not_local import NotLocal
 from trinity.sql.local.aggregates import as_one_value
 from trinity.sql.local.relations import Relation, filtered, with_values
 from trinity.syntax.comparisons import conjuncts

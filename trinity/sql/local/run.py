@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.executes import left_to_spark, size_of
+from trinity.engine.executes import NotLocal, left_to_spark, size_of
 from trinity.engine.expressions import Refused, ScopeColumn
-from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import (
     VOID,
     Compiled,
@@ -20,7 +21,6 @@ from trinity.engine.expressions import (
     compile_expression,
     compile_predicate,
 )
-from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.column_names import with_column_names

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import (
     BOOLEAN,
     ONE_ROW,
@@ -19,7 +20,6 @@ from trinity.engine.expressions import (
     compile_expression,
     widened,
 )
-from trinity.engine.not_local import NotLocal
 from trinity.spi import DataType
 from trinity.sql.local.relations import Pages, new_field
 

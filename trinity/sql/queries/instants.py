@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trinity.calls import spark_errors
-from trinity.engine.executes import execute
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.expressions import ONE_ROW, Scope, compile_expression
 from trinity.engine.guard import guard_statement
-from trinity.engine.not_local import NotLocal
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:

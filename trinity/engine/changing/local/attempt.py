@@ -21,7 +21,7 @@ from trinity.engine.changing.local.plan import LocalPlan
 from trinity.engine.changing.local.source import LocalSource, local_source
 from trinity.engine.changing.local.target import keyed_rows, located_rows, target_schema
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program, When
 from trinity.engine.reading.local.selection import in_threads
 from trinity.engine.reading.predicate import Predicate

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from trinity.engine.changing.fields import Place, field_column
 from trinity.engine.changing.plan import StatementPlan
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression
-from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Case, Expression, Fields, Value
 from trinity.engine.values.arrow_assignment import Assignment, assignment
 from trinity.engine.values.local_checks import LocalChecks

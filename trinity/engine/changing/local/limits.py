@@ -12,7 +12,7 @@ from trinity.depth import deep_recursion
 from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.local.target import why_not_read
 from trinity.engine.changing.plan import concerned
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program, expressions_of
 from trinity.engine.values.defaults import is_plain
 from trinity.spi import Operation, SplitSource, TableDefinition, parse_type

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.changing.local.plan import LocalPlan
 from trinity.engine.changing.local.stored_winners import stored_winners
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.hidden import DELETED
 from trinity.merge.arrow.fold import beats, compared_columns
 from trinity.merge.arrow.keys import Keys, comparable

@@ -15,8 +15,8 @@ from trinity.engine.changing.local.compiled import source_scope, target_field, t
 from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.plan import Equality
 from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
+from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression, compile_predicate
-from trinity.engine.not_local import NotLocal
 from trinity.engine.program import Program
 from trinity.engine.values.arrow_assignment import fitted_texts
 from trinity.spi import Column, TableDefinition, parse_type

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
+from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.rows import InColumns
-from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.local.search import FoldedLog, Read, Search, SearchedFile, kept_columns
 from trinity.engine.reading.plan import FoldPlan, why_not_by_position

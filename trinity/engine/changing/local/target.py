@@ -11,7 +11,7 @@ import pyarrow as pa
 from trinity.arrays import as_arrow
 from trinity.engine.changing.local.compiled import target_field
 from trinity.engine.changing.local.plan import FILE_FIELD, PLACE_FIELD
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.selection import Selection, to_user_columns

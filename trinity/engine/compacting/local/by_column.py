@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import in_order
-from trinity.engine.compacting.local.layout import Layout
-from trinity.engine.compacting.local.parts import Parts
+from trinity.engine.compacting.local.parts import Layout, Parts
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages, rows_of_keys
 from trinity.engine.reading.plan import FoldPlan

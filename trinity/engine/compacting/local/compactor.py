@@ -16,13 +16,11 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, in_order
-from trinity.engine.compacting.compactor import Resolve
+from trinity.engine.compacting.compactor import Resolve, sidecar_schema
 from trinity.engine.compacting.local.by_column import ColumnRewrite
-from trinity.engine.compacting.local.layout import Layout
-from trinity.engine.compacting.local.parts import Parts
+from trinity.engine.compacting.local.parts import Layout, Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
-from trinity.engine.compacting.rewriting import sidecar_schema
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.plan import FoldPlan, NotLocal, why_not_by_column, why_not_by_position, why_not_files
 from trinity.engine.writing.run_sinks import RewriteTask

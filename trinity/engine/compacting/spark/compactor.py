@@ -11,7 +11,7 @@ from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.resolve import write_resolve
 from trinity.engine.compacting.spark.rows import distributed, grouped_scan, with_tombstones
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor

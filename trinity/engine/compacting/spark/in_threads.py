@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark_hash import in_bucket_order

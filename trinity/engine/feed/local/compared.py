@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import Step
-from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
 from trinity.merge.arrow.keys import Keys

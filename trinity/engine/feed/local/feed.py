@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.feed.changelog import found_changes, is_usable
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.local.appends import Appends
@@ -25,7 +26,6 @@ from trinity.engine.feed.rounds import rounds
 from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form
 from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
-from trinity.engine.not_local import NotLocal
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Target
 from trinity.merge.options import ChangelogProducer, changelog_producer

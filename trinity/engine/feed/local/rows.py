@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.local.selection import ROWS_AT_ONCE, to_user_columns
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource

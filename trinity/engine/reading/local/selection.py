@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.depth import deep_recursion
-from trinity.engine.not_local import NotLocal
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.casts import cast_array
 from trinity.merge.arrow.keys import Keys
