@@ -1,4 +1,4 @@
-"""The parts that rows are laid out in: buckets, or partitions. What memory should not hold meanwhile waits on the disk."""
+"""The parts that rows are laid out in: buckets, or partitions. What memory should not hold waits on the disk."""
 
 from __future__ import annotations
 
