@@ -28,7 +28,7 @@ _BY_ANOTHER_NAME: Final = {"commons-logging", "shims"}
 """What Spark has within other JARs: jcl-over-slf4j, and RoaringBitmap itself."""
 
 
-def write_list(need: SparkRequirements) -> None:
+def _write_list(need: SparkRequirements) -> None:
     """Write the list of one party."""
     assert need.jars is not None
     plain = tuple(package for package in need.packages if package.count(":") == 2)
@@ -65,4 +65,4 @@ def _line(coordinates: str, content: bytes) -> str:
 
 if __name__ == "__main__":
     for party in (DeltaFormat().spark, IcebergFormat().spark, *(kind.spark for kind in KINDS), GRANTED):
-        write_list(party)
+        _write_list(party)

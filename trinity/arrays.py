@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["FALSE", "as_arrow", "as_numpy", "as_scalar"]
-
 
 def as_arrow(values: np.ndarray, kind: pa.DataType | None = None, *, mask: np.ndarray | None = None) -> Any:
     """Return numbers or booleans of numpy as an Arrow array, which shares their memory.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from trinity.storage import StoreOptions
 
-__all__ = ["Buckets"]
-
 STORAGE_OPTIONS: Final = "storage_options"
 
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-__all__ = ["MergeBuilder"]
-
-
 @public
 @dataclass(frozen=True)
 class MergeBuilder:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from trinity.engine.spark.remote_session import RemoteCatalog
 
-__all__ = ["Catalogs", "installed_formats"]
-
 
 class Catalogs(Mapping[str, Connector]):
     """Catalog name -> connector.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from trinity.storage import Location
 
-__all__ = ["connect"]
-
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
 _IN_STORES: Final = ("parquet", "delta")
 _OVER_CONNECT: Final = ("parquet", "iceberg")

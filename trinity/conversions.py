@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["as_duckdb", "as_lazy_polars", "as_pandas", "as_polars", "library"]
-
 
 def library(name: str, package: str) -> Any:
     """Return an optional library's module. Raise CONFIGURATION_INVALID with the package to install where it lacks."""

@@ -14,8 +14,6 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["deep_recursion", "too_deep"]
-
 _FRAMES: Final = 25_000 if sys.version_info >= (3, 11) else 10_000
 """Recursion limits: enough for a thousand levels, or for four hundred before Python 3.11."""
 

@@ -13,8 +13,6 @@ from trinity.merge.roles import roles_of
 from trinity.shown import as_html
 from trinity.spi import SplitSource, TableDefinition, Tier
 
-__all__ = ["describe_rows", "session_html", "table_html", "table_text"]
-
 
 def _column_rows(definition: TableDefinition) -> list[tuple[str, str, bool, str, str | None]]:
     """Return for each visible column its name, type, whether it may be NULL, its roles and its comment."""

@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "DELTA_FEED", "HIDDEN_PREFIX", "ICEBERG_FEED",
-    "ARRIVAL", "BASE_WINS", "FITS", "KIND", "MOMENT", "PLACE", "SINCE", "UNSURE", "VISIBLE",
-    "BITS", "FILE", "FILE_NUMBER", "FILE_TOKEN", "POSITION",
-    "BUCKET", "DELETED", "LEFT",
-]  # fmt: skip
-
 HIDDEN_PREFIX: Final = "_trinity_"
 """Columns with this prefix are never shown."""
 DELTA_FEED: Final = ("_change_type", "_commit_version", "_commit_timestamp")

@@ -9,8 +9,6 @@ from typing import Final
 
 from trinity.secrets import redacted
 
-__all__ = ["LOGGERS", "logger"]
-
 LOGGERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "trinity": "The parent of all others. INFO: a line for each commit.",

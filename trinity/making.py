@@ -14,8 +14,6 @@ from trinity.storage import not_ours, table_taken, taking_back
 if TYPE_CHECKING:
     from trinity.engine.target import Target
 
-__all__ = ["check_owned", "drop", "insert_first_rows", "made_or_found", "made_within", "make_again"]
-
 _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")
 

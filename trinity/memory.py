@@ -34,8 +34,6 @@ from trinity.storage import (
     table_taken,
 )
 
-__all__ = ["MemoryConnector", "MemoryFormat"]
-
 
 class MemoryMetadata(VersionedMetadata):
     """Schemas and tables in dictionaries under one lock."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from trinity.secrets import redacted
 
-__all__ = ["SHOWN", "presentable", "shown_row", "shown_value", "value_text", "without_traceback"]
-
 SHOWN: Final = 200
 """Characters of a value, a name or a statement that a message shows."""
 

@@ -9,8 +9,6 @@ from typing import Final
 from trinity.calls import public
 from trinity.errors import TrinityError
 
-__all__ = ["LENGTH", "TableName", "checked_name", "split_name"]
-
 LENGTH: Final = 255
 """Maximum number of characters of a name."""
 _ODD: Final = re.compile(r'[.`"]')

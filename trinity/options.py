@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from trinity.errors import TrinityError
 from trinity.secrets import redacted
 
-__all__ = ["CatalogOptions", "Options"]
-
 _Options = TypeVar("_Options", bound="CatalogOptions")
 
 

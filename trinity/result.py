@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame
 
-__all__ = ["Result"]
-
 _OF_A_FRAME = ("_jdf", "_plan", "_session")
 """What Spark asks of a DataFrame that it is given, and its class does not tell."""
 

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, SupportsIndex
 
 import pyarrow as pa
 
-__all__ = ["Row", "rows_of"]
-
 
 class Row(tuple[Any, ...]):
     """One row: a tuple whose values also have names. ``row[0]``, ``row["k"]`` and ``row.k`` are the same value."""

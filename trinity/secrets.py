@@ -16,18 +16,6 @@ from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote
 
-__all__ = [
-    "HIDDEN",
-    "chain",
-    "is_secret_property",
-    "keep",
-    "redacted",
-    "scrub",
-    "scrubbed_warnings",
-    "scrubbing",
-    "shown",
-]
-
 HIDDEN: Final = "***"
 """The text that replaces a secret."""
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from trinity.engine.compacting.upkeep import Upkeep
 
-__all__ = ["Session", "Statements"]
-
 
 class Statements(Protocol):
     """Runs SQL on a session."""

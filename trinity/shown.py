@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["InNotebooks", "as_html", "as_text"]
-
 
 class InNotebooks:
     """A dataclass whose fields a notebook shows as a table of one row."""

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
     from trinity.session import Session
 
-__all__ = ["Table"]
-
 
 @public
 class Table:

@@ -7,8 +7,6 @@ import re
 from typing import Final
 from zoneinfo import ZoneInfo
 
-__all__ = ["LARGEST_OFFSET", "normal_zone", "zone_of"]
-
 LARGEST_OFFSET: Final = dt.timedelta(hours=18)
 """The largest offset from UTC that Java knows, on either side."""
 

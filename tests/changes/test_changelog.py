@@ -16,7 +16,8 @@ from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.kept import keep as kept_changes
 from trinity.merge.options import changelog_producer
-from trinity.storage.changelog import CHANGELOG, KeptChanges
+from trinity.storage.changelog import KeptChanges
+from trinity.storage.orphans import CHANGELOG
 
 
 def made(session: Session, fmt: str, options: str = "") -> Table:

@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -198,6 +199,23 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
         re.findall(r"(?<![\w/.-])(?:trinity|formats|conformance|tests|benchmarks)/[\w/]+\.\w+", page.read_text())
     )
     assert [name for name in sorted(named) if not (ROOT / name).exists() and page.name != "CHANGELOG.md"] == []
+
+
+def test_functions_that_one_module_alone_names_are_private() -> None:
+    """So a name without an underscore is what a module offers to others; packages for strangers list theirs."""
+    words = {
+        path: set(re.findall(r"\w+", path.read_text())) for path in ROOT.rglob("*.py") if ".venv" not in path.parts
+    }
+    files = Counter(word for found in words.values() for word in found)
+    inner = [p for folder in (PACKAGES["trinity"], *ADAPTERS) for p in folder.rglob("*.py")]
+    alone = [
+        (str(path.relative_to(ROOT)), node.name)
+        for path in inner
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and files[node.name] < 2
+    ]
+    assert len(inner) > 100
+    assert alone == []
 
 
 def test_loggers_tell_no_secrets() -> None:

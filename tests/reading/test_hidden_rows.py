@@ -23,12 +23,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity import Column
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import bitmap_of
 from trinity.engine.reading.files import bucket_types
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local import search as search_module
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.plan import NotLocal, PositionReadState, Way, plan_read
+from trinity.engine.reading.plan import PositionReadState, Way, plan_read
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.settings import pinned

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["apply_changes", "create_changes_target"]
-
 
 @public
 def apply_changes(

@@ -11,8 +11,6 @@ from trinity.engine.executes import execute
 from trinity.engine.target import Target
 from trinity.spi import CommitResult, TransactionId
 
-__all__ = ["apply_to_history"]
-
 
 def apply_to_history(table: Target, rows: Any, words: Words, txn: TransactionId | None = None) -> CommitResult:
     """Apply events to those applied before; try again if others changed the same rows meanwhile (L7).

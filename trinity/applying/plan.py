@@ -33,8 +33,6 @@ from trinity.spi import (
     parse_type,
 )
 
-__all__ = ["DELETE", "SEQUENCE", "WHERE", "HistoryPlan", "Rank"]
-
 SEQUENCE: Final = "_trinity_sequence"
 """The sequence of an event, in the type of the target's START_AT."""
 DELETE: Final = "_trinity_delete"

@@ -13,8 +13,6 @@ from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["Shape", "check_target", "shape_of"]
-
 _ROW_KIND: Final = "_row_kind"
 
 

@@ -18,8 +18,6 @@ from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId, arrow_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["apply_as_upserts", "apply_here", "deleted", "deleting_here", "refuse_nulls", "stored_columns"]
-
 
 def deleting_here(columns: Sequence[Column], words: Words, timezone: Callable[[], str]) -> Compiled | NotLocal:
     """Return the condition of the events that delete; why only Spark evaluates it, where it does.

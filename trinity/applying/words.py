@@ -13,8 +13,6 @@ from trinity.messages import value_text
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-__all__ = ["END_AT", "START_AT", "Given", "Words", "null_value"]
-
 START_AT: Final = "__START_AT"
 """The column of SCD type 2 with the sequence from which a version of a row is valid."""
 

@@ -9,8 +9,6 @@ from trinity.calls.spark import from_java, from_spark, stopped_meanwhile
 from trinity.depth import too_deep
 from trinity.errors import ErrorCode, TrinityError, first_line, system_code
 
-__all__ = ["as_trinity", "translated"]
-
 _Item = TypeVar("_Item")
 _MOST: Final = 300
 """Characters of a library's message that are shown."""

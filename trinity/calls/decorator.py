@@ -27,8 +27,6 @@ from trinity.calls.spark import STOPPED, is_stopped
 from trinity.errors import TrinityError
 from trinity.secrets import scrub
 
-__all__ = ["CallError", "Check", "Work", "current_work", "public", "translated_by", "work"]
-
 Check = Callable[[Any], Any]
 """Returns the value that the callee gets, a numpy scalar as a Python one. Raises :class:`_Unfit`."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-__all__ = ["STOPPED", "from_java", "from_spark", "is_stopped", "quiet", "spark_errors", "stopped_meanwhile"]
-
 STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
 """The end of a message about such a DataFrame or session."""
 _TEXTS: Final = ("stopped SparkContext", "SparkContext was shut down", 'SparkPlan.session()" is null')

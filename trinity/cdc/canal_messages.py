@@ -17,8 +17,6 @@ from trinity.engine.spark.settings import pinned
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["canal"]
-
 
 @public
 def canal(

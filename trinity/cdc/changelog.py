@@ -15,8 +15,6 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["feed_versions"]
-
 _TYPE = "_change_type"
 
 

@@ -22,8 +22,6 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["debezium", "debezium_flat"]
-
 Position = Literal[
     "source.lsn", "source.ts_ms", "source.ts_us", "source.ts_ns", "ts_ms", "ts_us", "ts_ns",
     "source.scn", "source.commit_lsn", "source.change_lsn", "binlog",

@@ -14,8 +14,6 @@ from trinity.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["delta_changes", "delta_versions"]
-
 _KINDS: Final = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
 
 

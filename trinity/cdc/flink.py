@@ -14,8 +14,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["flink_rows"]
-
 _KINDS: Final = (("+I", "INSERT"), ("-U", "UPDATE_BEFORE"), ("+U", "UPDATE_AFTER"), ("-D", "DELETE"))
 """A row kind's short text and its name, in the order of its byte."""
 

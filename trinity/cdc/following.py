@@ -26,8 +26,6 @@ from trinity.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["follow", "number_of", "reached_by"]
-
 _BOUND: Final = 1 << 62
 _VERSIONS: Final = 1 << 42
 """Versions below have room for the digits: these may be times in milliseconds, as of a folder of files."""

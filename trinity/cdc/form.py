@@ -13,8 +13,6 @@ from trinity.spi import Column, TableDefinition
 from trinity.syntax.quoting import quoted
 from trinity.table import Table
 
-__all__ = ["Form", "Rows", "form_of", "row_columns"]
-
 Rows = Columns | Table
 """Columns of the rows in messages, or the table that has these columns."""
 

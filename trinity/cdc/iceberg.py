@@ -14,8 +14,6 @@ from trinity.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["iceberg_changes"]
-
 _KINDS: Final = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
 
 

@@ -15,8 +15,6 @@ from typing import Final
 
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["beginning", "is_array", "is_number", "is_object", "is_text", "marked", "shown", "text_of", "valid"]
-
 # Possessive quantifiers throughout: Java's matcher then neither backtracks nor recurses, however long a text is.
 _REST: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 """Pattern of a string after its opening quote, up to the closing one."""

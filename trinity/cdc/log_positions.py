@@ -7,8 +7,6 @@ from typing import Final
 from trinity.cdc.values import matches, whole
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["binlog_position", "sql_server_lsn"]
-
 _FILE: Final = r"(.*)\.0*([0-9]{1,18})"
 _LSN: Final = "[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,4}"
 _USUAL: Final = 6

@@ -13,8 +13,6 @@ from trinity.cdc.values import Encoding, fields_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["maxwell"]
-
 
 @public
 def maxwell(

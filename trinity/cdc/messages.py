@@ -18,8 +18,6 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Invalid", "Reading", "position_or_failing", "unlocated"]
-
 Invalid = Literal["refuse", "drop"]
 """What a message that is no change of a row does: raise an error, or get dropped."""
 

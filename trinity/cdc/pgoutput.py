@@ -14,8 +14,6 @@ from typing import Final, Literal
 
 from trinity.errors import TrinityError
 
-__all__ = ["UNCHANGED", "Change", "Field", "Relation", "Transaction", "Value", "transactions"]
-
 
 class Unlogged(Enum):
     """A value that is not in the log."""

@@ -12,8 +12,6 @@ from trinity.cdc.debezium_events import UNAVAILABLE
 from trinity.cdc.pgoutput import UNCHANGED, Change, Relation, Transaction, Value
 from trinity.errors import TrinityError
 
-__all__ = ["Envelopes", "Types"]
-
 Types = Callable[[int], tuple[str, bool]]
 """OID of a type -> PostgreSQL's name of its base type (of an array: of the elements'), and True for an array."""
 

@@ -15,8 +15,6 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["Server", "Snapshot"]
-
 _SETTINGS: Final = {
     "timezone": "UTC",
     "datestyle": "ISO",

@@ -24,8 +24,6 @@ from trinity.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PostgresChanges", "PostgresSlot"]
-
 Read = Callable[["DataFrame", Table], "DataFrame"]
 """A function as :func:`~trinity.cdc.debezium`: (envelopes, the table that they are for) -> row versions."""
 

@@ -15,19 +15,6 @@ from trinity.engine.spark.types import spark_type
 from trinity.spi import Column, DataType, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = [
-    "DecimalForm",
-    "Encoding",
-    "TimeUnit",
-    "decimal_of",
-    "failing",
-    "fields_of",
-    "integer_of",
-    "matches",
-    "time_of",
-    "whole",
-]
-
 DecimalForm = Literal["number", "base64"]
 """A decimal as a number, or a text of one; or as its unscaled value, big-endian bytes in base64."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from trinity.spi import CommitResult
     from trinity.table import Table
 
-__all__ = ["export", "load"]
-
 _KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 """Ending of a file's name -> what is in it; JSON is an object in each line."""
 _BLOCK_BYTES: Final = 16 * 1024 * 1024

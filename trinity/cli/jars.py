@@ -16,8 +16,6 @@ from trinity.cli.progress import working
 if TYPE_CHECKING:
     from trinity.spi import SparkRequirements
 
-__all__ = ["jars"]
-
 
 def jars(
     to: Annotated[Path | None, typer.Option(help="Folder for them; by default where Spark's start looks.")] = None,

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-__all__ = ["KEYWORDS", "completions", "edited_lines"]
-
 KEYWORDS: Final = (
     "ALTER", "AND", "AS", "BETWEEN", "BY", "CASE", "CAST", "COLUMN", "CREATE", "DELETE", "DESC", "DESCRIBE",
     "DISTINCT", "DROP", "ELSE", "END", "EXISTS", "EXPLAIN", "FROM", "GROUP", "HAVING", "HISTORY", "IN", "INNER",

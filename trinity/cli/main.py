@@ -14,8 +14,6 @@ from rich.console import Console
 from trinity.cli import files, jars, maintenance, tables
 from trinity.cli.options import Executor, Named, Warehouse, engine_of, open_session, reporting_errors
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="One merge semantics over Parquet, Delta and Iceberg tables.",
     no_args_is_help=True,

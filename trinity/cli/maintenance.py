@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health
     from trinity.engine.compacting.upkeep import Upkeep
 
-__all__ = ["compact", "health", "maintain", "repair", "restore", "vacuum"]
-
 
 def health(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:
     """Print what a table's files are like, what a read costs, and which compaction helps."""

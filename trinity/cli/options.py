@@ -16,8 +16,6 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["AsJson", "Executor", "Limit", "Named", "Warehouse", "engine_of", "open_session", "reporting_errors"]
-
 
 def _tables(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of tables that start with a text: full ones, or ones within the current schema.

@@ -13,18 +13,6 @@ if TYPE_CHECKING:
 
     from trinity.result import Result
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "json_line",
-    "json_lines",
-    "print_line",
-    "print_result",
-    "print_values",
-    "write_arrow",
-    "write_rows",
-]
-
 Format = Literal["table", "csv", "json", "arrow"]
 
 _Rows = Sequence[Sequence[Any]]

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["progress", "working"]
-
 
 def progress(text: str, console: Console | None = None) -> Progress:
     """Return a line with a spinner, a text and the elapsed time, on standard error; it disappears at its end.

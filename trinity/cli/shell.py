@@ -25,8 +25,6 @@ from trinity.errors import TrinityError, nearest
 from trinity.journal import load_model
 from trinity.journal.binding import statements_in
 
-__all__ = ["Shell", "interact", "page"]
-
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
 """Pattern of sqlline's prompt before a line, so that a session can be pasted."""
 

@@ -11,8 +11,6 @@ from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engin
 from trinity.cli.output import print_line, print_result, print_values
 from trinity.syntax.quoting import quoted
 
-__all__ = ["changes", "describe", "history", "init", "sql", "tables"]
-
 _ALL: Final = 100_000
 """Rows that describe a table, at most."""
 

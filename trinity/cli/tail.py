@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from trinity.spi import HistoryEntry, SplitSource
     from trinity.table import Table
 
-__all__ = ["follow", "print_changes"]
-
 _READER: Final = "tail"
 _REMEDY: Final = "Begin behind a version of history(), by --after."
 _ROWS_AT_ONCE: Final = 1000

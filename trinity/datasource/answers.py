@@ -36,8 +36,6 @@ from trinity.storage.changelog import KeptChanges
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Tables", "answer", "reads_all_now", "stored_rows"]
-
 
 class ExternalFolders(Protocol):
     """The external tables of a session, as the data source uses them."""

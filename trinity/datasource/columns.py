@@ -13,8 +13,6 @@ from trinity.spi import Column, parse_type
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["as_json", "columns_of", "differences", "shown_columns"]
-
 
 def as_json(columns: Iterable[Column]) -> list[dict[str, Any]]:
     """Return columns as JSON: name, type and field id, which identify them."""

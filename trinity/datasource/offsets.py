@@ -15,8 +15,6 @@ from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.spi import HistoryEntry, SplitSource
 
-__all__ = ["Batch", "Offset", "batch", "commits_behind"]
-
 Beginning = Literal["rows", "latest", "version", "timestamp"]
 _BEGINNINGS: Final = ("rows", "latest", "version", "timestamp")
 _REMEDY: Final = "Begin a new checkpoint: without startingVersion it starts with the rows as they are then."

@@ -9,8 +9,6 @@ from typing import Final, Literal
 from trinity.datasource.offsets import Offset
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["Options"]
-
 _STREAM: Final = ("maxVersionsPerTrigger", "onSchemaChange")
 _BATCH: Final = ("endingVersion", "endingTimestamp", "versionAsOf", "timestampAsOf", "readChangeFeed")
 _NAMES: Final = ("table", "startingVersion", "startingTimestamp", *_STREAM, *_BATCH)

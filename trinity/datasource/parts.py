@@ -8,8 +8,6 @@ from typing import Final
 
 from trinity.spi import Column
 
-__all__ = ["CHANGE_COLUMNS", "SourceFile", "grouped"]
-
 CHANGE_COLUMNS: Final = (
     Column("_change_type", "string"),
     Column("_commit_version", "bigint"),

@@ -27,8 +27,6 @@ from trinity.loggers import logger
 if TYPE_CHECKING:
     from trinity.datasource.answers import Tables
 
-__all__ = ["ask", "register_session", "unregister_session"]
-
 _LINK: Final = "trinity-driver-"
 """Prefix of the link's name, before the id of the driver's process."""
 _FOLDERS: Final = "SPARK_LOCAL_DIRS"

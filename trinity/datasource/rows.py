@@ -13,8 +13,6 @@ from trinity.errors import TrinityError
 from trinity.spi import Column
 from trinity.storage import learn_options, open_parquet
 
-__all__ = ["pages"]
-
 
 def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files.

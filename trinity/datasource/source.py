@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["TrinityDataSource"]
-
 _PAUSE_S: Final = 0.2
 """Seconds between two checks of an unchanged table: Spark itself would check a hundred times a second."""
 

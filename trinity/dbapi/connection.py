@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["Connection", "Cursor", "connect"]
-
 Row = tuple[Any, ...]
 
 

@@ -8,11 +8,6 @@ from trinity.calls import as_trinity, translated_by
 from trinity.errors import ErrorCode, TrinityError
 from trinity.journal.batches import RowError
 
-__all__ = [
-    "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
-    "OperationalError", "ProgrammingError", "Warning", "api", "translated",
-]  # fmt: skip
-
 
 class Warning(Exception):  # noqa: A001 - PEP 249's name
     """PEP 249's class of warnings; nothing raises it."""

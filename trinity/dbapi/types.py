@@ -10,11 +10,6 @@ from typing import Final
 
 from trinity.dbapi.errors import DataError, api
 
-__all__ = [
-    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Date", "DateFromTicks", "Time", "TimeFromTicks",
-    "Timestamp", "TimestampFromTicks",
-]  # fmt: skip
-
 
 class TypeObject:
     """PEP 249's type object, equal to the type codes of its columns: PostgreSQL's type oids, Trinity's type names."""

@@ -12,8 +12,6 @@ from trinity.messages import shown_value
 from trinity.names import LENGTH, checked_name
 from trinity.spi import Check, TableDefinition
 
-__all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
-
 
 @deep_recursion()
 def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str, ...]:

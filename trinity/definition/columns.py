@@ -14,8 +14,6 @@ from trinity.syntax.collations import check_not_collated
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
-__all__ = ["Columns", "columns_of"]
-
 Columns: TypeAlias = Union[Sequence[Column], pa.Schema, "StructType"]
 
 

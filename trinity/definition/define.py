@@ -15,9 +15,6 @@ from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
-__all__ = ["check_column", "define_table"]
-
-
 _BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_column)
 
 

@@ -10,8 +10,6 @@ from trinity.demo.flights import KEY
 from trinity.errors import TrinityError
 from trinity.table import Table
 
-__all__ = ["Answers", "answers_of", "truth"]
-
 
 @dataclass(frozen=True)
 class Answers:

@@ -9,8 +9,6 @@ from trinity.demo.load import STAGES, Figures
 from trinity.demo.readers import READERS, Seen
 from trinity.demo.streams import StreamAnswers
 
-__all__ = ["Findings", "FormatFindings"]
-
 
 @dataclass
 class FormatFindings:

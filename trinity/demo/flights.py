@@ -24,8 +24,6 @@ from pyarrow import csv
 
 from trinity.errors import TrinityError
 
-__all__ = ["COLUMNS", "KEY", "ChangeStream", "airlines", "change_stream", "extract_csv", "read_flights"]
-
 KEY: Final = ("year", "month", "day", "carrier", "flight", "origin")
 
 COLUMNS: Final = {

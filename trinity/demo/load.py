@@ -14,8 +14,6 @@ from trinity.demo.flights import COLUMNS, KEY
 from trinity.session import Session
 from trinity.table import Table
 
-__all__ = ["STAGES", "Figures", "create_tables", "load", "measure", "stage_of", "table_of"]
-
 STAGES: Final = ("log", "resolved", "compacted")
 """States of a table, in their order."""
 

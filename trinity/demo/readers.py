@@ -10,8 +10,6 @@ from trinity.demo.load import STAGES, table_of
 from trinity.session import Session
 from trinity.storage import Location, S3Options
 
-__all__ = ["READERS", "Reader", "Seen", "look"]
-
 
 @dataclass(frozen=True)
 class Seen:

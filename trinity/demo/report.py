@@ -12,8 +12,6 @@ from trinity.demo.show import CAVEAT, answers_rows, figures_rows, readers_rows, 
 if TYPE_CHECKING:
     from trinity.demo.findings import Findings
 
-__all__ = ["write_report"]
-
 _STYLE: Final = """
 :root { --ink: #1f2430; --soft: #5d6575; --line: #dde1e8; --late: #b4552d; --early: #2f6f8f; --paper: #ffffff; }
 @media (prefers-color-scheme: dark) {

@@ -27,8 +27,6 @@ from trinity.session import Session
 from trinity.storage import AlreadyExists, Location, ObjectStore
 from trinity.table import Table
 
-__all__ = ["CATALOGS", "run_demo"]
-
 CATALOGS: Final = ("parquet", "delta", "iceberg")
 
 

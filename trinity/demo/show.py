@@ -14,18 +14,6 @@ from trinity.demo.readers import READERS, Seen
 if TYPE_CHECKING:
     from trinity.demo.findings import Findings, FormatFindings
 
-__all__ = [
-    "CAVEAT",
-    "answers_rows",
-    "answers_table",
-    "figures_rows",
-    "figures_table",
-    "readers_rows",
-    "readers_table",
-    "streams_rows",
-    "streams_table",
-]
-
 CAVEAT = "One run on this machine; the first format also pays for Spark's first queries. '-': done by an earlier run."
 _NONE = "-"
 

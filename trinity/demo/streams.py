@@ -17,8 +17,6 @@ from trinity.demo.flights import COLUMNS, KEY
 from trinity.session import Session
 from trinity.table import Table
 
-__all__ = ["StreamAnswers", "create_stream_tables", "load_streams", "stream_answers"]
-
 _DEPARTURE: Final = ("dep_time", "dep_delay")
 _ARRIVAL: Final = ("arr_time", "arr_delay", "air_time")
 

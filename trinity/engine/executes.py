@@ -18,8 +18,6 @@ from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
 
-__all__ = ["NotLocal", "default_local_bytes", "execute", "left_to_spark", "not_supported", "size_of"]
-
 
 @dataclass(frozen=True)
 class NotLocal:

@@ -12,8 +12,6 @@ from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 
-__all__ = ["guard_expression", "guard_predicate", "guard_program", "guard_statement"]
-
 
 def guard_statement(session: Host, text: str) -> None:
     """Refuse a statement that reaches code, files or Spark's own commands.

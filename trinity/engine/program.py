@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "Case",
-    "Counts",
-    "Expression",
-    "Fields",
-    "Program",
-    "Value",
-    "When",
-    "expressions_of",
-    "names_of_rows",
-    "with_texts",
-]
-
 Expression: TypeAlias = Union[str, "SparkColumn"]
 """Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
 subqueries over views of the session."""

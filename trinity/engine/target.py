@@ -11,8 +11,6 @@ from trinity.spi import Connector, SplitSource, TableDefinition, TableHandle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Engine", "Host", "Target"]
-
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 """Who executes for a session, as of :func:`trinity.connect`."""
 

@@ -9,8 +9,6 @@ from trinity.errors import TrinityError
 from trinity.spi import SplitSource
 from trinity.zones import zone_of
 
-__all__ = ["epoch_ms", "splits_at", "version_at"]
-
 
 def splits_at(table: Target, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
     """Return all that a read needs of a version, the newest at a time, or the newest. Raises INVALID_ARGUMENTS."""

@@ -18,8 +18,6 @@ from typing import Final, Protocol, TypeGuard
 from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, Entry, ObjectStore, asking_again, folder_lock
 
-__all__ = ["SUFFIX", "Entries", "entries_of"]
-
 SUFFIX: Final = ".json"
 """Suffix of every file's name."""
 _GONE: Final = 32

@@ -22,8 +22,6 @@ from trinity.storage import AlreadyExists, ObjectStore
 if TYPE_CHECKING:
     from trinity.names import TableName
 
-__all__ = ["Registration", "Registry"]
-
 FOLDER: Final = "_trinity/external"
 _METADATA: Final = "_trinity/aside"
 _NOT_OF_REGISTRATION: Final = ("name", "id")

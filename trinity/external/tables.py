@@ -28,8 +28,6 @@ from trinity.spi import (
 )
 from trinity.storage import Location, SingleTable, no_schema, no_table, not_ours, schema_in_use, split_key, table_taken
 
-__all__ = ["ExternalConnector", "ExternalTables"]
-
 
 @public
 class ExternalTables:

@@ -12,8 +12,6 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["archive_statements"]
-
 
 def archive_statements(table: JournalTable, retention: str | None) -> list[tuple[str, list[Any]]]:
     """Return the statements, on PostgreSQL, with their parameters.

@@ -10,8 +10,6 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["assignments"]
-
 
 def assignments(nodes: Iterable[exp.Expr], table: JournalTable, dialect: str) -> dict[str, exp.Expr]:
     """Return column -> new value, over the old row.

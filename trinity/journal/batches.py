@@ -11,8 +11,6 @@ from sqlglot import Token, TokenType, exp
 from trinity.errors import TrinityError
 from trinity.syntax.parameters import number
 
-__all__ = ["Batch", "Item", "RowError", "batch_of", "check_counts", "error_of", "first_failing", "refused_rows"]
-
 
 class RowError(Exception):
     """The error of one list of parameters.

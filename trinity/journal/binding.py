@@ -16,8 +16,6 @@ from trinity.journal import tree_parts as trees
 from trinity.syntax.as_written import as_written
 from trinity.syntax.parse import tokenize
 
-__all__ = ["LOCKED_KEYS", "Bound", "bind", "generate_sql", "locked_keys", "statements_in"]
-
 LOCKED_KEYS: Final = -1
 """Position of the parameter that holds the hashes of the locked keys, or NULL when the whole table is locked."""
 

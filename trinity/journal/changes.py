@@ -21,8 +21,6 @@ from trinity.journal.tables import JournalTable
 from trinity.journal.versions import fail_where, inserted_version, next_version
 from trinity.journal.writing import Names, RewrittenChange, append
 
-__all__ = ["Action", "Changes"]
-
 _KIND, _ACTION, _AGAIN, _OLD_VERSION = "kind", "action", "again", "old_version"
 
 

@@ -15,8 +15,6 @@ from trinity.journal.sources import Computed, source_of
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, RewrittenChange
 
-__all__ = ["conflicting_key", "insert_on_conflict"]
-
 _NEW, _NTH = "excluded", "_trinity_nth"
 
 

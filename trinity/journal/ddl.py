@@ -9,8 +9,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
 
-__all__ = ["rewrite_ddl"]
-
 
 def rewrite_ddl(tree: exp.Expr, scopes: Scopes) -> exp.Expr | None:
     """Rewrite a DDL statement; None for any other.

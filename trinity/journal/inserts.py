@@ -14,8 +14,6 @@ from trinity.journal.tables import JournalTable
 from trinity.journal.versions import inserted_version
 from trinity.journal.writing import RewrittenChange, append
 
-__all__ = ["insert"]
-
 _NEW, _OLD = "new", "old"
 
 

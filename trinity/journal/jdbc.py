@@ -8,8 +8,6 @@ from urllib.parse import parse_qsl, unquote
 
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["DATA_SOURCES", "DRIVERS", "connection_options"]
-
 DRIVERS: Final = ("org.postgresql.Driver",)
 """``jdbcDriver`` values; each stands for psycopg 3."""
 

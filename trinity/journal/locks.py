@@ -17,8 +17,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.binding import locked_keys
 from trinity.journal.tables import JournalTable
 
-__all__ = ["MAX_KEYS", "Lock", "is_locked", "key_hash", "lock_of", "repeatable"]
-
 MAX_KEYS: Final = 1000
 """A statement that writes more keys than this locks the whole table instead."""
 

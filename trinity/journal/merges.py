@@ -15,8 +15,6 @@ from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.comparisons import conjuncts, equal_sides
 
-__all__ = ["key_of_source", "merge"]
-
 _PRESENT = "_trinity_source"
 
 

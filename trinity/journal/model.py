@@ -17,8 +17,6 @@ from trinity.journal.tables import JournalModel, JournalTable, VersionType
 from trinity.options import Options
 from trinity.secrets import keep, scrubbing
 
-__all__ = ["LoadedModel", "ModelSource", "load_model"]
-
 FACTORY: Final = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 """The ``factory`` of a journalled schema."""
 

@@ -11,8 +11,6 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["VERSION", "latest_of_key", "live_rows"]
-
 VERSION: Final = "_trinity_version"
 """The version column's name in rewritten writes, which users cannot use."""
 

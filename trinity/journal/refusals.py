@@ -12,8 +12,6 @@ from trinity.journal.tables import JournalModel
 from trinity.syntax.parameters import Numbered
 from trinity.syntax.words import check_first_word
 
-__all__ = ["check_unread", "mentions", "words_of"]
-
 _READ: Final = frozenset({
     "SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "TABLE", "(", "CREATE", "ALTER", "DROP",
     "TRUNCATE",

@@ -10,8 +10,6 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["expand", "of_target"]
-
 
 def expand(
     clause: exp.Returning,

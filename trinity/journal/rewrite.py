@@ -29,8 +29,6 @@ from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.as_written import as_written
 from trinity.syntax.parameters import Numbered, number
 
-__all__ = ["KeyLock", "Rewritten", "numbered_and_parsed", "rewrite"]
-
 Kind = Literal["plain", "query", "change", "ddl"]
 
 

@@ -13,8 +13,6 @@ from trinity.journal.locks import is_locked, lock_of
 from trinity.journal.scopes import Scopes
 from trinity.journal.writing import RewrittenChange
 
-__all__ = ["with_row_locks"]
-
 _NOT_WITH: Final = ("joins", "laterals", "group", "having", "distinct", "limit", "offset", "fetch", "windows", "with_")
 
 

@@ -12,8 +12,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.reading import live_rows
 from trinity.journal.tables import JournalModel, JournalTable
 
-__all__ = ["Scopes"]
-
 _CARRIED: Final = ("joins", "laterals")
 """Arguments of a table in FROM that belong to the FROM clause."""
 

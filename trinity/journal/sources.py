@@ -12,8 +12,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.locks import MAX_KEYS, repeatable
 from trinity.journal.tables import JournalColumn, JournalTable
 
-__all__ = ["Computed", "Source", "source_of"]
-
 
 @dataclass
 class Computed:

@@ -8,8 +8,6 @@ from typing import Literal
 
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["JournalColumn", "JournalModel", "JournalTable", "VersionType"]
-
 VersionType = Literal["TIMESTAMP", "BIGINT"]
 
 

@@ -12,11 +12,6 @@ from sqlglot.errors import SqlglotError
 from trinity.errors import TrinityError
 from trinity.journal.tables import JournalColumn, JournalTable
 
-__all__ = [
-    "alias_name", "all_of", "cast", "column", "cte", "default_of", "derived", "descending", "equal", "folded",
-    "identifier", "is_default", "join_lateral", "journal", "parameter", "row", "select", "table_named", "typed_for",
-]  # fmt: skip
-
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 _RESERVED: Final = frozenset({

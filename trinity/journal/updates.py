@@ -14,8 +14,6 @@ from trinity.journal.tables import JournalTable
 from trinity.journal.versions import next_version
 from trinity.journal.writing import Names, RewrittenChange, append
 
-__all__ = ["delete", "update"]
-
 
 def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:
     """Rewrite an UPDATE; references to other tables have been replaced already."""

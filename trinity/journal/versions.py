@@ -11,8 +11,6 @@ from sqlglot import exp
 from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
-__all__ = ["fail_where", "inserted_version", "next_version"]
-
 
 def _first_version(table: JournalTable) -> exp.Expr:
     """Return the version of a key that never existed: 1, or the statement's time."""

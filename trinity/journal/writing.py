@@ -11,8 +11,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.locks import Lock
 from trinity.journal.tables import JournalTable
 
-__all__ = ["Names", "RewrittenChange", "append"]
-
 
 @dataclass
 class Names:

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-__all__ = ["BITMAP_UNIONS", "bitmap_class", "united_bitmaps"]
-
 BITMAP_UNIONS: Final[Mapping[str, str]] = {"rbm32": "_trinity_rbm32_union", "rbm64": "_trinity_rbm64_union"}
 """Name of an aggregate function -> name of its union in Spark."""
 

@@ -7,8 +7,6 @@ from collections.abc import Collection
 from trinity.merge.spec import MergeSpec
 from trinity.spi import TableDefinition
 
-__all__ = ["carried_columns", "carried_marks", "ingested_columns"]
-
 
 def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]:
     """Return the columns that a row carries when an update changes some columns.

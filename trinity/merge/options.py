@@ -21,31 +21,6 @@ if TYPE_CHECKING:
     from trinity.spi import TableDefinition
 
 
-__all__ = [
-    "COLUMN_OPTIONS",
-    "ChangelogProducer",
-    "CompactionTrigger",
-    "MergeEngine",
-    "Option",
-    "Properties",
-    "PropertyValue",
-    "TABLE_PROPERTIES",
-    "canonical_properties",
-    "changelog_producer",
-    "check_changelog",
-    "check_trigger",
-    "column_options",
-    "commit_timeout_s",
-    "commits_between",
-    "compaction_trigger",
-    "duration_ms",
-    "keeps_versions",
-    "property_text",
-    "refused",
-    "syncs_files",
-]
-
-
 class MergeEngine(str, Enum):
     """The way in which the row versions of a key become one row: ``merge-engine``."""
 

@@ -13,8 +13,6 @@ from trinity.merge.options import column_options
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["renamed", "role_of", "roles_of", "without_column"]
-
 
 def role_of(definition: TableDefinition, name: str) -> str | None:
     """Return the reason why rows of a table need a column, as text for people; None when they do not."""

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, TableDefinition, parse_type
 
-__all__ = ["FoldKind", "ROW_KINDS", "StoredKind", "is_retract", "retracts", "tombstone_marks"]
-
 ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 """The texts of a ``rowkind.field`` (U8): inserted, before an update, after it, deleted."""
 

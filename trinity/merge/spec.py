@@ -11,8 +11,6 @@ from trinity.merge.functions import FieldFunction, aggregate_function, folded_va
 from trinity.merge.options import MergeEngine, check_changelog, check_trigger, column_options, duration_ms, refused
 from trinity.spi import CARRIED, ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
-__all__ = ["MergeSpec", "SequenceGroup", "merge_spec"]
-
 
 @dataclass(frozen=True)
 class SequenceGroup:

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["Strength"]
-
 
 class Strength(StrEnum):
     """Extent of what a compaction folds."""

@@ -14,8 +14,6 @@ from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import retracts
 from trinity.merge.spec import MergeSpec
 
-__all__ = ["WriteRules"]
-
 
 @dataclass(frozen=True)
 class WriteRules:

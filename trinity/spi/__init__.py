@@ -1,5 +1,6 @@
 """Interfaces that an adapter implements, and the values that pass through it. Depends on pyarrow only."""
 
+from trinity.hidden import HIDDEN_PREFIX
 from trinity.spi.capabilities import EVERYTHING, TRANSFORMS, Capability
 from trinity.spi.connector import (
     ENTRY_POINT_GROUP,
@@ -44,7 +45,6 @@ from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.scan import NATIVE_FILE, NATIVE_ROW, NativeScan
 from trinity.spi.schema import (
     CARRIED,
-    HIDDEN_PREFIX,
     ROW_KIND,
     STAMP,
     STORED_NAME,

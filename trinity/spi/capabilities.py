@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-__all__ = ["EVERYTHING", "TRANSFORMS", "Capability"]
-
 
 class Capability(str, Enum):
     """One thing that an adapter may lack. It then refuses it with NOT_SUPPORTED, before anything is changed.

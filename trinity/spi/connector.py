@@ -23,8 +23,6 @@ from trinity.spi.sink import DeleteSink, MergeSink, PageSink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Connector", "ConnectorContext", "Format", "PageSinkProvider", "SinkId", "SparkRequirements"]
-
 ENTRY_POINT_GROUP = "trinity.formats"
 """Group of the entry points that name the format classes of installed packages."""
 

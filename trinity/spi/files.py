@@ -14,19 +14,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-__all__ = [
-    "Bucket",
-    "ColumnStats",
-    "DataFile",
-    "Deletes",
-    "Origin",
-    "Tier",
-    "arrival_order",
-    "from_fragments",
-    "from_merge_fragments",
-    "removal",
-]
-
 
 @dataclass(frozen=True)
 class Deletes(ABC):

@@ -21,20 +21,6 @@ from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm
 from trinity.spi.stamps import RowOrder
 
-__all__ = [
-    "CommitResult",
-    "HistoryEntry",
-    "InsertTableHandle",
-    "MergeTableHandle",
-    "ReadScope",
-    "RewriteTableHandle",
-    "SplitSource",
-    "TableHandle",
-    "TransactionId",
-    "VacuumResult",
-    "WriteTarget",
-]
-
 TransactionId = tuple[str, int]
 """(application, version): a retry with the same or a lower version is a no-op (L4)."""
 

@@ -8,8 +8,6 @@ from importlib.resources import files
 
 from trinity.errors import TrinityError
 
-__all__ = ["Jar", "listed_jars"]
-
 
 @dataclass(frozen=True)
 class Jar:

@@ -21,8 +21,6 @@ from trinity.spi.handles import (
 )
 from trinity.spi.schema import TableDefinition
 
-__all__ = ["ConnectorMetadata", "not_supported"]
-
 
 class ConnectorMetadata(ABC):
     """Names, schemas, versions and commits of one catalog.

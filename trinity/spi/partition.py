@@ -9,8 +9,6 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["PartitionField", "parse_partition"]
-
 _IDENTITY: Final = "identity"
 
 _TRANSFORMS: Final = {

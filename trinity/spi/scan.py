@@ -11,8 +11,6 @@ from trinity.spi.files import DataFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["NATIVE_FILE", "NATIVE_ROW", "NativeScan"]
-
 NATIVE_FILE: Final = "_trinity_file"
 """STRING column of a native scan: the row's file, as :meth:`NativeScan.name` returns it."""
 NATIVE_ROW: Final = "_trinity_row"

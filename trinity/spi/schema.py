@@ -17,20 +17,6 @@ from trinity.hidden import HIDDEN_PREFIX
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
-__all__ = [
-    "CARRIED",
-    "HIDDEN_PREFIX",
-    "METADATA_VERSION",
-    "ROW_KIND",
-    "STAMP",
-    "STORED_NAME",
-    "Check",
-    "Column",
-    "NewerMetadata",
-    "TableDefinition",
-    "stored_field",
-]
-
 ROW_KIND = "_trinity_row_kind"
 """INT column: NULL or 0 for an added row, 1 for one that is kept but not shown, 3 for a deleted one, 4 for one that
 compaction folded. Only in keyed tables without a tombstone key (U6)."""

@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from trinity.spi.files import DataFile
 
-__all__ = ["DeleteSink", "MergeSink", "Operation", "PageSink", "RowChangeParadigm"]
-
 
 class RowChangeParadigm(str, Enum):
     """How a sink receives a changed row (Trino's ``RowChangeParadigm``)."""

@@ -22,8 +22,6 @@ from typing import Final
 from trinity.spi.files import DataFile
 from trinity.spi.schema import STAMP
 
-__all__ = ["MOMENT_UNIT", "OLDEST", "RowOrder", "append_stamp", "came_after", "moment_of_append", "row_change_stamp"]
-
 MOMENT_UNIT: Final = 1 << 23
 """A stamp divided by this is its moment: twice the version; for an appended row, one more."""
 OLDEST: Final = MOMENT_UNIT

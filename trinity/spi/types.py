@@ -17,8 +17,6 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 
-__all__ = ["TIMESTAMP", "DataType", "arrow_type", "parse_type", "type_text"]
-
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 _PRIMITIVES: Final[dict[str, pa.DataType]] = {

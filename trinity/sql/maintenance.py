@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["maintenance_statement"]
-
 Run = Callable[["Session"], Rows]
 """Runs a statement that has been read."""
 

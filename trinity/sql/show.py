@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["create_statement", "describe", "show", "shown_properties"]
-
 
 def show(session: Session, statement: Statement) -> Rows:
     """Run SHOW CATALOGS, SCHEMAS, [ALL] TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE; Spark any other.

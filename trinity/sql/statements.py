@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.spi import TransactionId
 
-__all__ = ["run", "split"]
-
 
 @deep_recursion()
 def run(

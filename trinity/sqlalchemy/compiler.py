@@ -14,8 +14,6 @@ from trinity.names import split_name
 from trinity.sqlalchemy.upsert import Upsert
 from trinity.syntax.parameters import literal
 
-__all__ = ["DDLCompiler", "IdentifierPreparer", "SQLCompiler"]
-
 _RESERVED: Final = frozenset(
     """all alter and anti any array as at authorization between both by case cast check collate column commit
     constraint create cross cube current current_date current_time current_timestamp current_user date day

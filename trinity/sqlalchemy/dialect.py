@@ -21,8 +21,6 @@ from trinity.sqlalchemy.types import Day, Exact, Timestamp, TypeCompiler
 with suppress(ModuleNotFoundError):  # Alembic may not be there
     from trinity.sqlalchemy import migrations  # noqa: F401 - which registers itself
 
-__all__ = ["TrinityDialect"]
-
 _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "catalog": str, "schema": str, "engine": str, "model": str, "local_bytes": int,
 }  # fmt: skip

@@ -9,8 +9,6 @@ from alembic.ddl.base import ColumnName
 from alembic.ddl.impl import DefaultImpl
 from sqlalchemy.ext.compiler import compiles
 
-__all__ = ["TrinityImpl"]
-
 
 class TrinityImpl(DefaultImpl):
     """Alembic's operations on Trinity: each is a commit of its own."""

@@ -15,8 +15,6 @@ from trinity.sqlalchemy.types import type_of
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["Reflection"]
-
 
 class Reflection:
     """The part of the dialect that looks at tables. A schema of another catalog is ``catalog.schema``."""

@@ -16,8 +16,6 @@ from trinity.zones import zone_of
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
 
-__all__ = ["MAP", "STRUCT", "TINYINT", "Day", "Exact", "Timestamp", "TypeCompiler", "type_of"]
-
 
 class TINYINT(sa.Integer):
     """Whole numbers of one byte."""

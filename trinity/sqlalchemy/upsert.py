@@ -8,8 +8,6 @@ from sqlalchemy import Column
 from sqlalchemy.sql.base import _generative
 from sqlalchemy.sql.dml import Insert
 
-__all__ = ["Upsert", "upsert"]
-
 
 class Upsert(Insert):
     """An INSERT whose rows take the place of those with the same key. :func:`upsert` makes one."""

@@ -41,6 +41,7 @@ from trinity.storage.commits import (
 from trinity.storage.commits import checkpoint_step as checkpoint_step
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
+from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists, after_commit, asking_again, commit_unknown, system_trouble
 from trinity.storage.errors import taking_back as taking_back
 from trinity.storage.file_schema import FIELD_ID as FIELD_ID
@@ -145,7 +146,7 @@ from trinity.storage.spark_files import READ_OPTIONS as READ_OPTIONS
 from trinity.storage.spark_files import check_calendar as check_calendar
 from trinity.storage.spark_files import read_files as read_files
 from trinity.storage.spark_files import spark_schema as spark_schema
-from trinity.storage.store import Entry, ObjectStore, Stat, commit_point
+from trinity.storage.store import ObjectStore, commit_point
 from trinity.storage.store_kinds import PYICEBERG_PREFIXES as PYICEBERG_PREFIXES
 from trinity.storage.store_kinds import kind_of as kind_of
 from trinity.storage.store_options import StoreOptions

@@ -14,8 +14,6 @@ from trinity.spi import SparkRequirements
 from trinity.storage.store_kind import Cause, StoreKind
 from trinity.storage.store_options import StoreOptions, invalid
 
-__all__ = ["Azure", "AzureOptions"]
-
 _AUTHORITY: Final = re.compile(
     r"(?P<container>\$?[a-z0-9](?:-?[a-z0-9]){2,62})@(?P<account>[a-z0-9]{3,24})\.(?:dfs|blob)\.(?P<cloud>[a-z0-9.-]{3,100})"
 )

@@ -18,8 +18,6 @@ from trinity.storage.location import Location
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["bucket_files"]
-
 
 def bucket_files(store: str, client: ObjectStore) -> PyFileSystem:
     """Return the file system; paths are ``bucket/key``, as in :attr:`~trinity.storage.Location.for_arrow`."""

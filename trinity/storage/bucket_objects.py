@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
-__all__ = ["BucketObjects"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

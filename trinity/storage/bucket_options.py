@@ -17,18 +17,6 @@ from trinity.errors import TrinityError
 from trinity.storage.store_kinds import kind_of
 from trinity.storage.store_options import StoreOptions
 
-__all__ = [
-    "WORKER_OPTIONS",
-    "buckets_in_use",
-    "claim_bucket",
-    "learn_options",
-    "options_as_text",
-    "options_of",
-    "options_to_learn",
-    "release_bucket",
-    "environment_options",
-]
-
 _OF_STORE: Final = 2
 """Number of slashes in the text of a store; a location in it has more."""
 

@@ -16,8 +16,6 @@ from trinity.errors import TrinityError
 from trinity.storage import store_kind
 from trinity.storage.errors import AlreadyExists, OutcomeUnknown, asking_again
 
-__all__ = ["put_settled"]
-
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _SERVER_ERROR: Final = 500
 _NOT_IMPLEMENTED: Final = 501

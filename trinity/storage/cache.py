@@ -7,8 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Cache"]
-
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 

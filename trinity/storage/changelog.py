@@ -14,13 +14,11 @@ from typing import Any, Final
 
 from trinity.loggers import logger
 from trinity.spi import Column, DataFile
+from trinity.storage.entries import Entry
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.location import Location
-from trinity.storage.orphans import CHANGELOG
 from trinity.storage.parquet_sink import is_parquet
-from trinity.storage.store import Entry, ObjectStore
-
-__all__ = ["CHANGELOG", "Changelog", "KeptChanges"]
+from trinity.storage.store import ObjectStore
 
 _ENDING: Final = ".json"
 

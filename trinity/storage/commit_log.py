@@ -14,8 +14,6 @@ from trinity.loggers import logger
 from trinity.spi import CommitResult, TableHandle, TransactionId
 from trinity.storage.errors import after_commit
 
-__all__ = ["CommitLine", "log_commit"]
-
 _log = logger("trinity")
 _SHARED: Final = ("table", "operation", "executor")
 """Facts by which metrics are told apart: of few values each."""

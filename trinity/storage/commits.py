@@ -37,27 +37,6 @@ from trinity.storage.local_objects import folder_lock
 from trinity.storage.position_deletes import DeletesFragment
 from trinity.storage.store import ObjectStore
 
-__all__ = [
-    "COMMIT_TIMEOUT_S",
-    "REPLACE",
-    "Attempt",
-    "Change",
-    "CommitRaced",
-    "Newest",
-    "checkpoint_step",
-    "commit_change",
-    "commit_loop",
-    "commit_result",
-    "definition_after",
-    "next_timestamp_ms",
-    "on_newest",
-    "order_with",
-    "stamps_missing",
-    "statement_turn",
-    "with_txn",
-]
-
-
 COMMIT_TIMEOUT_S: Final = 600.0
 """Default of ``commit.retry.timeout``: how long a commit is retried, seconds."""
 

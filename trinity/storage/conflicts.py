@@ -9,8 +9,6 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, MergeTableHandle, RewriteTableHandle
 
-__all__ = ["KEEPS_ROWS", "FileChange", "check_rewrite", "check_scope"]
-
 KEEPS_ROWS: Final = frozenset({"compact", "resolve"})
 """Operations that change files but no rows (L3)."""
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Entry", "Objects", "Stat"]
-
 
 @dataclass(frozen=True)
 class Entry:

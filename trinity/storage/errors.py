@@ -21,23 +21,6 @@ from trinity.storage.location import Location, in_bucket
 from trinity.storage.store_kind import Cause
 from trinity.storage.store_kinds import kind_of
 
-__all__ = [
-    "AlreadyExists",
-    "OutcomeUnknown",
-    "after_commit",
-    "asking_again",
-    "commit_unknown",
-    "object_trouble",
-    "plain_text",
-    "reporting_store_errors",
-    "storage_errors",
-    "store_trouble",
-    "system_trouble",
-    "taking_back",
-    "with_renewed_keys",
-    "without_conditional_put",
-]
-
 _log = logger("trinity.storage")
 _LACKING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}

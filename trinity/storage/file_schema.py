@@ -18,22 +18,6 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.spi import STORED_NAME, decode_value, encode_value
 
-__all__ = [
-    "FIELD_ID",
-    "READ_BY_ID",
-    "REQUIRED",
-    "as_in_file",
-    "columns_in",
-    "conformed",
-    "file_schema",
-    "has_fields_of",
-    "in_file",
-    "stored_name",
-    "stored_schema",
-    "values_of_absent",
-    "with_partition_values",
-]
-
 FIELD_ID: Final = b"PARQUET:field_id"
 """Metadata key of an Arrow field: its id in Parquet files, for a format that goes by ids there."""
 

@@ -19,8 +19,6 @@ from trinity.storage.local_folders import folders_in
 from trinity.storage.location import Location
 from trinity.storage.store import ObjectStore
 
-__all__ = ["OWN_FOLDER", "NamedFolders", "escaped", "folder_name", "name_of", "own_folder", "unescaped"]
-
 _MOST: Final = 255
 """Bytes that every usual disk allows in a folder's name."""
 _SHORTENED: Final = "~~"

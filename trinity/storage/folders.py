@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from trinity.errors import TrinityError, system_code
 from trinity.spi import TableHandle, VacuumResult
 from trinity.storage.commits import CommitRaced, commit_loop
+from trinity.storage.entries import Entry
 from trinity.storage.folder_names import NamedFolders
 from trinity.storage.local_folders import (
     bury,
@@ -30,9 +31,6 @@ from trinity.storage.name_errors import no_schema, no_table, schema_in_use, sche
 from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.parquet_sink import is_sink_file
 from trinity.storage.row_changes import RowChanges
-from trinity.storage.store import Entry
-
-__all__ = ["FolderCatalog", "FolderMetadata", "Folders", "check_free", "check_only_graves", "folders_of"]
 
 _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
 """Folders of a table in which a crashed CREATE may have left files."""

@@ -11,15 +11,6 @@ from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 
-__all__ = [
-    "adopted_definition",
-    "adopted_properties",
-    "changed_compacted_rows",
-    "foreign_definition",
-    "keeps_row_versions",
-    "split_key",
-]
-
 _PREFIX: Final = "trinity."
 _KEY: Final = ("primary-key", "primary_key")
 

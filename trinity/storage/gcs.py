@@ -16,8 +16,6 @@ from trinity.spi import SparkRequirements
 from trinity.storage.store_kind import Cause, StoreKind
 from trinity.storage.store_options import StoreOptions, invalid
 
-__all__ = ["Gcs", "GcsOptions"]
-
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _PATIENCE: Final = {  # milliseconds; at most five attempts, each of five seconds without an answer
     "fs.gs.http.max.retry": "4",

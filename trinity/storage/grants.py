@@ -26,21 +26,6 @@ from trinity.storage.location import Location
 from trinity.storage.s3 import S3Options
 from trinity.storage.store_options import StoreOptions
 
-__all__ = [
-    "Credential",
-    "Granted",
-    "Grants",
-    "any_granted",
-    "grant",
-    "key_of",
-    "is_granted",
-    "options_at",
-    "options_known",
-    "renew_refused",
-    "to_learn",
-    "with_grants",
-]
-
 _R = TypeVar("_R")
 _P = TypeVar("_P")
 

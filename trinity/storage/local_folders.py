@@ -17,20 +17,6 @@ from typing import Final
 
 from trinity.errors import TrinityError, system_code
 
-__all__ = [
-    "bury",
-    "check_warehouse",
-    "entries",
-    "files_below",
-    "folders_in",
-    "is_folder",
-    "make_new",
-    "move",
-    "remove_empty",
-    "sweep",
-    "walk",
-]
-
 _GRAVE: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
 
 Folder = str | os.PathLike[str]

@@ -30,8 +30,6 @@ from trinity.storage.location import Location, local_path
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["LocalObjects", "SyncedWriter", "folder_lock", "make_folder", "sync_file", "sync_folders"]
-
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """Error numbers of file systems without hard links."""
 _UNCLEAR: Final = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR)
@@ -133,7 +131,7 @@ class LocalObjects:
         os.utime(path, ns=(modified_ns, modified_ns))
 
     def sync(self, path: str) -> None:
-        sync_file(path)
+        _sync_file(path)
 
     def sync_folders(self, folders: Iterable[str]) -> None:
         sync_folders(folders)
@@ -208,7 +206,7 @@ _CANNOT: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """Error numbers of file systems that cannot sync a folder (SMB, FUSE), and of folders that may not be listed."""
 
 
-def sync_file(path: str | os.PathLike[str]) -> None:
+def _sync_file(path: str | os.PathLike[str]) -> None:
     """Wait until a file's bytes are on disk. It takes a path, since the writer has closed the file."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -221,7 +219,7 @@ def sync_folders(folders: Iterable[str | os.PathLike[str]]) -> None:
     """Wait until the entries of folders are on disk, each once, as far as the file system can."""
     for folder in dict.fromkeys(os.fspath(folder) for folder in folders):
         try:
-            sync_file(folder)
+            _sync_file(folder)
         except OSError as error:
             if error.errno not in _CANNOT:
                 raise

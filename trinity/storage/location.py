@@ -15,8 +15,6 @@ from trinity.errors import TrinityError
 from trinity.storage.store_kind import StoreKind
 from trinity.storage.store_kinds import KINDS, by_scheme, kind_of
 
-__all__ = ["Location", "file_uri", "in_bucket", "is_absolute", "local_path", "path_sql"]
-
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
 """The beginning of a URI; ``pathlib`` turns two slashes into one."""
 _STORED: Final = re.compile(r"(?P<scheme>[a-z0-9]+)://?(?P<authority>[^/]*)(?P<path>/.*)?", re.DOTALL)

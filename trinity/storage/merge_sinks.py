@@ -37,8 +37,6 @@ from trinity.storage.parquet_sink import ROW_GROUP_BYTES
 from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
 
-__all__ = ["merge_sink"]
-
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Total size of the rewritten files that make one new file, and of a rewritten file that makes several, bytes."""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from trinity.errors import TrinityError
 
-__all__ = ["no_schema", "no_table", "schema_in_use", "schema_stays", "schema_taken", "table_taken"]
-
 
 def schema_taken(catalog: str, schema: str) -> TrinityError:
     """Return the error for a schema that exists already."""

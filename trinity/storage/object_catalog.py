@@ -11,15 +11,14 @@ from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
+from trinity.storage.entries import Entry
 from trinity.storage.errors import AlreadyExists, taking_back
 from trinity.storage.folder_names import folder_name, own_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_names import NameLog
-from trinity.storage.store import Entry, ObjectStore
+from trinity.storage.store import ObjectStore
 from trinity.storage.unnamed import check_unswept, sweep_unnamed
-
-__all__ = ["ObjectCatalog"]
 
 DEFAULT_SCHEMA: Final = "default"
 _LOST: Final = ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND", "TRANSACTION_CONFLICT")

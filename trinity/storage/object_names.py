@@ -21,11 +21,10 @@ from typing import Any, Final, TypeGuard
 
 from trinity.errors import TrinityError
 from trinity.storage.cache import Cache
+from trinity.storage.entries import Entry
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.folder_names import folder_name, name_of
-from trinity.storage.store import Entry, ObjectStore
-
-__all__ = ["NameLog"]
+from trinity.storage.store import ObjectStore
 
 _KEPT: Final = 1000
 _FREED: Final = 32

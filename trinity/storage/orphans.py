@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
+from trinity.storage.entries import Entry
 from trinity.storage.parquet_sink import is_parquet
-from trinity.storage.store import Entry, ObjectStore
-
-__all__ = ["CHANGELOG", "delete_around", "delete_orphans"]
+from trinity.storage.store import ObjectStore
 
 CHANGELOG: Final = "_trinity/changelog"
 """A table's changelog folder, below the table's own. Its files are in no version, and are no orphans."""

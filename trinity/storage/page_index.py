@@ -21,8 +21,6 @@ from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import Struct, raw_footer, read_struct
 from trinity.storage.thrift_compact import field as of
 
-__all__ = ["MOST_BY_PAGE", "ColumnPages", "PagedGroup", "paged_groups"]
-
 MOST_BY_PAGE: Final = 0.5
 """The share of a row group from which all of it is read at once sooner than page by page."""
 

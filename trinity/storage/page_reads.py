@@ -21,8 +21,6 @@ from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, written
 from trinity.storage.thrift_compact import field as of
 
-__all__ = ["rows_of_pages"]
-
 _MAGIC: Final = b"PAR1"
 
 

@@ -26,22 +26,6 @@ from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
 from trinity.storage.page_reads import rows_of_pages
 from trinity.storage.store import ObjectStore
 
-__all__ = [
-    "OldDays",
-    "check_not_missing",
-    "missing_file",
-    "open_parquet",
-    "parquet_footer",
-    "parquet_schema",
-    "read_ahead",
-    "reporting_unreadable_file",
-    "results_ahead",
-    "rows_in",
-    "stored_pages",
-    "stored_row_groups",
-    "stored_rows",
-]
-
 _PAGE_ROWS: Final = 65_536
 _MOST_CHUNKS: Final = 2_000
 """Column chunks of a file whose page index is worth a look: its footer is read in Python."""

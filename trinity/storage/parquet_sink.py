@@ -21,21 +21,6 @@ from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
 from trinity.storage.store import ObjectStore
 
-__all__ = [
-    "OWN_ENDING",
-    "ParquetPageSink",
-    "SinkFile",
-    "attempt_id",
-    "described",
-    "file_errors",
-    "file_name",
-    "footer_statistics",
-    "is_parquet",
-    "is_sink_file",
-    "sync_folders_of",
-    "writer_options",
-]
-
 ROW_GROUP_ROWS: Final = 1_000_000
 ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
 """Either limit closes a row group. One row group per Arrow batch would make files a tenth larger."""

@@ -15,8 +15,6 @@ from trinity.errors import TrinityError
 from trinity.spi import PageSink, SinkId, TableDefinition, WriteTarget
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, attempt_id, sync_folders_of
 
-__all__ = ["PartitionValues", "PartitionedPageSink", "identity_only"]
-
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST_FOLDER: Final = 255
 """Bytes that file systems allow in a folder's name."""

@@ -28,22 +28,6 @@ from trinity.storage.parquet_files import open_parquet
 from trinity.storage.parquet_sink import OWN_ENDING, SinkFile, attempt_id, file_errors, file_name, sync_folders_of
 from trinity.storage.store import ObjectStore
 
-__all__ = [
-    "DELETES",
-    "DeletesFragment",
-    "FRAME",
-    "PositionDeleteSink",
-    "PositionDeletes",
-    "deletes_of_fragments",
-    "in_frame",
-    "named_files",
-    "places_in",
-    "places_in_file",
-    "unreadable_deletes",
-    "vector_of",
-    "with_earlier",
-]
-
 DELETES: Final = "_trinity/deletes"
 """Folder of a table's files of positions, below the table's."""
 

@@ -11,17 +11,6 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult, DataFile, HistoryEntry, LostCommit, RepairResult, TableDefinition, TableHandle
 from trinity.storage.store import ObjectStore
 
-__all__ = [
-    "check_still_there",
-    "newest_readable",
-    "no_readable_version",
-    "no_such_version",
-    "oldest_needed",
-    "repair_preview",
-    "repair_result",
-    "version_at",
-]
-
 
 class _Version(Protocol):
     @property

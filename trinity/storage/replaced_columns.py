@@ -23,8 +23,6 @@ from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import I64, STRUCT, Struct, chunks_of, raw_footer, read_struct, written
 from trinity.storage.thrift_compact import field as of
 
-__all__ = ["Replacement", "with_replaced_columns"]
-
 _MAGIC: Final = b"PAR1"
 _AT_ONCE: Final = 8 * 1024 * 1024
 """Bytes that are copied at once."""

@@ -25,8 +25,6 @@ from trinity.storage.commits import Change
 from trinity.storage.name_errors import no_table
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 
-__all__ = ["ROW_ID", "RowChanges", "SingleTable", "not_ours"]
-
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
 

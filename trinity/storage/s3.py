@@ -17,8 +17,6 @@ from trinity.storage.store_options import StoreOptions, invalid
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["AMAZON_SDK", "HADOOP_S3", "S3", "S3Options", "s3a_settings"]
-
 HADOOP_S3: Final = "fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
 """Hadoop setting and value by which S3A reads ``s3:`` URIs, as in Iceberg's metadata."""
 

@@ -32,8 +32,6 @@ from trinity.storage.parquet_sink import ParquetPageSink
 from trinity.storage.partitioned_sink import PartitionedPageSink
 from trinity.storage.position_deletes import PositionDeleteSink
 
-__all__ = ["ParquetSinkProvider", "stamped", "statistics_columns", "write_target"]
-
 _MOST_STATISTICS: Final = 32
 """As many as Delta keeps by default."""
 _STAMPS: Final = pa.field(STAMP, pa.int64())

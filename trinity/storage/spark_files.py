@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["READ_OPTIONS", "check_calendar", "read_files", "spark_schema"]
-
 READ_OPTIONS: Final[Mapping[str, str]] = {
     # for files that do not say by which calendar they were written
     "datetimeRebaseMode": "CORRECTED",

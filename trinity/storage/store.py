@@ -21,8 +21,6 @@ from trinity.storage.location import Location, in_bucket, is_absolute
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Entry", "ObjectStore", "Stat", "Watch", "commit_point", "watched_by"]
-
 T = TypeVar("T")
 Watch: TypeAlias = Callable[[Objects], Objects]
 """Takes the objects of a store, and returns those that are used instead."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
-__all__ = ["PATIENCE", "SILENCE", "Cause", "StoreKind"]
-
 _O = TypeVar("_O", bound=StoreOptions)
 
 Cause = tuple[str, ErrorCode, str]

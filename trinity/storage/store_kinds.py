@@ -11,8 +11,6 @@ from trinity.storage.gcs import Gcs
 from trinity.storage.s3 import S3
 from trinity.storage.store_kind import StoreKind
 
-__all__ = ["KINDS", "PYICEBERG_PREFIXES", "by_scheme", "kind_of"]
-
 KINDS: Final[tuple[StoreKind[Any], ...]] = (S3(), Gcs(), Azure())
 
 PYICEBERG_PREFIXES: Final = tuple(kind.pyiceberg_prefix for kind in KINDS)

@@ -14,8 +14,6 @@ from trinity.errors import TrinityError, nearest
 from trinity.options import Options
 from trinity.secrets import keep
 
-__all__ = ["StoreOptions", "invalid"]
-
 
 class StoreOptions(Options):
     """Options by which a bucket is reached. Each kind of store has a subclass, with the options of its keys.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-__all__ = ["Struct", "chunks_of", "field", "raw_footer", "read_struct", "written"]
-
 Struct = dict[int, tuple[int, Any]]
 """Number of a field -> (its kind in the protocol, its value); of a list the value is (kind of its elements, them)."""
 

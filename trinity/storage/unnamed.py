@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
+from trinity.storage.entries import Entry
 from trinity.storage.folder_names import OWN_FOLDER
 from trinity.storage.location import Location
 from trinity.storage.object_names import NameLog
-from trinity.storage.store import Entry, ObjectStore
-
-__all__ = ["check_unswept", "sweep_unnamed"]
+from trinity.storage.store import ObjectStore
 
 _GOING: Final = "_trinity-going"
 """An object in a table's place that marks its removal: put before the names are read, and removed last."""

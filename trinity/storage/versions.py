@@ -45,6 +45,7 @@ from trinity.storage.commits import (
     with_txn,
 )
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
+from trinity.storage.entries import Entry
 from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import delete_around, delete_orphans
@@ -58,9 +59,7 @@ from trinity.storage.readable import (
 )
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.sinks import write_target
-from trinity.storage.store import Entry, ObjectStore
-
-__all__ = ["TableVersion", "VersionedMetadata"]
+from trinity.storage.store import ObjectStore
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from sqlglot.parsers.spark import SparkParser
 from trinity.errors import TrinityError
 from trinity.syntax.parse import TrinitySpark, tokenize
 
-__all__ = ["as_written", "tree_as_written", "written"]
-
 _KEYWORD_SYNTAX: Final = frozenset(
     {"CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION", "CEIL", "FLOOR", "SUBSTRING", "SUBSTR"}
 )

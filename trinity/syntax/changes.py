@@ -13,8 +13,6 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from sqlglot.parsers.spark import SparkParser
 
-__all__ = ["CLAUSE", "TABLE_CHANGES", "ChangesClause", "Edge", "changes_clause", "table_changes"]
-
 CLAUSE: Final = "trinity_changes"
 """Key of the :class:`ChangesClause` in the meta data of a node."""
 TABLE_CHANGES: Final = "TABLE_CHANGES"

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 
-__all__ = ["COLLATED", "check_not_collated", "not_collated"]
-
 COLLATED: Final = b"trinity.collated"
 """Metadata key of an Arrow field made of a Spark column: path and collation of its first collated text."""
 

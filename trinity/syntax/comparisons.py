@@ -15,8 +15,6 @@ from sqlglot import exp
 from trinity.spi import parse_type
 from trinity.zones import LARGEST_OFFSET, zone_of
 
-__all__ = ["Comparison", "bare", "conjuncts", "equal_sides", "literal_value"]
-
 _FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.EQ: exp.EQ, exp.NullSafeEQ: exp.NullSafeEQ, exp.NEQ: exp.NEQ,
     exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,

@@ -15,8 +15,6 @@ from sqlglot import Token, TokenType
 from trinity.errors import TrinityError
 from trinity.syntax.parse import tokenize
 
-__all__ = ["with_plain_comparisons"]
-
 _MAY_APPLY: Final = re.compile(r"\bbetween\b|\bnull\b", re.IGNORECASE)
 _WORDS_BEFORE: Final = frozenset({"(", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE"})
 """Words before a column that is a whole operand; no comma, since in a SELECT list the text may name a column."""

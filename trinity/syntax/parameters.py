@@ -20,8 +20,6 @@ from trinity.errors import TrinityError, nearest
 from trinity.syntax.parse import tokenize
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["Numbered", "literal", "number", "positional", "to_python", "with_literals", "with_values"]
-
 
 @dataclass(frozen=True)
 class Numbered:

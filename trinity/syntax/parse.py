@@ -21,22 +21,6 @@ from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
 from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
 
-__all__ = [
-    "ESCAPED",
-    "MISSING",
-    "Statement",
-    "TrinitySpark",
-    "expression_or_none",
-    "expression_tree",
-    "only_one",
-    "parse",
-    "parse_tokens",
-    "single",
-    "split",
-    "tokenize",
-]
-
-
 ESCAPED: Final = "escaped"
 """Mark in the ``meta`` of a literal with a backslash that sqlglot and Spark may read in two ways."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["quoted", "text_literal"]
-
 
 def quoted(name: str) -> str:
     """Return a name quoted for Spark SQL."""

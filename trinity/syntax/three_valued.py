@@ -14,8 +14,6 @@ from sqlglot import exp
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
 
-__all__ = ["Use", "three_valued", "three_valued_text"]
-
 
 class Use(Enum):
     """What an expression is used for."""

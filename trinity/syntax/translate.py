@@ -16,8 +16,6 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from trinity.errors import TrinityError
 from trinity.syntax.parse import TrinitySpark
 
-__all__ = ["Types", "to_spark_text"]
-
 Types = Callable[[exp.Column], str | None]
 """Column outside of subqueries -> Spark's text of its type; None where it is not known."""
 

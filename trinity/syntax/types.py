@@ -10,8 +10,6 @@ from trinity.errors import TrinityError
 from trinity.spi import parse_type
 from trinity.syntax.collations import not_collated
 
-__all__ = ["type_text"]
-
 _T = exp.DType
 
 _SCALARS: Final[dict[exp.DType, str]] = {

@@ -10,8 +10,6 @@ from sqlglot import Token, TokenType
 from trinity.errors import TrinityError, nearest
 from trinity.messages import shown_value
 
-__all__ = ["check_first_word"]
-
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "MAP", "REDUCE")
 
 _STATEMENTS: Final = (

@@ -16,40 +16,6 @@ from trinity_delta.deletes import DeletionVector
 from trinity_delta.file_values import loosened, to_delta, to_delta_partition
 from trinity_delta.schema import schema_string
 
-__all__ = [
-    "LAST_CHECKPOINT",
-    "DOMAINS",
-    "ENGINE",
-    "LOG",
-    "ORDER_DOMAIN",
-    "RESTORE",
-    "SIDECAR_DOMAIN",
-    "TAG_BUCKET",
-    "TAG_COMMIT",
-    "TAG_OPERATION",
-    "TAG_ORDER",
-    "TAG_TIER",
-    "VACUUM_DOMAIN",
-    "Action",
-    "add",
-    "by_kind",
-    "commit_id",
-    "commit_name",
-    "committed_ms",
-    "domain",
-    "file_key",
-    "is_of_trinity",
-    "is_restore",
-    "new_metadata",
-    "remove",
-    "remove_added",
-    "sidecar_list",
-    "transaction",
-    "vacuum_mark",
-    "with_domains",
-    "with_vector",
-]
-
 LOG: Final = "_delta_log"
 LAST_CHECKPOINT: Final = f"{LOG}/_last_checkpoint"
 """The hint at the newest checkpoint."""

@@ -28,8 +28,6 @@ from trinity_delta.schema import (
     stored_as,
 )
 
-__all__ = ["CLUSTERING", "adopted", "check_dropped", "check_removable", "clustered_by", "is_own", "on_record"]
-
 CLUSTERING: Final = "delta.clustering"
 """Domain metadata of Delta: the columns of CLUSTER BY."""
 

@@ -16,8 +16,6 @@ from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, commit_name, fil
 from trinity_delta.checkpoint_files import checkpoint_name, checkpoints_of, read_checkpoint
 from trinity_delta.log import read_commit, read_commits
 
-__all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
-
 _HADOOPS: Final = f"{LOG}/._last_checkpoint.crc"
 """The checksum that Hadoop keeps beside Delta's hint: Hadoop would refuse Trinity's hint because of it."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())

@@ -19,8 +19,6 @@ from trinity_delta.actions import LOG, Action
 from trinity_delta.file_values import parsed_text
 from trinity_delta.shapes import action_fault
 
-__all__ = ["Checkpoint", "checkpoint_name", "checkpoints_of", "read_checkpoint"]
-
 _log = logger("trinity.delta")
 _NAME: Final = re.compile(
     r"(?P<version>\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-fA-F-]{36}))?"

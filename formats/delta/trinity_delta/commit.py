@@ -46,8 +46,6 @@ from trinity_delta.schema import FEED, VECTORS, evolved, is_true, needs, recorde
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State, domains_in_force, order_actions
 
-__all__ = ["DeltaAttempt", "check_vectors", "marked"]
-
 _log = logger("trinity.delta")
 _OPERATIONS: Final = {
     "append": "Write",

@@ -25,16 +25,6 @@ from trinity.storage import (
     with_earlier,
 )
 
-__all__ = [
-    "DeletionVector",
-    "DeletionVectorSink",
-    "deletion_vector",
-    "from_z85",
-    "is_vector_file",
-    "to_z85",
-    "vectors_of_fragments",
-]
-
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)}
 

@@ -53,19 +53,6 @@ from trinity_delta.schema import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "APPEND_ONLY",
-    "DeltaScan",
-    "apply_external",
-    "as_column",
-    "check_rewritable",
-    "constraints",
-    "with_commits_of_files",
-    "external_definition",
-    "external_storage",
-    "reading_storage",
-]
-
 APPEND_ONLY: Final = "delta.appendOnly"
 
 _COMMITTED: Final = "trinityCommit"

@@ -17,17 +17,6 @@ from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
 from trinity.storage import identity_only
 
-__all__ = [
-    "check_partitions",
-    "from_delta",
-    "from_delta_partition",
-    "loosened",
-    "parsed_text",
-    "rows_of",
-    "to_delta",
-    "to_delta_partition",
-]
-
 _TEXT_TYPES: Final = ("string", "char", "varchar", "binary")
 
 

@@ -21,8 +21,6 @@ from trinity.storage import Location, folders_of
 from trinity_delta.options import DeltaOptions
 from trinity_delta.sink import DeltaSinkProvider
 
-__all__ = ["DeltaConnector", "DeltaFormat"]
-
 DELTA_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """Pinned, as ``jvm.py`` uses classes of Delta that are no public API."""
 

@@ -18,8 +18,6 @@ from trinity_delta.schema import renamed_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DeltaJvm", "DeltaTransaction"]
-
 _log = logger("trinity.delta")
 _DELTA: Final = "org.apache.spark.sql.delta"
 _RACED: Final = "DeltaConcurrentModificationException"
@@ -147,7 +145,7 @@ class DeltaJvm:
 
     def start(self, name: str, location: str) -> DeltaTransaction:
         """Return a transaction on the newest version of the table ``name``."""
-        with delta_errors(name, location):
+        with _delta_errors(name, location):
             return DeltaTransaction(self, name, location, self.log(location).startTransaction())
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
@@ -177,7 +175,7 @@ class DeltaJvm:
             "readerFeatures": sorted(features),
             "writerFeatures": sorted(features | _writer_features(protocol)),
         }
-        with delta_errors(name, location):
+        with _delta_errors(name, location):
             log = self.log(location)
             snapshot = self.java(f"{_DELTA}.DummySnapshot")(
                 log.logPath(),
@@ -218,48 +216,48 @@ class DeltaTransaction:
     @property
     def table_id(self) -> str:
         """The id of the table that the transaction started from."""
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             return str(self._transaction.metadata().id())
 
     def read_txn(self, application: str) -> None:
         """Declare the read as ``txnVersion`` does, without the record, for which Delta would rebuild the state."""
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             self._transaction.readTxn().addOne(application)
 
     def read_whole_table(self) -> None:
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             self._transaction.readWholeTable()
 
     def create(self, metadata: Mapping[str, Any]) -> None:
         """Commit the first version, with the given ``metaData`` action."""
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             self._transaction.updateMetadataForNewTable(self._jvm.action({"metaData": dict(metadata)}))
             made = self._jvm.operation("CreateTable", self._transaction.metadata(), False, False, self._jvm.none)
             self._commit([], made)
 
     def alter(self, change: Mapping[str, Any]) -> None:
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             before = self._transaction.metadata()
             self.update(change)
             self._commit([], self._jvm.altered(before, self._transaction.metadata()))
 
     def update(self, change: Mapping[str, Any]) -> None:
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             present = json.loads(self._transaction.metadata().json())["metaData"]
             self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
 
     def vacuum(self, mark: Action, retained_ms: int) -> None:
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             self._commit([mark], self._jvm.vacuumed(self._transaction.metadata(), retained_ms))
 
     def commit(
         self, actions: Sequence[Action], *, operation: str, tags: Mapping[str, str] = MappingProxyType({})
     ) -> int:
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             return self._commit(actions, self._jvm.rows_changed(operation), tags)
 
     def restore(self, actions: Sequence[Action], version: int) -> int:
-        with delta_errors(self._name, self._location):
+        with _delta_errors(self._name, self._location):
             return self._commit(actions, self._jvm.restored(version))
 
     def _commit(self, actions: Sequence[Action], operation: Any, tags: Mapping[str, str] = MappingProxyType({})) -> int:
@@ -267,7 +265,7 @@ class DeltaTransaction:
         try:
             version = int(self._transaction.commit(wanted, operation, self._jvm.mapping(tags)))
         except Exception as error:
-            found = committed_as(self._location, self._id, self.read_version)
+            found = _committed_as(self._location, self._id, self.read_version)
             if found is None:
                 raise
             _log.warning("Version %d of '%s' is committed; then Delta failed: %s", found, self._name, error)
@@ -283,7 +281,7 @@ class DeltaTransaction:
         store.sync_folders([LOG] if version else [LOG, "", str(store.location.parent)])
 
 
-def committed_as(location: str, txn_id: str, after: int) -> int | None:
+def _committed_as(location: str, txn_id: str, after: int) -> int | None:
     """Return the version above ``after`` that Delta's transaction of that id committed, or None."""
     store = ObjectStore(location)
     for version in itertools.count(after + 1):
@@ -314,7 +312,7 @@ def _writer_features(protocol: Mapping[str, Any]) -> set[str]:
 
 
 @contextmanager
-def delta_errors(name: str, location: str) -> Iterator[None]:
+def _delta_errors(name: str, location: str) -> Iterator[None]:
     """Map Delta's exceptions: a lost race to CommitRaced, all else to a TrinityError that names the table."""
     try:
         yield

@@ -17,21 +17,6 @@ from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.repair import damaged
 from trinity_delta.shapes import action_fault
 
-__all__ = [
-    "Listing",
-    "checkpoint_hint",
-    "commits",
-    "earliest",
-    "earliest_commit",
-    "has_commits",
-    "listed",
-    "names_and_times",
-    "newest_commit",
-    "no_commits",
-    "read_commit",
-    "read_commits",
-]
-
 _AT_ONCE: Final = 16
 """Commit files that are read in parallel."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
@@ -63,7 +48,7 @@ class Listing:
         return first if first in self.commits else None
 
 
-def commit_numbers(store: ObjectStore) -> list[int]:
+def _commit_numbers(store: ObjectStore) -> list[int]:
     """Return the versions that have commit files, in no order."""
     return [int(match[1]) for match in map(_COMMIT.fullmatch, store.names(LOG)) if match]
 
@@ -74,7 +59,7 @@ def has_commits(store: ObjectStore) -> bool:
         known = (0, checkpoint_hint(store).get("version"))
         if any(number is not None and store.stat(commit_name(number)) for number in known):
             return True
-    return bool(commit_numbers(store))
+    return bool(_commit_numbers(store))
 
 
 def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, Any]]:
@@ -120,7 +105,7 @@ def read_commits(store: ObjectStore, table: str, versions: Iterable[int]) -> lis
 
 def commits(store: ObjectStore, table: str) -> list[int]:
     """Return the versions that have commit files. Raises TABLE_NOT_FOUND when there is none."""
-    found = commit_numbers(store)
+    found = _commit_numbers(store)
     if not found:
         raise no_commits(table)
     return found

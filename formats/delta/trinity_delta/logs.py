@@ -19,8 +19,6 @@ from trinity_delta.own_log import OwnLog
 from trinity_delta.protocol import are_kept
 from trinity_delta.schema import CONSTRAINT, configuration
 
-__all__ = ["DeltaLog", "Logs", "Transaction"]
-
 Action = Mapping[str, Any]
 
 

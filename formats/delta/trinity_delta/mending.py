@@ -17,8 +17,6 @@ from trinity_delta.schema import DEFINITION, TABLE
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import Forgotten, State, domains_in_force
 
-__all__ = ["repair"]
-
 
 def repair(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry_run: bool) -> RepairResult:
     """Repair a table; arguments and errors are those of :meth:`~trinity.spi.ConnectorMetadata.repair`.

@@ -57,8 +57,6 @@ from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 
-__all__ = ["DeltaMetadata", "target_of"]
-
 _T = TypeVar("_T")
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import Row
 
-__all__ = ["SparkNames"]
-
 _NO_CATALOG: Final = ("CATALOG_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 """Conditions of Spark's errors for a catalog that it does not have: it then reads the name as a schema's."""
 _MISSING: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE")

@@ -8,8 +8,6 @@ from pydantic import model_validator
 
 from trinity.storage import CatalogOptions
 
-__all__ = ["DeltaOptions"]
-
 
 class DeltaOptions(CatalogOptions):
     """Settings of a catalog: exactly one of the two is given.

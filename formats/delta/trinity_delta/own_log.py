@@ -39,8 +39,6 @@ from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
 from trinity_delta.schema import DEFINITION, MODE, TABLE, is_true, numbered, renamed_columns
 from trinity_delta.state import State, apply
 
-__all__ = ["OwnLog", "OwnTransaction", "catch_up"]
-
 _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Write": ("WRITE", {"mode": "Append"}),
     "Update": ("UPDATE", {"predicate": "[]"}),

@@ -17,25 +17,6 @@ from trinity.storage import Location, duration_ms
 from trinity_delta.row_tracking import ENABLED, FEATURE, MATERIALIZED
 from trinity_delta.schema import CONSTRAINT, FEED, MODE, PARTITIONED, VECTORS, WIDENING, every_field, fields_of
 
-__all__ = [
-    "CONDITIONAL_PUT",
-    "DOMAIN_METADATA",
-    "KEPT",
-    "SUPPORTED",
-    "are_kept",
-    "check_own_writable",
-    "check_readable",
-    "check_writable",
-    "checked_settings",
-    "checkpoint_interval",
-    "cleans_up",
-    "known_settings",
-    "log_retention_ms",
-    "protocol_of",
-    "refused",
-    "retention_ms",
-]
-
 CONDITIONAL_PUT: Final = "trinityConditionalPut"
 """A writer feature of Trinity's own. No other writer knows it, so every other one refuses to write: writers that do not
 commit by a conditional put would overwrite commits. It demands nothing of readers.

@@ -12,8 +12,6 @@ from trinity.storage import ObjectStore
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
 from trinity_delta.schema import DEFINITION
 
-__all__ = ["damaged", "made_by_trinity", "move_damaged"]
-
 _DAMAGED: Final = "_trinity/damaged"
 """Folder below the table's, in which no reader looks."""
 

@@ -34,8 +34,6 @@ from trinity_delta.log import read_commit
 from trinity_delta.schema import HIGHEST, evolved, recorded
 from trinity_delta.state import Forgotten, State, allows_domains, domains_in_force
 
-__all__ = ["Since", "as_remembered", "remembered_at", "restored_metadata", "restoring", "sets_domains", "since_trinity"]
-
 Commit = Sequence[Mapping[str, Any]]
 """The actions of a commit."""
 

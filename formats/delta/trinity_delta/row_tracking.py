@@ -17,17 +17,6 @@ from trinity.spi import TableHandle
 from trinity_delta.actions import Action, domain
 from trinity_delta.schema import is_true
 
-__all__ = [
-    "ENABLED",
-    "FEATURE",
-    "MATERIALIZED",
-    "ROW_DOMAIN",
-    "check_tracking",
-    "highest_row_id",
-    "with_row_columns",
-    "with_row_ids",
-]
-
 FEATURE: Final = "rowTracking"
 ENABLED: Final = "delta.enableRowTracking"
 """Setting under which readers see the numbers of all rows."""

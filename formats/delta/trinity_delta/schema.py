@@ -15,41 +15,6 @@ import pyarrow as pa
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, TableDefinition, parse_type, stored_field
 
-__all__ = [
-    "COLLATIONS",
-    "CONSTRAINT",
-    "DEFAULT",
-    "DEFINITION",
-    "FEED",
-    "HIGHEST",
-    "ID",
-    "MAPPED",
-    "MODE",
-    "PARTITIONED",
-    "PHYSICAL",
-    "TABLE",
-    "TEXT",
-    "VECTORS",
-    "WIDENING",
-    "configuration",
-    "definition_digest",
-    "every_field",
-    "evolved",
-    "fields_of",
-    "is_true",
-    "mapping_mode",
-    "needs",
-    "numbered",
-    "recorded",
-    "renamed_columns",
-    "replaced",
-    "required_within",
-    "schema_fault",
-    "schema_string",
-    "storage_schema",
-    "stored_as",
-]
-
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`, as Delta's schema cannot hold all of it."""
 

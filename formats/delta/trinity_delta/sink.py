@@ -5,8 +5,6 @@ from __future__ import annotations
 from trinity.spi import DeleteSink, RewriteTableHandle, SinkId
 from trinity.storage import ParquetSinkProvider
 
-__all__ = ["DeltaSinkProvider"]
-
 
 class DeltaSinkProvider(ParquetSinkProvider):
     """See :class:`~trinity.spi.PageSinkProvider`."""

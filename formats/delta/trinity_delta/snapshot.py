@@ -47,8 +47,6 @@ from trinity_delta.restored import Since, as_remembered, remembered_at, sets_dom
 from trinity_delta.schema import storage_schema
 from trinity_delta.state import Forgotten, State, apply, file_change, order_since
 
-__all__ = ["Known", "Snapshots", "State", "is_table"]
-
 _CACHED: Final = 64
 """Versions remembered of a table."""
 _ENTRIES: Final = 10_000

@@ -39,19 +39,6 @@ from trinity_delta.repair import damaged
 from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE, schema_fault
 
-__all__ = [
-    "Forgotten",
-    "State",
-    "allows_domains",
-    "domains_in_force",
-    "apply",
-    "file_change",
-    "order_actions",
-    "order_after",
-    "order_since",
-    "origin_of",
-]
-
 _COPYING: Final = ("UPDATE", "DELETE")
 """Delta's operations that add data, but only rows that existed before."""
 

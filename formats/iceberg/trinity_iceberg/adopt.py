@@ -33,18 +33,6 @@ from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import Numbered
 from trinity_iceberg.schema import definition_of, read_schema, storage_schema
 
-__all__ = [
-    "WRITABLE",
-    "brings_files",
-    "check_committable",
-    "check_not_before",
-    "check_own_readable",
-    "check_own_writable",
-    "check_partition_values",
-    "check_readable",
-    "check_writable",
-]
-
 WRITABLE: Final = 2
 """The newest format version that Trinity writes."""
 _FORMAT: Final = "write.format.default"

@@ -23,35 +23,6 @@ from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
 from trinity.errors import TrinityError
 from trinity.spi import RowOrder
 
-__all__ = [
-    "DEFINITION",
-    "INDEX",
-    "OPERATION",
-    "ORDER",
-    "STATE",
-    "TXN",
-    "carried",
-    "created",
-    "definitions",
-    "facts",
-    "folded_order",
-    "index_of",
-    "indexes",
-    "kept",
-    "lineage",
-    "lost",
-    "mark_of",
-    "newest",
-    "on_record",
-    "order_after",
-    "order_at",
-    "order_of",
-    "recorded",
-    "summary_of",
-    "unneeded",
-    "version_of",
-]
-
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
 

@@ -63,8 +63,6 @@ from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, txn_summary
 from trinity_iceberg.swap import commit_updates, same_schema
 
-__all__ = ["IcebergAttempt", "SnapshotChange", "put_snapshot"]
-
 
 @dataclass(frozen=True)
 class IcebergAttempt(Attempt[State]):

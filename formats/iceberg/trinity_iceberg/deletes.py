@@ -30,19 +30,6 @@ from trinity.storage import (
 )
 from trinity_iceberg.manifests import read_entries
 
-__all__ = [
-    "DeletesWriter",
-    "delete_entries",
-    "delete_file",
-    "delete_sink",
-    "deletes_of",
-    "path_bounds",
-    "position_deletes",
-    "target_path",
-    "warn_of_views",
-    "with_deletes",
-]
-
 _log: Final = logger("trinity.iceberg")
 _PATH_ID: Final = 2147483546
 """Field id of ``file_path``, by Iceberg's specification."""

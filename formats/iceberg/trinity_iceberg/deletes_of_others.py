@@ -37,8 +37,6 @@ from trinity_iceberg.deletes import delete_entries, path_bounds, target_path
 from trinity_iceberg.manifests import read_entries
 from trinity_iceberg.schema import storage_schema
 
-__all__ = ["why_not_applied", "with_deletes_of_others"]
-
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 _REFERENCED: Final = "referenced-data-file"
 """Property of a deletion vector: the data file that it is about."""

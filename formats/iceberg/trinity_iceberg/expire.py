@@ -15,8 +15,6 @@ from trinity_iceberg.carried import OPERATION, indexes, lineage, summary_of, unn
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates, same_schema
 
-__all__ = ["delete_metadata", "expire", "expiry_due"]
-
 EXPIRED_AT_ONCE: Final = 50
 """Versions that one commit forgets together, so that few commits have to do it."""
 _AGE: Final = "history.expire.max-snapshot-age-ms"

@@ -21,8 +21,6 @@ from trinity_iceberg.schema import read_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["IcebergScan", "external_storage"]
-
 
 class IcebergScan(NativeScan):
     """Reads a version through Iceberg's Spark reader: deletes, renamed columns, files without field ids.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from trinity_iceberg.metadata import IcebergMetadata
 
-__all__ = ["IcebergConnector", "IcebergFormat"]
-
 ICEBERG_JAR: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_JAR: Final = "org.xerial:sqlite-jdbc:3.47.1.0"
 

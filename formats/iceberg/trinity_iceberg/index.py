@@ -20,8 +20,6 @@ from trinity.spi import Bucket, DataFile, Tier
 from trinity.storage import Location, ObjectStore, system_trouble
 from trinity_iceberg.carried import indexes
 
-__all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "open_index", "put_index", "stale_guards"]
-
 SIDECAR_FOLDER: Final = "_trinity"
 _FILES: Final = 1 << 14
 """The most files of one index that are guarded."""

@@ -14,8 +14,6 @@ from pyiceberg.io import FileIO, InputFile, OutputFile
 
 from trinity.storage import Cache, Location, ObjectStore
 
-__all__ = ["StoredFile", "SyncedFileIO"]
-
 _KEPT: Final = 32 * 1024 * 1024
 """Bytes of objects that a process keeps: a commit builds on the one before, whose files it would read again."""
 _UNIQUE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

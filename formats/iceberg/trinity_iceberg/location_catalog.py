@@ -16,8 +16,6 @@ from trinity.storage import AlreadyExists, Location, ObjectStore
 from trinity_iceberg.metadata_files import HINT, METADATA, Numbered, present_file, read_metadata, take_back, to_bytes
 from trinity_iceberg.options import FILE_IO
 
-__all__ = ["LocationCatalog"]
-
 
 class LocationCatalog(NoopCatalog):
     """A table in a folder, as a catalog of one table, under any name.

@@ -41,22 +41,6 @@ from trinity_iceberg.partition import to_record
 from trinity_iceberg.schema import column_paths, python_value
 from trinity_iceberg.swap import writing
 
-__all__ = [
-    "Columns",
-    "NewManifests",
-    "WrittenEntries",
-    "data_file",
-    "delete_files",
-    "deleted",
-    "existing",
-    "iceberg_file",
-    "live_manifests",
-    "origin_of",
-    "read_entries",
-    "read_manifests",
-    "schema_with",
-]
-
 BOUND_LENGTH: Final = 64
 """Longer bounds of strings and binaries are shortened, as Iceberg writers do; they stay bounds."""
 

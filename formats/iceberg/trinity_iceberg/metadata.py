@@ -69,8 +69,6 @@ from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, Tables, registered_at
 from trinity_iceberg.swap import put_table, same_schema, staged
 
-__all__ = ["IcebergMetadata", "target_of"]
-
 _T = TypeVar("_T")
 
 TABLE_PROPERTIES: Final = {

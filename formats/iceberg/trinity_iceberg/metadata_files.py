@@ -24,18 +24,6 @@ from pyiceberg.types import IcebergType
 from trinity.errors import TrinityError, first_line
 from trinity.storage import Location, ObjectStore, system_trouble
 
-__all__ = [
-    "HINT",
-    "METADATA",
-    "Numbered",
-    "damaged",
-    "is_metadata_file",
-    "present_file",
-    "read_metadata",
-    "take_back",
-    "to_bytes",
-]
-
 METADATA: Final = "metadata"
 HINT: Final = f"{METADATA}/version-hint.text"
 """The object with the number from which other engines look for the current file."""

@@ -54,8 +54,6 @@ from trinity.storage import (
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 
-__all__ = ["CatalogNames", "identifier_of", "load_table", "schema_of", "see_to_default"]
-
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
 

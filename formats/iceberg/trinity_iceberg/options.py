@@ -10,17 +10,6 @@ from pydantic import ConfigDict, Field
 from trinity.errors import TrinityError
 from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, S3Options, in_bucket, is_absolute
 
-__all__ = [
-    "CATALOG_FILE",
-    "DEFAULT_SCHEMA",
-    "DELEGATION",
-    "FILE_IO",
-    "VENDED",
-    "IcebergOptions",
-    "folder_of",
-    "hands_out_keys",
-]
-
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
 FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}

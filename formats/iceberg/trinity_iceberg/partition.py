@@ -21,17 +21,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataFile, PartitionField, TableDefinition, WriteTarget, parse_partition
 from trinity_iceberg.schema import iceberg_type, partition_texts, python_value
 
-__all__ = [
-    "check_names",
-    "check_partitions",
-    "from_record",
-    "named_now",
-    "partition_spec",
-    "spec_updates",
-    "to_record",
-    "transformed_values",
-]
-
 _ICEBERG_NAMES: Final = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 _SUFFIXES: Final = {**_ICEBERG_NAMES, "bucket": "bucket", "truncate": "trunc"}
 

@@ -29,8 +29,6 @@ from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
 
-__all__ = ["Repair", "made_by_trinity"]
-
 
 def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
     if not isinstance(catalog, SqlCatalog):

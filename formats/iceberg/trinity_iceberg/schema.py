@@ -40,23 +40,6 @@ from trinity.storage import FIELD_ID, READ_BY_ID, REQUIRED, adopted_definition, 
 from trinity_iceberg.carried import DEFINITION, STATE, kept, lost, newest, recorded
 from trinity_iceberg.names import schema_of
 
-__all__ = [
-    "STAMP_ID",
-    "column_paths",
-    "definition_of",
-    "definition_updates",
-    "evolved_schema",
-    "iceberg_type",
-    "own_properties",
-    "python_value",
-    "read_schema",
-    "statistics_columns",
-    "storage_schema",
-    "to_iceberg_schema",
-    "with_field_ids",
-]
-
-
 PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
 """Prefixes of the user's properties that are Iceberg's own; these become table properties, too."""
 

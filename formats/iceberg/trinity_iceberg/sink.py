@@ -9,8 +9,6 @@ import pyarrow as pa
 from trinity.spi import DeleteSink, RewriteTableHandle, SinkId, WriteTarget
 from trinity.storage import ParquetSinkProvider
 
-__all__ = ["IcebergSinkProvider"]
-
 
 class IcebergSinkProvider(ParquetSinkProvider):
     """See :class:`~trinity.spi.PageSinkProvider`."""

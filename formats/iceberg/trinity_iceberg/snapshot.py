@@ -25,8 +25,6 @@ from trinity_iceberg.partition import from_record
 from trinity_iceberg.schema import read_schema
 from trinity_iceberg.state import State
 
-__all__ = ["Snapshots"]
-
 CACHED_MANIFESTS: Final = 2000
 CACHED_VERSIONS: Final = 32
 

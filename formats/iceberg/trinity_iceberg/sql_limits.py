@@ -11,8 +11,6 @@ from sqlalchemy import Engine, event
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["ANSWER_S", "CONNECT_S", "keep_limits"]
-
 CONNECT_S: Final = 10
 """Seconds that a new connection may take, unless the address says ``connect_timeout``."""
 ANSWER_S = 30.0

@@ -59,8 +59,6 @@ from trinity_iceberg.names import see_to_default
 from trinity_iceberg.options import DEFAULT_SCHEMA
 from trinity_iceberg.sql_limits import keep_limits
 
-__all__ = ["SqlTables", "SqliteTables", "location_in", "sql_tables", "stat_of"]
-
 _KEPT: Final = 16
 _TEXTS: Final = 64 * 1024 * 1024
 """Bytes of snapshots as text that a process keeps."""

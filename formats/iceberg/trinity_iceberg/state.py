@@ -35,8 +35,6 @@ from trinity_iceberg.schema import definition_of
 from trinity_iceberg.sql_tables import location_in, stat_of
 from trinity_iceberg.trouble import catalog_trouble, trouble
 
-__all__ = ["State", "Tables", "metadata_file", "registered_at", "schema_of", "txn_summary"]
-
 
 @dataclass(frozen=True)
 class State:

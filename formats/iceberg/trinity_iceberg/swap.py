@@ -37,8 +37,6 @@ from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of, load_table
 from trinity_iceberg.trouble import catalog_trouble, is_refused, may_be_under_way, of_another_kind, trouble
 
-__all__ = ["commit_updates", "put_table", "same_schema", "staged", "writing"]
-
 
 def commit_updates(
     table: Table,

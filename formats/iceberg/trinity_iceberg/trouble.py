@@ -24,17 +24,6 @@ from pyiceberg.exceptions import (
 
 from trinity.errors import TrinityError, first_line
 
-__all__ = [
-    "catalog_errors",
-    "catalog_trouble",
-    "failed",
-    "is_denied",
-    "is_refused",
-    "may_be_under_way",
-    "of_another_kind",
-    "trouble",
-]
-
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
 _DENIED_BY_AWS: Final = frozenset(
     {

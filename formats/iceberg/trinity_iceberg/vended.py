@@ -16,8 +16,6 @@ from trinity.storage import Credential, Location, S3Options, grant, in_bucket
 from trinity_iceberg.options import DELEGATION
 from trinity_iceberg.trouble import catalog_trouble, trouble
 
-__all__ = ["VendingCatalog"]
-
 _KEY: Final = {
     "access_key_id": "s3.access-key-id",
     "secret_access_key": "s3.secret-access-key",

@@ -12,8 +12,6 @@ from typing import Final
 
 from trinity.storage import ObjectStore, Stat
 
-__all__ = ["NS_PER_MS", "Mark", "file_name", "mark_of", "walk"]
-
 NS_PER_MS: Final = 1_000_000
 _ENDINGS: Final = (".parquet", ".parq", ".pq")
 _HIDDEN: Final = "._"

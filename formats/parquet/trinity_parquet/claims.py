@@ -24,8 +24,6 @@ from trinity.errors import TrinityError
 from trinity.storage import COMMIT_TIMEOUT_S, AlreadyExists, CommitRaced, ObjectStore
 from trinity_parquet.arrival import Mark, mark_of, walk
 
-__all__ = ["AT_ONCE", "STAGING", "Claim", "Claims", "Stage"]
-
 STAGING: Final = ".trinity-staging"
 _CLAIMS: Final = ".trinity-commits"
 _CLAIM: Final = ".json"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
 from trinity_parquet.manifest import LOG, NEWEST, Manifest, checkpoint_name, manifest_name, to_checkpoint, to_hint
 
-__all__ = ["delete_log", "put_manifest", "write_checkpoint", "write_hint"]
-
 
 def put_manifest(store: ObjectStore, change: Manifest) -> None:
     """Put the manifest of a version.

@@ -51,8 +51,6 @@ from trinity_parquet.sink import FolderTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FolderTable"]
-
 
 class FolderTable(SingleTable):
     """The metadata of one folder. Its version is the time of the newest file, milliseconds since the epoch."""

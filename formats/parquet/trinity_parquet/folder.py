@@ -32,8 +32,6 @@ from trinity.storage import (
 from trinity_parquet.arrival import NS_PER_MS, Mark, file_name, walk
 from trinity_parquet.claims import AT_ONCE, STAGING, Claim, Claims, Stage
 
-__all__ = ["Folder", "Listing", "foreign_format"]
-
 _NUMBERED: Final = 64
 """States of a folder whose files a process remembers."""
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"

@@ -24,8 +24,6 @@ from trinity_parquet.options import ParquetOptions
 from trinity_parquet.sink import FolderSinkProvider
 from trinity_parquet.snapshot import is_table
 
-__all__ = ["ParquetConnector", "ParquetFormat"]
-
 
 class ParquetConnector(Connector):
     """One catalog of Parquet tables."""

@@ -16,21 +16,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableDefinition
 from trinity.storage import ObjectStore, PositionDeletes, TableVersion
 
-__all__ = [
-    "LOG",
-    "NEWEST",
-    "REMEDY",
-    "Manifest",
-    "begins",
-    "checkpoint_name",
-    "from_checkpoint",
-    "manifest_name",
-    "number_of",
-    "read_json",
-    "to_checkpoint",
-    "to_hint",
-]
-
 LOG = "_trinity/log"
 NEWEST = f"{LOG}/_newest.json"
 """The object that names a version with a checkpoint: a hint, from which the search for the newest version begins."""

@@ -29,8 +29,6 @@ from trinity_parquet.manifest import Manifest, begins, manifest_name, read_json
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
 
-__all__ = ["ParquetMetadata"]
-
 _LOGS: Final = {"_delta_log": ".json", "metadata": ".metadata.json"}
 """Folder of another format's log within a table's own -> how its files end: Delta's, Iceberg's."""
 

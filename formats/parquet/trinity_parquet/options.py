@@ -6,8 +6,6 @@ from pydantic import Field
 
 from trinity.storage import CatalogOptions
 
-__all__ = ["ParquetOptions"]
-
 
 class ParquetOptions(CatalogOptions):
     """Settings of a catalog.

@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from trinity.spi import TableDefinition, stored_field
 
-__all__ = ["storage_schema"]
-
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
     """Return the physical Arrow schema of a table's files. All fields are nullable: the engine checks NOT NULL."""

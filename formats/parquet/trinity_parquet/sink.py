@@ -9,8 +9,6 @@ import pyarrow as pa
 from trinity.spi import PageSink, SinkId, WriteTarget
 from trinity.storage import ParquetPageSink, ParquetSinkProvider, PartitionedPageSink, SinkFile
 
-__all__ = ["FolderSinkProvider", "FolderTarget"]
-
 
 @dataclass(frozen=True)
 class FolderTarget(WriteTarget):

@@ -24,8 +24,6 @@ from trinity_parquet.manifest import (
     read_json,
 )
 
-__all__ = ["Snapshots", "is_table"]
-
 _log = logger("trinity.parquet")
 _CACHED: Final = 256
 _ENTRIES: Final = 10_000

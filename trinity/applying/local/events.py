@@ -21,8 +21,6 @@ from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.run_sinks import raise_refusal
 from trinity.spi import parse_given_type, type_text
 
-__all__ = ["bounds_of", "typed_events"]
-
 
 def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
     """Return the events' stored columns under the target's names, with ``DELETE`` and ``SEQUENCE``.

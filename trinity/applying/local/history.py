@@ -16,8 +16,6 @@ from trinity.engine.target import Target
 from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TransactionId
 
-__all__ = ["apply_here"]
-
 
 def apply_here(table: Target, source: pa.Table, words: Words, txn: TransactionId | None) -> CommitResult | NotLocal:
     """Apply events, or return why only Spark does.

@@ -26,8 +26,6 @@ from trinity.merge.arrow.order import order_codes, tuple_codes
 from trinity.merge.row_kinds import StoredKind
 from trinity.spi import ROW_KIND, Column, arrow_type
 
-__all__ = ["History", "why_not_local"]
-
 _NONE: Final = -1
 """The number of a row, or of a sequence, that there is not."""
 

@@ -20,8 +20,6 @@ from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["ARRIVAL", "Events", "deleting", "missing", "persisted_events", "typed_events"]
-
 ARRIVAL: Final = "_trinity_came"
 """BIGINT: place of the event in the arrival order of its batch (K4)."""
 

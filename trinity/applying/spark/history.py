@@ -18,8 +18,6 @@ from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, CommitResult, TransactionId, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["apply_by_spark"]
-
 
 def apply_by_spark(table: Target, source: DataFrame, words: Words, txn: TransactionId | None) -> CommitResult:
     """Apply events; arguments and errors as of :func:`~trinity.applying.history.apply_to_history`."""

@@ -16,8 +16,6 @@ from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["History"]
-
 _RANK: Final = "_trinity_rank"
 """INT: of several events with one sequence the one with the largest rank counts."""
 _WAS: Final = "_trinity_was"

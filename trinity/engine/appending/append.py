@@ -42,24 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-__all__ = [
-    "append_own",
-    "append_rows",
-    "arrow_reader",
-    "check_columns",
-    "check_rows",
-    "checked_txn",
-    "evolve_table",
-    "given_rows",
-    "is_recorded",
-    "is_spark_column",
-    "is_spark_frame",
-    "source_frame",
-    "source_rows",
-    "write_rows",
-]
-
-
 def append_rows(
     table: Target,
     data: Any,

@@ -15,8 +15,6 @@ from trinity.hidden import DELTA_FEED, ICEBERG_FEED
 from trinity.spi import Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 from trinity.syntax.collations import check_not_collated
 
-__all__ = ["evolved", "follow"]
-
 
 def follow(table: Target, given: pa.Schema) -> None:
     """Change the table's columns as :func:`evolved` does, in one commit, or in none where they fit already.

@@ -11,8 +11,6 @@ from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_f
 from trinity.errors import TrinityError
 from trinity.spi import Column
 
-__all__ = ["columns_of_rows", "first_rows"]
-
 _VOID: Final = re.compile("[<:,]void[>,]")
 
 

@@ -17,8 +17,6 @@ from trinity.spi import TableDefinition, type_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["from_pandas", "with_python_rows"]
-
 
 def with_python_rows(data: Any, definition: TableDefinition | None = None) -> Any:
     """Return rows of Python, and lazy frames of Polars, as data with ``__arrow_c_stream__``; other data as it is.

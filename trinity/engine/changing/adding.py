@@ -13,8 +13,6 @@ from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.spi import Column, Operation, SplitSource, TableDefinition
 
-__all__ = ["alter"]
-
 
 def alter(target: Target, *changes: evolve.Change) -> None:
     """Make changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""

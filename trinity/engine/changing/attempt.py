@@ -38,8 +38,6 @@ from trinity.spi import (
 )
 from trinity.spi import Column as TableColumn
 
-__all__ = ["Attempt", "Begun"]
-
 
 @dataclass(frozen=True)
 class Begun:

@@ -20,8 +20,6 @@ from trinity.engine.writing.run_sinks import raise_refusal
 from trinity.errors import TrinityError
 from trinity.spi import MergeTableHandle, PageSinkProvider, SinkId
 
-__all__ = ["PREFIX", "ChangeTask", "SinkTask", "Written", "change_schema", "merge_page", "nullable", "collect_results"]
-
 PREFIX: Final = "_trinity_"
 """Start of the names of the columns of changes that are none of the table's."""
 _ERROR: Final = "_trinity_error"

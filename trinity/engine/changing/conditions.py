@@ -18,8 +18,6 @@ from trinity.spi import Column, DataFile, TableDefinition
 from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides, literal_value
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["ConditionFacts", "Names", "condition_facts", "partition_columns", "same_expression"]
-
 Bound = tuple[Any, Any]
 """(smallest, largest) value, None for no bound on that side."""
 

@@ -17,8 +17,6 @@ from trinity.spi import Operation, TableDefinition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_mark", "check_program", "omitted_value", "touched_groups", "without_effect"]
-
 _UPDATABLE: Final = "last_non_null_value"
 
 

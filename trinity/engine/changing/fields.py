@@ -9,8 +9,6 @@ from trinity.engine.program import Expression, Fields, Value
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, parse_type
 
-__all__ = ["Place", "assigned_values", "field_column", "place_of"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -11,8 +11,6 @@ from trinity.errors import TrinityError
 from trinity.messages import shown_row
 from trinity.spi import Operation
 
-__all__ = ["FILLING", "MergeGuard"]
-
 _CHANGED = pa.array([Operation.DELETE, Operation.UPDATE, Operation.UPDATE_DELETE], pa.int8())
 """Operations of which a row id may have at most one."""
 

@@ -28,8 +28,6 @@ from trinity.syntax.three_valued import Use, three_valued_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Equality", "StatementPlan", "clauses", "concerned", "expanded", "update_case_columns"]
-
 
 def expanded(program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Program:
     """Return the program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.

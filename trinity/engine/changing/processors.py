@@ -25,16 +25,6 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow, as_numpy
 from trinity.spi import Operation, RowChangeParadigm
 
-__all__ = [
-    "CASE_NUMBER",
-    "INSERT_FROM_UPDATE",
-    "OPERATION",
-    "ChangeOnlyUpdatedColumnsMergeProcessor",
-    "DeleteAndInsertMergeProcessor",
-    "RowChangeProcessor",
-    "processor_for",
-]
-
 OPERATION = "operation"
 CASE_NUMBER = "case_number"
 INSERT_FROM_UPDATE = "insert_from_update"

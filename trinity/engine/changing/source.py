@@ -10,8 +10,6 @@ from typing import Any, Final
 from trinity.engine.program import Program, When
 from trinity.spi import DataFile, TableDefinition, parse_type
 
-__all__ = ["FEW", "Source", "is_bounded", "reads_all"]
-
 FEW: Final = 1000
 """Most rows of a source whose values are compared one by one with the statistics of every file."""
 

@@ -27,8 +27,6 @@ from trinity.merge.options import commit_timeout_s
 from trinity.spi import Operation, SplitSource, TableDefinition, TransactionId
 from trinity.storage import statement_turn
 
-__all__ = ["Prepare", "PrepareLocally", "explain", "rerun", "run"]
-
 T = TypeVar("T")
 
 _Done = tuple[Counts, TableDefinition | None]

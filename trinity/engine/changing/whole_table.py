@@ -16,8 +16,6 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult, SplitSource, TableDefinition, TransactionId
 from trinity.storage import not_ours
 
-__all__ = ["replace_table", "restore", "truncate"]
-
 
 def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
     """Remove all rows, and of a keyed table its tombstones; the result's ``rows`` counts those of the removed files.

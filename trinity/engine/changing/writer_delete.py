@@ -21,8 +21,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["delete_rows", "update_rows"]
-
 
 def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None = None) -> CommitResult:
     """Delete the rows that a condition or keys select; None selects all."""

@@ -27,8 +27,6 @@ from trinity.spi import CommitResult, TableDefinition
 if TYPE_CHECKING:
     from trinity.engine.program import Counts
 
-__all__ = ["THREAD", "after_commit", "begin", "compact_newest"]
-
 _log = logger("trinity.compacting")
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-__all__ = ["BucketMerge", "BucketTask", "MergedBucket", "Written", "in_buckets", "in_order", "naming"]
-
 _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
 _DELETES: Final = b"d"

@@ -31,8 +31,6 @@ from trinity.merge.strength import Strength
 from trinity.spi import Bucket, CommitResult, Connector, DataFile, RewriteTableHandle, SplitSource, TableHandle, Tier
 from trinity.storage import OWN_ENDING, is_sink_file
 
-__all__ = ["compact"]
-
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
 _BUCKET_ROWS: Final = 2_000_000
 """Most rows of a bucket: those of values that repeat take few bytes in a file, and many where they are sorted."""

@@ -15,8 +15,6 @@ from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SplitSource, Tier
 
-__all__ = ["Compactor", "Resolve", "highest_commit", "sidecar_schema"]
-
 
 def highest_commit(files: Sequence[DataFile]) -> int:
     """Return the commit number of what a compaction writes from some files (K6)."""

@@ -15,8 +15,6 @@ from trinity.merge.strength import Strength
 from trinity.shown import InNotebooks
 from trinity.spi import DataFile, SplitSource, Tier
 
-__all__ = ["Health", "TierSize", "due_commits", "health_of", "log_share"]
-
 LOG_SHARE: Final = 0.1
 """Log rows by base rows from which a full compaction pays: a first read then costs two scans (docs/performance.md)."""
 COMMITS: Final = 20

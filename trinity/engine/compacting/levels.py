@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 from trinity.spi import DataFile, Origin, Tier
 
-__all__ = ["FAN", "LEVELLED_SHARE", "fresh_commits", "newest_runs"]
-
 FAN: Final = 32
 """Runs of a level that are folded into one: 10,000 commits have three levels, whatever the trigger is."""
 LEVELLED_SHARE: Final = 1.0

@@ -28,8 +28,6 @@ from trinity.spi import (
     TableHandle,
 )
 
-__all__ = ["DeleteTask", "resolve"]
-
 _GROWTH: Final = 2
 """Highest ratio of a run's rows to the log's with which it is folded again: so a row is written a few times at most."""
 

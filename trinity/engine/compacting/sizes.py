@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from trinity.spi import DataFile, arrival_order
 
-__all__ = ["FILE_BYTES", "by_partition_values", "crowded", "in_groups"]
-
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Bytes of a file that compaction aims at."""
 

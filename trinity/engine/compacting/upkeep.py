@@ -14,8 +14,6 @@ from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult
 
-__all__ = ["Upkeep", "keep_up", "swept"]
-
 
 @public
 @dataclass(frozen=True)

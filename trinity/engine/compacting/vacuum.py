@@ -12,8 +12,6 @@ from trinity.merge.options import duration_ms
 from trinity.spi import VacuumResult
 from trinity.storage import not_ours
 
-__all__ = ["vacuum"]
-
 
 def vacuum(table: Target, retain: str | dt.timedelta) -> VacuumResult:
     """Vacuum a table, and its changelog. Arguments and errors as for :meth:`trinity.Table.vacuum`."""

@@ -37,8 +37,6 @@ from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = ["OPERATORS", "absolute", "arithmetic", "mean", "negated", "sign", "square_root"]
-
 _Timezone = Callable[[], str]
 _Kernel = Callable[[Datum, Datum], Datum]
 _BIGINT: Final = DataType("bigint")

@@ -8,8 +8,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["lower", "upper"]
-
 _UPPER: Final = {
     0x19B: 0xA7DC, 0x264: 0xA7CB, 0x1C8A: 0x1C89, 0xA7CD: 0xA7CC, 0xA7DB: 0xA7DA,
     **{letter: letter - 0x20 for letter in range(0x10D70, 0x10D86)},

@@ -21,8 +21,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["as_text", "cast"]
-
 _Timezone = Callable[[], str]
 _Kernel = Callable[[pa.Array], pa.Array]
 _DATE: Final = DataType("date")

@@ -16,8 +16,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["common_type", "together", "widened"]
-
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 """Digits of the DECIMAL that Spark makes of a whole number."""
 

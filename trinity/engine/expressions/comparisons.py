@@ -28,8 +28,6 @@ from trinity.engine.expressions.node import (
     null_of_operand,
 )
 
-__all__ = ["OPERATORS", "among", "between", "comparison", "is_nan"]
-
 OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "<=>", exp.NullSafeNEQ: "is distinct from",

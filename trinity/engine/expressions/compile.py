@@ -31,8 +31,6 @@ from trinity.errors import TrinityError
 from trinity.syntax.comparisons import conjuncts
 from trinity.syntax.parse import expression_tree
 
-__all__ = ["compile_expression", "compile_predicate", "local_tree"]
-
 
 def local_tree(text: str) -> exp.Expr | NotLocal:
     """Return the tree of an expression of Spark SQL; why Spark has to read it, where it cannot be parsed."""

@@ -25,8 +25,6 @@ from trinity.engine.expressions.node import (
     on_some_rows,
 )
 
-__all__ = ["chosen", "coalesced", "extreme", "null_if"]
-
 _Timezone = Callable[[], str]
 
 

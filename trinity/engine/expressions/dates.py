@@ -19,19 +19,6 @@ from trinity.engine.writing.clocks import clocks_of
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = [
-    "DATE_PARTS",
-    "TIME_PARTS",
-    "as_date",
-    "date_part",
-    "days_after",
-    "days_between",
-    "last_day",
-    "of_days",
-    "time_part",
-    "weekday",
-]
-
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _INT: Final = DataType("int")

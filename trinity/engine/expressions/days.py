@@ -7,20 +7,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-__all__ = [
-    "LAST_DAY",
-    "MICROS_OF_DAY",
-    "Numbers",
-    "day_of_year",
-    "days_since_1970",
-    "first_days",
-    "month_ends",
-    "months_later",
-    "months_of",
-    "parts",
-    "week_of_year",
-]
-
 MICROS_OF_DAY: Final = 86_400_000_000
 LAST_DAY: Final = 2**63 // MICROS_OF_DAY - 1
 """The last day since 1970 of which every time is a TIMESTAMP: microseconds in 64 bits."""

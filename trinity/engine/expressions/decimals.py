@@ -10,18 +10,6 @@ import pyarrow as pa
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = [
-    "LEAST_SCALE",
-    "MOST_DIGITS",
-    "Units",
-    "adjusted",
-    "decimals_of",
-    "halves_away",
-    "halves_to_even",
-    "scaled",
-    "units_of",
-]
-
 Units: TypeAlias = Any
 """A NumPy array of Python's whole numbers."""
 _WORD: Final = (1 << 64) - 1

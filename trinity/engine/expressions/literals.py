@@ -20,8 +20,6 @@ from trinity.syntax.comparisons import literal_value
 from trinity.syntax.parse import ESCAPED
 from trinity.syntax.types import type_text
 
-__all__ = ["certain", "constant", "literal", "type_of", "typed_literal", "value_of_text"]
-
 _NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _MOST_DIGITS: Final = 38
 

@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Datum, Refused, as_array, on_some_rows
 
-__all__ = ["as_boolean", "both", "either", "is_null", "is_true", "negated"]
-
 
 def as_boolean(value: Compiled) -> Compiled:
     """Return a condition, of a NULL too. Raises Refused for a value of another type."""

@@ -32,8 +32,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["Interval", "cut_date", "cut_time", "days_of", "interval_of", "later", "months_after", "now"]
-
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _INT: Final = DataType("int")

@@ -15,8 +15,6 @@ from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError, nearest
 from trinity.spi import DataType
 
-__all__ = ["array", "field", "item", "map_of", "sequence", "struct"]
-
 _KEYS = frozenset({*WHOLE, "string", "date", "boolean"})
 """Types of keys of maps that are equal where Arrow says so."""
 

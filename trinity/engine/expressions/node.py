@@ -16,29 +16,6 @@ from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = [
-    "BOOLEAN",
-    "Compiled",
-    "DOUBLE",
-    "Datum",
-    "FLOATS",
-    "Held",
-    "ONE_ROW",
-    "Refused",
-    "STRING",
-    "Scope",
-    "ScopeColumn",
-    "TEXTS",
-    "TIMES",
-    "VOID",
-    "WHOLE",
-    "as_array",
-    "fits",
-    "in_turn",
-    "null_of_operand",
-    "spread",
-]
-
 WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 FLOATS: Final = ("float", "double")
 TEXTS: Final = ("string", "char", "varchar")

@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.node import Refused
 
-__all__ = ["Pattern"]
-
 _PLAIN: Final = r"[A-Za-z0-9 _,:;@#%=<>/'\"!~`-]"
 _ESCAPED: Final = r"\\[\\.+*?()\[\]{}|^$/-]"
 _CLASS: Final = rf"\[\^?(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[A-Za-z0-9 _.,:;@#%=<>/'\"!~`+*?]|\\[dsw]|{_ESCAPED})+\]"

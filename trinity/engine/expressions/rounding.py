@@ -16,8 +16,6 @@ from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = ["Floats", "rounded", "saturated", "units_of_floats", "whole_ceiling", "whole_floor"]
-
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _BIGINT: Final = DataType("bigint")
 _EXACT: Final = Context(prec=800)

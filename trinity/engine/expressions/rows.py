@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from trinity.engine.expressions.node import Compiled, as_array, null_of_operand, on_some_rows, spread
 from trinity.spi import DataType
 
-__all__ = ["of_rows"]
-
 
 def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled, may_fail: bool = False) -> Compiled:
     """Return what a kernel makes of some operands; NULL where one of them is.

@@ -18,8 +18,6 @@ from trinity.errors import TrinityError
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataType, parse_given_type, type_text
 
-__all__ = ["Rows", "among_rows", "exists", "only_value"]
-
 _OF_ROWS: Final = frozenset({""})
 """Stands for the columns of a subquery: its value is no literal, for which Spark would pad a CHAR column."""
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())

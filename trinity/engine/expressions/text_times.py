@@ -18,8 +18,6 @@ from trinity.engine.writing.clocks import instants_of
 from trinity.spi import DataType
 from trinity.zones import LARGEST_OFFSET, normal_zone, zone_of
 
-__all__ = ["times_of_texts"]
-
 _CLOCK: Final = (
     "(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})"
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?)?"

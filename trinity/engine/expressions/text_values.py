@@ -17,18 +17,6 @@ from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spi import DataType
 
-__all__ = [
-    "DATE_PARTS",
-    "READERS",
-    "clocks_as_texts",
-    "dates_as_texts",
-    "days_of",
-    "decimals_as_texts",
-    "number_of",
-    "refuse_where",
-    "trimmed",
-]
-
 _BLANK: Final = r"[\x00-\x20\x7f]*"
 """White space and control characters, which are stripped at both ends."""
 DATE_PARTS: Final = (

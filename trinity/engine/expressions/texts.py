@@ -16,12 +16,6 @@ from trinity.engine.expressions.patterns import Pattern
 from trinity.engine.expressions.rows import of_rows
 from trinity.spi import DataType
 
-__all__ = [
-    "concatenated", "ends_with", "extracted", "joined", "left", "length", "like", "lower", "matches", "padded",
-    "part_of", "part_split", "place_of", "repeated", "replaced", "replaced_matches", "reversed_text", "right",
-    "size_in_bytes", "starts_with", "substring", "trimmed", "upper",
-]  # fmt: skip
-
 _INT: Final = DataType("int")
 _Timezone = Callable[[], str]
 

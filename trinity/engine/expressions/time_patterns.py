@@ -22,8 +22,6 @@ from trinity.messages import shown_value
 from trinity.spi import DataType
 from trinity.zones import normal_zone
 
-__all__ = ["date_of_text", "text_of_time", "time_of_text"]
-
 _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _TIMESTAMP: Final = DataType("timestamp")

@@ -13,9 +13,8 @@ from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import REPLACE, Entry, Location
-from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
-
-__all__ = ["TableChangelog", "found_changes", "is_usable", "prune"]
+from trinity.storage.changelog import Changelog, KeptChanges
+from trinity.storage.orphans import CHANGELOG
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from trinity.engine.feed.shape import Form, check_names, check_net
 from trinity.engine.target import Target
 from trinity.result import Result
 
-__all__ = ["changes"]
-
 
 def changes(target: Target, start: Bound, end: Bound | None, form: Form) -> Result:
     """Return the rows of the feed, lazily. Raises as :func:`trinity.engine.feed.spark.change_feed.change_feed`."""

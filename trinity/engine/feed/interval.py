@@ -11,8 +11,6 @@ from trinity.engine.travel import epoch_ms
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry
 
-__all__ = ["Bound", "Interval", "interval", "unknown_version"]
-
 Moment = int | str | dt.datetime
 """A version, or a time: ISO text, or a datetime."""
 

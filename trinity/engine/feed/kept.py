@@ -19,8 +19,6 @@ from trinity.engine.target import Target
 from trinity.spi import HistoryEntry, from_fragments
 from trinity.storage.changelog import KeptChanges
 
-__all__ = ["keep"]
-
 
 def keep(
     target: Target, history: list[HistoryEntry], versions: Sequence[int], place: str | None = None

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, SplitSource
 
-__all__ = ["Reached"]
-
 _DIGITS = 16
 
 

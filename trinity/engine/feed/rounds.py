@@ -12,8 +12,6 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, Tier
 
-__all__ = ["Round", "commits_since_full_compaction", "round_before", "rounds"]
-
 _DEFINES: Final = frozenset({"create", "alter"})
 """Operations of ``history()`` that concern columns and properties alone."""
 

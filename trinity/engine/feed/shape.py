@@ -11,8 +11,6 @@ from trinity.errors import TrinityError
 from trinity.merge.options import changelog_producer
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["CHANGE_TYPE", "TIMESTAMP", "VERSION", "Form", "check_names", "check_net"]
-
 VERSION: Final = "_commit_version"
 """BIGINT: the version that made a change."""
 CHANGE_TYPE: Final = "_change_type"

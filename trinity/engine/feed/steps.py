@@ -15,8 +15,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.storage import KEEPS_ROWS, REPLACE
 
-__all__ = ["Step", "another_table", "keeps_rows", "makes_another", "runs", "splits_within", "steps", "steps_of"]
-
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
 

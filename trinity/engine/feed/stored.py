@@ -16,17 +16,6 @@ from trinity.engine.writing.run_sinks import AppendTask
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
 
-__all__ = [
-    "MARKS",
-    "EqualColumns",
-    "Written",
-    "by_version",
-    "stored_columns",
-    "stored_schema",
-    "writing",
-    "written_columns",
-]
-
 MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
 """Columns that the files have after the table's."""
 Written: TypeAlias = Mapping[int, Sequence[DataFile]]

@@ -19,8 +19,6 @@ from trinity.spi import Column, SplitSource
 from trinity.storage import OldDays
 from trinity.syntax.quoting import quoted
 
-__all__ = ["arrow_reader", "arrow_schema", "arrow_table", "counted_rows"]
-
 T = TypeVar("T")
 
 

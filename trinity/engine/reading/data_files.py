@@ -16,17 +16,6 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.spi import DataFile, Deletes
 from trinity.storage import Cache, in_file, reporting_unreadable_file, rows_in, stored_pages, stored_row_groups
 
-__all__ = [
-    "NOTHING_HIDDEN",
-    "bitmap_left_out",
-    "bitmap_of",
-    "has_left_out",
-    "located_pages",
-    "places_left",
-    "read_columns",
-    "rows_left",
-]
-
 NOTHING_HIDDEN: Final[Mapping[str, np.ndarray]] = {}
 """Path of a file -> the bits of its hidden rows, where there are none."""
 _deleted: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)

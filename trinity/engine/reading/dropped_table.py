@@ -9,8 +9,6 @@ from dataclasses import replace
 from trinity.errors import TrinityError
 from trinity.spi import Connector, TableHandle
 
-__all__ = ["reporting_dropped_table"]
-
 
 @contextmanager
 def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterator[None]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.local.search import Search
-from trinity.engine.reading.plan import FoldPlan, NotLocal, ReadPlan
-
-__all__ = ["Executor"]
+from trinity.engine.reading.plan import FoldPlan, ReadPlan
 
 Rows = TypeVar("Rows", covariant=True)
 """A DataFrame, or Arrow data."""

@@ -10,8 +10,6 @@ from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
 from trinity.spi import DataFile, SplitSource
 
-__all__ = ["explained_read", "in_words"]
-
 
 def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
     """Return the plan of a merged read in words, as of :meth:`trinity.Table.explain`. Raises as that does."""

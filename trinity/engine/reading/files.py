@@ -17,8 +17,6 @@ from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, TableDefinition, Tier, parse_type
 
-__all__ = ["bucket_types", "may_share_keys", "prune", "split_buckets_and_runs", "tiers", "well_bucketed"]
-
 
 def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
     """Return (base files, log files)."""

@@ -18,8 +18,6 @@ from trinity.engine.reading.local.search import LOG, SIDECAR, Search, SearchedFi
 from trinity.engine.reading.plan import PositionReadState, forget_positions
 from trinity.merge.arrow.keys import Keys
 
-__all__ = ["forget", "hidden_rows"]
-
 
 def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[str, np.ndarray] | None:
     """Return path of a file -> the bits of its hidden rows; find those that are not known yet, and remember them.

@@ -13,8 +13,6 @@ from sqlglot import exp
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.comparisons import Comparison, conjuncts, literal_value
 
-__all__ = ["listed_keys", "listing"]
-
 _ROUNDED: Final = frozenset({"float", "double"})
 """Types of which a literal may be no value: Spark compares 0.1 with a FLOAT as DOUBLE."""
 _MOST: Final = 10_000

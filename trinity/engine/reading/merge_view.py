@@ -38,8 +38,6 @@ from trinity.storage import (
 )
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["merge_view_sql"]
-
 _MOST_ROWS: Final = 1_000_000
 """So many deleted rows a view names by itself, where the format has them in files that no dialect reads."""
 _PATTERN: Final = re.compile(r"([\[*?])")

@@ -20,8 +20,6 @@ from trinity.syntax.operands import with_plain_comparisons
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["filtered_read", "merged_plan", "merged_read", "planned", "planned_read", "stored_winners"]
-
 
 def merged_read(
     spark: SparkSession, splits: SplitSource, where: Where | None = None, keys: DataFrame | None = None
@@ -50,25 +48,25 @@ def merged_plan(spark: SparkSession, splits: SplitSource, where: Where | None, *
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
     """Return the rows of :func:`merged_read` that meet a predicate; all without one. Raises as ``Table.to_df``."""
-    with checked_predicate(session, where) as where:
+    with _checked_predicate(session, where) as where:
         rows = merged_read(session.spark, splits, where)
         return analysed(rows.where(where) if where else rows)
 
 
 def planned_read(session: Host, plan: ReadPlan) -> DataFrame:
     """Return all rows of a plan. Raises as ``Table.to_df``."""
-    with checked_predicate(session, None):
+    with _checked_predicate(session, None):
         return analysed(SparkExecutor(session.spark).rows(plan))
 
 
 def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
     """Return the plan of :func:`filtered_read`; nothing is read. Raises as that does."""
-    with checked_predicate(session, where) as compared:
+    with _checked_predicate(session, where) as compared:
         return merged_plan(session.spark, splits, compared)
 
 
 @contextmanager
-def checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
+def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
     """Yield a user's predicate as it is compared: it reaches nothing, and Spark's errors become Trinity's."""
     from trinity.calls import spark_errors
     from trinity.engine.guard import guard_predicate

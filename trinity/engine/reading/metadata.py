@@ -11,8 +11,6 @@ from trinity.engine.spark.frames import small_table
 from trinity.engine.target import Target
 from trinity.spi import HistoryEntry
 
-__all__ = ["commits", "detail"]
-
 
 def commits(entries: Sequence[HistoryEntry]) -> pa.Table:
     """Return the commits, newest first, as of :meth:`trinity.Table.history`."""

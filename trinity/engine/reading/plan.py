@@ -23,20 +23,6 @@ from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, Deletes, Origin, SplitSource
 from trinity.storage import Cache, Location
 
-__all__ = [
-    "FoldPlan",
-    "NotLocal",
-    "PositionReadState",
-    "ReadPlan",
-    "Way",
-    "are_own",
-    "forget_positions",
-    "plan_read",
-    "why_not_by_column",
-    "why_not_by_position",
-    "why_not_files",
-]
-
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
 _MOST_ROWS: Final = 1_000_000_000

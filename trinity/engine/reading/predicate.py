@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from trinity.engine.expressions import Compiled
     from trinity.engine.reading.stats_tests import StatsTest
 
-__all__ = ["Predicate", "Where"]
-
 Where: TypeAlias = "str | exp.Expr"
 """Spark SQL of a condition, or its tree."""
 

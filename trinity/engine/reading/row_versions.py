@@ -9,8 +9,6 @@ from trinity.engine.target import Host
 from trinity.result import Result
 from trinity.spi import SplitSource
 
-__all__ = ["row_versions"]
-
 
 def row_versions(session: Host, splits: SplitSource) -> Result:
     """Return stored row versions with where each is, for ``log()``."""

@@ -15,8 +15,6 @@ import pyarrow as pa
 from trinity.arrays import as_numpy
 from trinity.merge.arrow.keys import one_zero
 
-__all__ = ["buckets_of", "in_bucket_order"]
-
 _SEED: Final = np.uint32(42)
 _C1: Final = np.uint32(0xCC9E2D51)
 _C2: Final = np.uint32(0x1B873593)

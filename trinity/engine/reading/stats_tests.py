@@ -13,8 +13,6 @@ from sqlglot import exp
 from trinity.spi import ColumnStats, DataFile
 from trinity.syntax.comparisons import Comparison, literal_value
 
-__all__ = ["StatsTest", "StatsTests", "stats_of"]
-
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
 """False when no row with such statistics of its columns can meet the predicate."""
 _ColumnTest = Callable[[ColumnStats], bool]

@@ -13,8 +13,6 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
-__all__ = ["translated"]
-
 
 class _Parser(SparkParser):
     STRICT_CAST = True

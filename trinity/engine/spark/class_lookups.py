@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["remember_classes", "without_call_sites"]
-
 _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
     "PythonUtils": ("toSeq", "toArray"),
     "PythonSQLUtils": ("ddlToJson",),

@@ -22,8 +22,6 @@ from trinity.syntax.parse import expression_or_none
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Parsed", "check_constant", "check_stored", "is_deterministic", "one_expression", "refuse_subquery"]
-
 _REMEMBERED: Final = 1000
 _judged: Final[Cache[str, None]] = Cache(_REMEMBERED)
 """Texts that may be stored."""

@@ -14,8 +14,6 @@ from trinity.spi import Column, arrow_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["local_frame", "small_table"]
-
 
 def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> DataFrame:
     """Return a DataFrame of a few rows of the driver's.

@@ -21,8 +21,6 @@ from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, in_bucke
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["GRANTED", "FileAccess", "file_access"]
-
 _OF_ICEBERG: Final = {
     "software.amazon.awssdk.services.kms.KmsClient": f"software.amazon.awssdk:kms:{AMAZON_SDK}",
     "software.amazon.awssdk.http.urlconnection.UrlConnectionHttpClient": (

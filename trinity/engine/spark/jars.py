@@ -17,8 +17,6 @@ from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 from trinity.spi.jars import listed_jars
 
-__all__ = ["add_jars", "find_jars", "resolve"]
-
 
 def find_jars(requirements: Sequence[SparkRequirements], settings: Mapping[str, str]) -> list[str]:
     """Return the files of the JARs that requirements list, and of packages without a list, which Ivy resolves.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["check_spark", "local_spark"]
-
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
 _JOINED: Final = (*_LISTS, "spark.jars.excludes")

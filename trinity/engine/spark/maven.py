@@ -21,8 +21,6 @@ from trinity.errors import TrinityError, system_code
 from trinity.loggers import logger
 from trinity.spi.jars import Jar
 
-__all__ = ["CENTRAL", "FOLDER", "Fetched", "fetch_jars", "jars_folder", "repositories"]
-
 CENTRAL: Final = "https://repo1.maven.org/maven2"
 """The address of Maven Central."""
 _MIRROR: Final = "TRINITY_MAVEN"

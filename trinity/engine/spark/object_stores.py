@@ -17,8 +17,6 @@ from trinity.storage import HADOOP_S3, WORKER_OPTIONS, StoreOptions, buckets_in_
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["prepare_buckets", "requirements_of"]
-
 
 def requirements_of(buckets: Iterable[str]) -> list[SparkRequirements]:
     """Return the requirements of catalogs in buckets: those of the kinds of store, each once."""

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-__all__ = ["LOGGING", "captured_output", "without_start_lines"]
-
 LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 """Java option for a log of errors alone, from the first line on."""
 _START: Final = re.compile(rb"WARNING: Using incubator modules: jdk\.incubator\.vector\s*")

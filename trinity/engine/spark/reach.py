@@ -18,8 +18,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FUNCTIONS", "elements", "reach_of_expression", "reach_of_statement"]
-
 FUNCTIONS: Final = {
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), "runs code of the JVM"),
     **dict.fromkeys(("from_protobuf", "to_protobuf"), "reads the file of a descriptor"),

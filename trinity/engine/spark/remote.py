@@ -18,20 +18,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "alias_of",
-    "analysed",
-    "check_mode",
-    "runs_in_process",
-    "is_remote",
-    "is_temp_view",
-    "parallelism",
-    "plan_text",
-    "query_over",
-    "refuse_remote",
-    "remote_url",
-]
-
 _MODULE: Final = "pyspark.sql.connect"
 _MANY: Final = 1 << 16
 """Rows of a range, more than any cluster has cores."""

@@ -24,8 +24,6 @@ from trinity.storage import AlreadyExists, Location, ObjectStore, in_bucket, kin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RemoteCatalog", "open_remote", "prepare_remote"]
-
 _PORT: Final = 15002
 _PATIENCE_S: Final = 10
 _SEEN: Final = "_trinity/seen"

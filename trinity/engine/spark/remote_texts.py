@@ -21,17 +21,6 @@ from trinity.syntax.parse import expression_or_none
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "CALLED",
-    "COMMENT",
-    "RemoteExpression",
-    "is_own_function",
-    "plain_command",
-    "several_rows",
-    "unseen",
-    "varies",
-]
-
 _EXPLAIN: Final = re.compile(r"\s*explain\s+(?:(?:extended|codegen|cost|formatted)\s+)?", re.IGNORECASE)
 _SHOW: Final = re.compile(r"\s*(?:show|describe\s+function|desc\s+function)\s", re.IGNORECASE)
 _SET: Final = re.compile(r"\s*set\s+([\w.]+)\s*=[^;]*", re.IGNORECASE)

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["running_context", "running_session", "spark_runs"]
-
 
 def running_context() -> SparkContext | None:
     """Return the context of this process; None without one, also while another thread imports pyspark or starts Spark.

@@ -19,8 +19,6 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["REMOTE_SETTINGS", "check_late_settings", "pinned"]
-
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",

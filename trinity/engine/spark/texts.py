@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-__all__ = ["as_stored", "char_metadata", "with_char"]
-
 _RAW_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Key in a column's metadata under which Spark keeps the type that it shows as STRING."""
 

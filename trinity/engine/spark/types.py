@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
     from pyspark.sql.types import StringType, StructType
 
-__all__ = ["arrow_frame", "arrow_schema", "check_time_type", "spark_type"]
-
 
 def spark_type(text: str) -> str:
     """Return Spark's text of a type in query results: CHAR and VARCHAR are strings there."""

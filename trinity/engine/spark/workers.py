@@ -18,8 +18,6 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ask_worker", "check_workers", "lacks"]
-
 _TASKS: Final = "trinity.engine.writing.run_sinks"
 """The module of the functions that Trinity's tasks run."""
 _able: Final[set[str]] = set()

@@ -15,8 +15,6 @@ from trinity.merge.strength import Strength
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Compactor"]
-
 _log: Final = logger("trinity.streaming")
 
 

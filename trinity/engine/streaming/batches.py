@@ -22,8 +22,6 @@ from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragm
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Batches", "StreamOptions", "transformed"]
-
 ApplyBatch = Callable[["DataFrame", TransactionId], tuple[CommitResult, str] | None]
 """A function that commits the rows of a batch with its ``txn``. It returns the commit and a text for the log, or None
 where there are no rows."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-__all__ = ["stream_in"]
-
 _METRICS: Final = "trinity"
 """Name of the metrics of each micro-batch in a stream's progress."""
 

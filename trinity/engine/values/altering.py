@@ -21,8 +21,6 @@ from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
 
-__all__ = ["add_check", "alter", "altered", "set_not_null"]
-
 
 def alter(target: Target, *changes: evolve.Change) -> None:
     """Make changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""

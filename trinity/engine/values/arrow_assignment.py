@@ -15,8 +15,6 @@ from trinity.engine.values.store_assignment import narrows, only_widens, refusal
 from trinity.engine.writing.casts import cast_array, converts, fitted
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = ["Assignment", "assignment", "fitted_texts"]
-
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLOATS: Final = ("float", "double")
 _TEXTS: Final = ("string", "char", "varchar")

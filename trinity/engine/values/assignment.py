@@ -38,8 +38,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["assigned", "check_assignable", "check_boolean", "inserted_rows", "placed_rows", "types_of"]
-
 _VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
 

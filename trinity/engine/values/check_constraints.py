@@ -28,8 +28,6 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["analyse_checks", "check_expressions", "checked_changes", "checked_input"]
-
 _GIVEN: Final = "_trinity_held_"
 _SHOWN: Final = 60
 """Characters of a value in a message."""

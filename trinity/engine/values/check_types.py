@@ -9,8 +9,6 @@ from trinity.engine.target import Host
 from trinity.engine.values.local_checks import LocalChecks, no_zone
 from trinity.spi import Check, TableDefinition
 
-__all__ = ["check_types"]
-
 
 def check_types(definition: TableDefinition, session: Host) -> None:
     """Refuse types that the session's Spark lacks, DEFAULTs of a wrong type, and CHECKs that are no condition.

@@ -22,8 +22,6 @@ from trinity.syntax.parse import expression_or_none
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_defaults", "default_text", "default_values", "is_plain"]
-
 _OTHER: Final = object()
 _MARKS: Final = ("--", "/*", ";")
 """Marks of comments and of several statements, which sqlglot passes over."""

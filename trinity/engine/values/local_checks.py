@@ -22,8 +22,6 @@ from trinity.merge.arrow.fold import is_deleted
 from trinity.merge.spec import merge_spec
 from trinity.spi import Check, Column, TableDefinition, parse_type
 
-__all__ = ["LocalChecks", "constant_of", "no_zone"]
-
 _SHOWN: Final = 60
 """Characters of a value in a message."""
 

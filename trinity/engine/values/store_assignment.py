@@ -9,16 +9,6 @@ from trinity.engine.writing.casts import assignable, unlike
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
 
-__all__ = [
-    "narrows",
-    "only_widens",
-    "placed",
-    "refusal_around",
-    "refuse_other_than_boolean",
-    "refuse_unassignable",
-    "too_large",
-]
-
 _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 
 

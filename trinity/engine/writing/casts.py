@@ -13,9 +13,6 @@ from trinity.engine.writing.parts import part_of, with_parts
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = ["assignable", "cast_array", "check_lengths", "converts", "fitted"]
-
-
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 _TEXTS: Final = frozenset({"string", "char", "varchar"})
 _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})

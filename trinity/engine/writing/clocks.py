@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow, as_numpy
 from trinity.zones import zone_of
 
-__all__ = ["clocks_of", "instants_of", "starts_of_days"]
-
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICRO: Final = dt.timedelta(microseconds=1)
 _LATE: Final = (dt.datetime(2037, 1, 1) - _EPOCH) // _MICRO

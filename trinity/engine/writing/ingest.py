@@ -24,8 +24,6 @@ from trinity.merge.spec import merge_spec
 from trinity.merge.write_rules import WriteRules
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
-__all__ = ["PageConformer", "StoredForm", "plan_ingest"]
-
 
 @dataclass(frozen=True)
 class StoredForm:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["part_of", "with_leaves", "with_parts"]
-
 
 def part_of(values: pa.Array, name: str) -> pa.Array:
     """Return the parts of nested values that have one name: ``element``, ``key``, ``value``, or a field's."""

@@ -20,8 +20,6 @@ from trinity.storage import OWN_ENDING, with_grants
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["REFUSAL", "AppendTask", "RewriteTask", "in_storage_form", "map_in_arrow", "raise_refusal", "run_on_spark"]
-
 REFUSAL: Final = "_trinity_refusal"
 """STRING column of a statement's rows: why a row cannot be stored, as the JSON of an error; NULL where it can."""
 
@@ -210,7 +208,7 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
     return [bytes(result.fragment) for result in results]
 
 
-def with_valid_offsets(page: pa.RecordBatch) -> pa.RecordBatch:
+def _with_valid_offsets(page: pa.RecordBatch) -> pa.RecordBatch:
     """Return Spark's page with all its offsets: the JVM has none for an empty list, and Arrow's kernels would crash."""
     if page.num_rows == 0:
         return pa.RecordBatch.from_pylist([], schema=page.schema)
@@ -236,10 +234,10 @@ def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
     function = with_grants(function)
     names = list(rows.columns)
     if not any(sign in name for name in names for sign in ".`"):
-        return rows.mapInArrow(lambda pages: translated(function(map(with_valid_offsets, pages))), schema)
+        return rows.mapInArrow(lambda pages: translated(function(map(_with_valid_offsets, pages))), schema)
     plain = rows.toDF(*[f"_{number}" for number in range(len(names))])
     return plain.mapInArrow(
-        lambda pages: translated(function(with_valid_offsets(page).rename_columns(names) for page in pages)), schema
+        lambda pages: translated(function(_with_valid_offsets(page).rename_columns(names) for page in pages)), schema
     )
 
 

@@ -12,8 +12,6 @@ import pyarrow as pa
 from trinity.journal.batches import RowError, refused_rows
 from trinity.spi import TransactionId
 
-__all__ = ["ArrowRows", "Backend", "Described", "IngestMode", "Result", "one_by_one"]
-
 Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool | None]
 """One item of PEP 249's ``description``."""
 

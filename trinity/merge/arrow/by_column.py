@@ -30,8 +30,6 @@ from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.messages import shown_row
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
-__all__ = ["ColumnFold", "Contributions", "Rewritten"]
-
 _SIDECAR_ROWS: Final = 1 << 40
 """Rows of the sidecar arrive before the base."""
 

@@ -12,8 +12,6 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.merge.arrow.order import first_of_each
 from trinity.merge.arrow.rows import ColumnRows, lists
 
-__all__ = ["Entries"]
-
 
 @dataclass(frozen=True)
 class Entries:

@@ -16,8 +16,6 @@ from trinity.merge.row_kinds import StoredKind, retracts
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, Deletes
 
-__all__ = ["beats", "compared_columns", "is_deleted", "losers", "taking_part", "winner_first", "winners"]
-
 _NOTHING: Final = np.empty(0, np.int64)
 _HIDING: Final = np.array([StoredKind.HIDDEN, StoredKind.DELETED])
 

@@ -12,8 +12,6 @@ from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
 from trinity.merge.arrow.rows import picked, valid
 from trinity.merge.spec import SequenceGroup
 
-__all__ = ["GroupFold", "takes_part"]
-
 
 def takes_part(group: SequenceGroup, values: Mapping[str, pa.Array]) -> np.ndarray:
     """Return True for rows whose sequence is not all NULL (G2)."""

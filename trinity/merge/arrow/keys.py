@@ -12,17 +12,6 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy, as_scalar
 
-__all__ = [
-    "Keys",
-    "as_integers",
-    "comparable",
-    "one_zero",
-    "places_among",
-    "rows_with_keys",
-    "sorted_places",
-    "without_null_keys",
-]
-
 _MOST: Final = np.int64(np.iinfo(np.int64).max)
 
 _SPREAD: Final = 8

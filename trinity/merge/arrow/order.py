@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from trinity.arrays import as_numpy
 from trinity.merge.arrow.keys import as_integers
 
-__all__ = ["FoldOrder", "equal_codes", "first_of_each", "order_codes", "tuple_codes"]
-
 _LEAST: Final = np.iinfo(np.int64).min
 _MOST: Final = np.iinfo(np.int64).max
 _NO_ROW: Final = -1

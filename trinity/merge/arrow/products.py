@@ -12,8 +12,6 @@ import pyarrow as pa
 from trinity.merge.arrow.rows import Folded
 from trinity.spi import DataType, arrow_type
 
-__all__ = ["Steps", "integer_limits", "steps_of"]
-
 _WIDEST: Final = 38
 _EXACT: Final = Context(prec=200)
 

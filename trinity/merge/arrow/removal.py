@@ -20,8 +20,6 @@ from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
 from trinity.merge.row_kinds import FoldKind
 from trinity.merge.spec import SequenceGroup
 
-__all__ = ["Removal", "kept_after_removal"]
-
 _BLANK: Final = -1
 """Number of a tuple that is all NULL."""
 

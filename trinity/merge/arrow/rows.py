@@ -13,8 +13,6 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.merge.arrow.order import FoldOrder
 from trinity.spi import DataType
 
-__all__ = ["ColumnRows", "Folded", "lists", "picked", "valid"]
-
 
 @dataclass(frozen=True)
 class ColumnRows:

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from trinity.arrays import as_numpy
 
-__all__ = ["decimals", "digits_of", "sums_of_digits", "totals", "whole"]
-
 _DIGIT: Final = 32
 _BASE: Final = 1 << _DIGIT
 _EXACT_ROWS: Final = 1 << 20

@@ -15,18 +15,6 @@ from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
 
-__all__ = [
-    "GROUP",
-    "AggregateFunction",
-    "Field",
-    "FieldFunction",
-    "ListFunction",
-    "aggregated",
-    "collected",
-    "ranged",
-    "unfit",
-]
-
 GROUP: Final = "trinity.aggregate_functions"
 """Entry points of this group name :class:`AggregateFunction` classes."""
 
@@ -160,7 +148,7 @@ class ListFunction(AggregateFunction):
     stands = False
 
     def aggregate(self, field: Field) -> str:
-        return collected(field, self.counts(field))
+        return _collected(field, self.counts(field))
 
     def counts(self, field: Field) -> str:
         """Return Spark SQL: true for the rows that are folded."""
@@ -184,7 +172,7 @@ def aggregated(call: str, when: str) -> str:
     return f"{call} FILTER (WHERE {when})" if when != "true" else call
 
 
-def collected(field: Field, when: str) -> str:
+def _collected(field: Field, when: str) -> str:
     """Return Spark SQL: ARRAY<STRUCT<o, r, v>> of a column's rows in fold order."""
     row = f"named_struct('o', {field.order}, 'r', {field.retract}, 'v', {field.value})"
     rows = aggregated(f"collect_list({row})", when)

@@ -20,8 +20,6 @@ from trinity.merge.functions.base import Field, ListFunction
 from trinity.spi import DataType
 from trinity.syntax.quoting import quoted
 
-__all__ = ["MergeMap", "MergeMapWithKeytime", "NestedPartialUpdate", "NestedUpdate", "nested_key"]
-
 
 def _put_entry(entries: str, same: str, replaced: str, fits: str = "true") -> str:
     """Return Spark SQL: list ``b`` with entry ``e`` in the place of the one with its key, else at the end."""

@@ -17,8 +17,6 @@ from trinity.merge.functions.base import Field, ListFunction
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
 
-__all__ = ["Collect", "ListAgg"]
-
 _VALUES: Final = "transform({rows}, x -> x.v)"
 
 

@@ -17,8 +17,6 @@ from trinity.merge.arrow.sums import decimals, digits_of, sums_of_digits, totals
 from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated, ranged, unfit
 from trinity.spi import DataType
 
-__all__ = ["Product", "Sum"]
-
 _SMALL: Final = ("tinyint", "smallint", "int")
 _INTEGERS: Final = (*_SMALL, "bigint")
 _FLOATS: Final = ("float", "double")

@@ -23,8 +23,6 @@ from trinity.merge.bitmap_unions import BITMAP_UNIONS, bitmap_class, united_bitm
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
 from trinity.spi import DataType
 
-__all__ = ["HllSketch", "RoaringBitmap32", "RoaringBitmap64", "ThetaSketch"]
-
 
 class _Serialized(AggregateFunction):
     commutes = True

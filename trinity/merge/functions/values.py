@@ -12,8 +12,6 @@ from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
 from trinity.spi import DataType
 
-__all__ = ["BoolAnd", "BoolOr", "FirstNonNullValue", "FirstValue", "LastNonNullValue", "LastValue", "Max", "Min"]
-
 
 def _at(end: str, field: Field, value: str, when: str) -> str:
     """Return Spark SQL: the value at one end of the fold order, NULL too."""

@@ -23,8 +23,6 @@ from trinity.merge.sql.rows import AnyRows, per_key
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["ColumnFold"]
-
 _CUT_AT: Final = "_trinity_cut"
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))

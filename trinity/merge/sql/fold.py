@@ -15,8 +15,6 @@ from trinity.merge.sql.rows import AnyRows, Rows
 from trinity.spi import ROW_KIND
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["beats", "greater", "is_deleted", "taking_part", "winner_first", "winners"]
-
 _RANK: Final = "_trinity_rank"
 
 

@@ -9,8 +9,6 @@ from trinity.merge.functions import aggregated
 from trinity.merge.spec import SequenceGroup
 from trinity.syntax.quoting import quoted
 
-__all__ = ["GroupFold", "takes_part"]
-
 
 def takes_part(group: SequenceGroup) -> str:
     """Return Spark SQL: true where the row's sequence is not all NULL (G2)."""

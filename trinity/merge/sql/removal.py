@@ -16,8 +16,6 @@ from trinity.merge.sql.fold import greater
 from trinity.merge.sql.rows import AnyRows, per_key
 from trinity.syntax.quoting import quoted
 
-__all__ = ["kept_after_removal"]
-
 _ROWS = "_trinity_rows"
 _STATE = "_trinity_state"
 

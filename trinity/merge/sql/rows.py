@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["AnyRows", "Rows", "SqlRows", "per_key"]
-
 
 @dataclass(frozen=True)
 class SqlRows:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from trinity.sql.changing.local_queries import LocalQueries
     from trinity.table import Table
 
-__all__ = ["local_program", "program"]
-
 
 @contextmanager
 def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     ViewsOf = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
 
-__all__ = ["change_rows", "explain", "read", "row_change", "run", "target_table"]
-
 
 def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None:
     """Return the statement if it is MERGE, UPDATE, DELETE or TRUNCATE, also after a leading WITH; else None."""

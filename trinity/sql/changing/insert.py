@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["insert"]
-
 _APPENDS: Final = "INSERT INTO appends rows"
 _REFUSED: Final = {
     "partition": ("PARTITION (...)", "INSERT INTO t REPLACE WHERE column = value replaces the rows of a partition"),

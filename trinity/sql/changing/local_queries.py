@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from trinity.spi import SplitSource, TableHandle
     from trinity.table import Table
 
-__all__ = ["LocalQueries"]
-
 
 class LocalQueries:
     """The queries of one statement; all their reads of a table see one version.

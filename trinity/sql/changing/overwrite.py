@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from trinity.spi import TransactionId
     from trinity.table import Table
 
-__all__ = ["Overwrite", "overwrite"]
-
 _NEW = "_trinity_new"
 
 

@@ -12,8 +12,6 @@ from trinity.errors import TrinityError, nearest
 from trinity.sql.queries.references import Edit, Reference
 from trinity.syntax.quoting import quoted
 
-__all__ = ["Known", "Relation", "Scope", "Side", "name_suffixes"]
-
 _KEYWORDS: Final = frozenset({
     "user", "current_user", "session_user", "current_date", "current_time", "current_timestamp", "localtimestamp",
     "current_catalog", "current_database", "current_schema", "current_timezone", "year", "quarter", "month", "week",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-__all__ = ["Source", "alias_of", "check_aliases", "joined", "joined_nodes", "names_of", "read_source"]
-
 UNNAMED: Final = "_trinity_source"
 Types: TypeAlias = Sequence[tuple[str, str]]
 """(name, Spark's type) of columns."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["alter_as_text", "alter_table"]
-
 
 def alter_table(session: Session, statement: Statement) -> Rows:
     """Run ALTER TABLE t: RENAME TO, ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.

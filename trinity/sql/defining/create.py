@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from trinity.spi import TableDefinition
     from trinity.table import Table
 
-__all__ = ["Replacement", "cache", "create_table", "create_view", "replace"]
-
 
 def create_table(session: Session, statement: Statement) -> Rows:
     """Run CREATE [OR REPLACE] TABLE [IF NOT EXISTS], with or without AS SELECT or LIKE.
@@ -180,7 +178,7 @@ def _check_format(session: Session, name: TableName, options: Options) -> None:
         )
 
 
-def query_after_as(statement: Statement) -> Statement:
+def _query_after_as(statement: Statement) -> Statement:
     """Return the query of CREATE ... AS or CACHE ... AS."""
     tokens = statement.tokens
     first = tokens[_outer_as(tokens) + 1]
@@ -212,7 +210,7 @@ def _create_as(
 ) -> Rows:
     if exists and session.find_table(name) is not None:
         return counts()
-    query = query_after_as(statement)
+    query = _query_after_as(statement)
 
     def by_spark() -> Rows:
         check_late_settings(session.spark, statement.text)
@@ -277,7 +275,7 @@ def create_view(session: Session, statement: Statement) -> Rows:
         return run_text(session, statement.text)
     nodes = create.this.expressions if isinstance(create.this, exp.Schema) else []
     view = create.this.this if isinstance(create.this, exp.Schema) else create.this
-    rows = _renamed(run_query(session, query_after_as(statement)), [n.name for n in nodes], f"VIEW '{view.name}'")
+    rows = _renamed(run_query(session, _query_after_as(statement)), [n.name for n in nodes], f"VIEW '{view.name}'")
     is_global = "GLOBAL" in statement.words(4)
     full = f"global_temp.{quoted(view.name)}" if is_global else quoted(view.name)
     if create.args.get("exists") and session.spark.catalog.tableExists(full):
@@ -304,7 +302,7 @@ def cache(session: Session, statement: Statement) -> Rows:
     node = statement.tree
     assert isinstance(node, exp.Cache)
     if node.expression is not None:
-        rows = run_query(session, query_after_as(statement))
+        rows = run_query(session, _query_after_as(statement))
         with spark_errors():
             rows.createTempView(quoted(node.this.name))
         lazy = "LAZY " if node.args.get("lazy") else ""

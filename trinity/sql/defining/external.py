@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from trinity.names import TableName
     from trinity.session import Session
 
-__all__ = ["register"]
-
 
 def register(
     session: Session,

@@ -16,8 +16,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["create_schema", "drop", "use"]
-
 
 def _schema_of(node: exp.Expr) -> str:
     given = [node.args.get(k) for k in ("catalog", "db", "this")]

@@ -12,8 +12,6 @@ from trinity.engine.expressions import DOUBLE, FLOATS, TEXTS, VOID, WHOLE, Refus
 from trinity.spi import DataType
 from trinity.sql.local.rewrites import EXACT_SUM
 
-__all__ = ["BIGINT", "Aggregate", "aggregate_of", "as_one_value"]
-
 BIGINT: Final = DataType("bigint")
 _ORDERED: Final = (*WHOLE, "decimal", "string", "char", "varchar", "date", "timestamp", "timestamp_ntz", "boolean")
 """Types that have one value for what compares equal, and no other order in DuckDB."""

@@ -8,8 +8,6 @@ from sqlglot import exp
 
 from trinity.hidden import HIDDEN_PREFIX
 
-__all__ = ["with_column_names"]
-
 
 def with_column_names(query: exp.Expr) -> exp.Expr:
     """Return a query whose columns all have names."""

@@ -13,8 +13,6 @@ from trinity.hidden import HIDDEN_PREFIX
 from trinity.syntax.comparisons import conjuncts, equal_sides
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["Correlated", "OuterQuery", "correlated"]
-
 _UNDERSTOOD: Final = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
 

@@ -16,8 +16,6 @@ from trinity.engine.expressions import Compiled, Refused, ScopeColumn
 from trinity.spi import DataType
 from trinity.sql.local.relations import Pages, Relation, new_field
 
-__all__ = ["Generated"]
-
 _INT: Final = DataType("int")
 _ROWS_AT_ONCE: Final = 1_000_000
 

@@ -11,8 +11,6 @@ from sqlglot import exp
 from trinity.engine.expressions import Refused
 from trinity.spi import DataType
 
-__all__ = ["GroupBy", "keys_replaced"]
-
 _SETS: Final[dict[type[exp.Expr], str]] = {
     exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS",
 }  # fmt: skip

@@ -15,8 +15,6 @@ from trinity.engine.writing.casts import assignable, converts
 from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
 
-__all__ = ["reader_with_names", "why_only_spark_stores", "with_field_names", "with_names"]
-
 _EXACT: Final = ("tinyint", "smallint", "int", "float", "decimal")
 """Types whose values a DOUBLE holds, or the nearest number to them."""
 

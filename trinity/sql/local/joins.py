@@ -14,8 +14,6 @@ from trinity.sql.local.aggregates import as_one_value
 from trinity.sql.local.relations import Relation, filtered, with_values
 from trinity.syntax.comparisons import conjuncts
 
-__all__ = ["On", "word_of"]
-
 _Timezone = Callable[[], str]
 _WORDS: Final = {
     ("", ""): "INNER", ("", "INNER"): "INNER", ("", "CROSS"): "CROSS",

@@ -23,19 +23,6 @@ from trinity.spi import DataType
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = [
-    "Pages",
-    "Query",
-    "Relation",
-    "cast_to",
-    "filtered",
-    "limited",
-    "new_field",
-    "projected",
-    "union_all",
-    "with_values",
-]
-
 _ROWS_AT_ONCE: Final = 100_000
 _names: Final = count()
 _T = TypeVar("_T")

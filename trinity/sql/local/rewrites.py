@@ -10,8 +10,6 @@ from sqlglot import exp
 from trinity.engine.expressions import FLOATS, MEAN, WHOLE, Refused
 from trinity.spi import DataType
 
-__all__ = ["EXACT_SUM", "simpler"]
-
 EXACT_SUM: Final = "trinity_of_whole_numbers"
 """What a sum of DOUBLE says of itself where the doubles are whole numbers, whose sum does not depend on their order."""
 _MOST_DIGITS_IN_DOUBLE: Final = 11

@@ -33,8 +33,6 @@ from trinity.syntax.parse import Statement
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["LocalRows", "Pinned", "local_explain", "local_query", "local_rows"]
-
 
 _NUMBER: Final = "trinity_reference"
 """What a table's node says of itself: the number of the reference to it."""

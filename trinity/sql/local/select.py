@@ -34,8 +34,6 @@ from trinity.sql.local.values import one_row, value_rows
 from trinity.sql.local.windows import Windows, ordering
 from trinity.syntax.comparisons import conjuncts
 
-__all__ = ["Scan", "compile_query"]
-
 Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
 """Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""
 

@@ -17,8 +17,6 @@ from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Relation
 from trinity.syntax.parse import expression_tree
 
-__all__ = ["Subqueries", "of_held_rows", "own_nodes"]
-
 
 def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
     """Return the nodes of an expression, or of a SELECT, without those within its subqueries."""

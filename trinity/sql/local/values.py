@@ -23,8 +23,6 @@ from trinity.engine.expressions import (
 from trinity.spi import DataType
 from trinity.sql.local.relations import Pages, new_field
 
-__all__ = ["one_row", "value_rows"]
-
 
 def value_rows(tree: exp.Values, names: Sequence[str], timezone: Callable[[], str]) -> Pages:
     """Return the rows of VALUES; a column's type is the one to which Spark widens those of its values.

@@ -12,8 +12,6 @@ from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.relations import Relation, new_field, with_values
 
-__all__ = ["Windows", "ordering"]
-
 _INT: Final = DataType("int")
 _DOUBLE: Final = DataType("double")
 _RANKS: Final[dict[type[exp.Expr], tuple[str, DataType]]] = {

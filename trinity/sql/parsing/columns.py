@@ -15,8 +15,6 @@ from trinity.spi import Column
 from trinity.syntax.translate import to_spark_text
 from trinity.syntax.types import type_text
 
-__all__ = ["Elements", "default_text", "read_check", "read_column", "read_elements"]
-
 
 @dataclass(frozen=True)
 class Elements:

@@ -12,8 +12,6 @@ from trinity.spi import Operation
 from trinity.sql.parsing.reader import Piece, Reader, word_of
 from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange, assignments, column_list, target
 
-__all__ = ["read_merge"]
-
 _AFTER_MERGE: Final = ("RETURNING", "OUTPUT", "LIMIT", "ORDER BY")
 _AFTER_ACTION: Final = ("WHERE", "DELETE WHERE", *_AFTER_MERGE)
 

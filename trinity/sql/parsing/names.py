@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = [
-    "catalog_name", "existing_table", "parts", "quoted_name", "read_name", "target_name",
-]  # fmt: skip
-
 
 def parts(node: exp.Expr) -> list[str]:
     """Return the parts of a table name as written, without quotes.

@@ -10,8 +10,6 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 
-__all__ = ["Options", "read_options", "table_properties"]
-
 _KEY_OPTIONS: Final = ("primary-key",)
 _LOCATION_OPTIONS: Final = ("location", "external-location")
 _PARTITION_OPTIONS: Final = ("partitioned-by", "partitioning")

@@ -16,8 +16,6 @@ from sqlglot import Token, TokenType, exp
 from trinity.errors import TrinityError
 from trinity.syntax.parse import parse_tokens
 
-__all__ = ["Piece", "Reader"]
-
 _OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 _QUERIES: Final = ("SELECT", "WITH", "VALUES")

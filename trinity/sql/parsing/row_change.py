@@ -14,19 +14,6 @@ from trinity.sql.parsing.reader import Piece, Reader
 from trinity.syntax.parse import parse, tokenize
 from trinity.syntax.quoting import quoted
 
-__all__ = [
-    "Clause",
-    "CommonTable",
-    "RowChange",
-    "assignments",
-    "common_tables",
-    "read_delete",
-    "read_truncate",
-    "read_update",
-    "row_change_word",
-    "target",
-]
-
 
 @dataclass(frozen=True)
 class CommonTable:

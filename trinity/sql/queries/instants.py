@@ -16,8 +16,6 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from trinity.session import Session
 
-__all__ = ["instant", "local_instant"]
-
 
 def instant(session: Session, text: str) -> dt.datetime:
     """Return the value of an expression as a time, whoever evaluates it.

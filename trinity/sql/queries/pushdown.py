@@ -14,8 +14,6 @@ from sqlglot import exp
 from trinity.spi import TableDefinition
 from trinity.syntax.comparisons import Comparison, bare, conjuncts
 
-__all__ = ["key_predicate"]
-
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:
     """Return the comparisons of this table's key and partition columns with literals in the query's WHERE.

@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
     from trinity.session import Session
 
-__all__ = [
-    "explain",
-    "explained",
-    "explained_query",
-    "run_as_set",
-    "run_query",
-    "run_query_of",
-    "run_text",
-    "run_unparsed",
-]
-
 NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
 
 

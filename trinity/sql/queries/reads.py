@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from trinity.syntax.changes import ChangesClause, Edge
     from trinity.table import Table
 
-__all__ = ["Read", "Reads", "spelled_out"]
-
 
 def spelled_out(statement: Statement) -> Statement:
     """Return a statement in Spark's dialect with three-valued INs (M1), and comparisons that pad CHAR columns (K2).

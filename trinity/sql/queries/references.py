@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = [
-    "Edit", "Reference", "Travel", "apply_edits", "column_edits", "find_references", "is_inner_cte",
-    "resolve",
-]  # fmt: skip
-
 Edit = tuple[int, int, str]
 """(first character, character after the last, replacement) in the text of a statement."""
 

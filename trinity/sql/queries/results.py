@@ -12,8 +12,6 @@ from trinity.engine.spark.frames import small_table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Rows", "counts", "no_rows"]
-
 Rows: TypeAlias = Union["DataFrame", pa.Table, Callable[[], pa.RecordBatchReader]]
 """The rows of a statement: by Spark, or of this process, which may compute them when they are asked for."""
 

@@ -29,8 +29,6 @@ from trinity.engine.target import Target
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource
 
-__all__ = ["LocalAttempt"]
-
 
 @dataclass(frozen=True)
 class LocalAttempt(Attempt):

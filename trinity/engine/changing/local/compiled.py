@@ -19,16 +19,6 @@ from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.values.store_assignment import refuse_other_than_boolean
 from trinity.spi import Operation, TableDefinition, parse_given_type, parse_type, type_text
 
-__all__ = [
-    "CompiledCase",
-    "CompiledFields",
-    "CompiledStatement",
-    "CompiledValue",
-    "source_scope",
-    "target_field",
-    "target_scope",
-]
-
 
 def target_field(definition: TableDefinition, name: str) -> str:
     """Return the name that a column of the target has in the rows of the join."""

@@ -15,8 +15,6 @@ from trinity.engine.expressions import Compiled
 from trinity.engine.program import When
 from trinity.merge.arrow.keys import Keys
 
-__all__ = ["Join", "Joined"]
-
 _PAIRS_AT_ONCE: Final = 100_000
 Joined = tuple[When, pa.RecordBatch]
 """Rows of a join, and the WHEN clauses that are about them."""

@@ -18,8 +18,6 @@ from trinity.engine.values.defaults import is_plain
 from trinity.spi import Operation, SplitSource, TableDefinition, parse_type
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["why_not_local"]
-
 
 def why_not_local(splits: SplitSource, program: Program) -> NotLocal | None:
     """Return why this process cannot execute a statement, whatever its expressions are; None when it may."""

@@ -18,8 +18,6 @@ from trinity.merge.arrow.keys import Keys, comparable
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Operation, SplitSource
 
-__all__ = ["check_keys"]
-
 _MOVED = "moved"
 
 

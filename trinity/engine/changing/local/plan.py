@@ -25,8 +25,6 @@ from trinity.merge.arrow.keys import comparable
 from trinity.merge.spec import SequenceGroup
 from trinity.spi import Column, Operation, arrow_type
 
-__all__ = ["FILE_FIELD", "LocalPlan", "PLACE_FIELD"]
-
 FILE_FIELD, PLACE_FIELD = "file", "pos"
 """Columns of a plain target's rows: the fields of their row id."""
 

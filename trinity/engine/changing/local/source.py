@@ -22,8 +22,6 @@ from trinity.engine.values.arrow_assignment import fitted_texts
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.parse import expression_or_none
 
-__all__ = ["LocalEquality", "LocalSource", "compared", "local_source"]
-
 _MOST_PAIRS: Final = 500_000_000
 """Pairs of a row of the target and one of the source of which this process asks ON for each."""
 

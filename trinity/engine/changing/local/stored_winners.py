@@ -21,8 +21,6 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, Column, DataFile, SplitSource
 
-__all__ = ["stored_winners"]
-
 
 def stored_winners(
     splits: SplitSource, spec: MergeSpec, wanted: pa.Table, columns: Sequence[Column]

@@ -20,8 +20,6 @@ from trinity.engine.reading.predicate import Predicate
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
 from trinity.storage import Location
 
-__all__ = ["keyed_rows", "located_rows", "target_schema", "why_not_read"]
-
 
 def why_not_read(splits: SplitSource) -> NotLocal | None:
     """Return why this process cannot read the rows of a version; None when it can."""

@@ -39,8 +39,6 @@ from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource, parse_type
 from trinity.syntax.quoting import quoted
 
-__all__ = ["SparkAttempt"]
-
 _ROWS_PER_TASK: Final = 100_000
 """Rows of an upsert per task. They go to the sinks in the source's own tasks, of which small ones are coalesced."""
 

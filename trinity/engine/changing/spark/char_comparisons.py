@@ -20,8 +20,6 @@ from trinity.errors import TrinityError
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["padded_program"]
-
 _COMPARISONS: Final = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 

@@ -12,8 +12,6 @@ from trinity.spark_names import Column, DataFrame
 from trinity.spi import Column as TableColumn
 from trinity.syntax.quoting import quoted
 
-__all__ = ["key_frame"]
-
 
 def key_frame(frame: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
     """Return the distinct keys of a frame as they are stored, under the names of the key columns.

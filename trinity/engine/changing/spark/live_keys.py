@@ -20,8 +20,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_keys", "check_unique"]
-
 _CASE = f"{MERGE_ROW}._trinity_case_number"
 _OPERATION = f"{MERGE_ROW}._trinity_operation"
 

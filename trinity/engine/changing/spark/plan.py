@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
 
 
-__all__ = ["MERGE_ROW", "MergePlan"]
-
 MERGE_ROW: Final = "_trinity_merge_row"
 PRESENT: Final = "_trinity_present"
 _SOURCE: Final = "_trinity_source"

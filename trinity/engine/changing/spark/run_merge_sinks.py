@@ -37,8 +37,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Distribution", "write_changes", "write_upserts"]
-
 
 @dataclass(frozen=True)
 class Distribution:

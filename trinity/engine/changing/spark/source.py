@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-__all__ = ["SparkEquality", "SparkSource", "compared", "in_type", "persisted_source"]
-
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Integer type -> the decimal digits that hold all its values."""
 _FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}

@@ -26,8 +26,6 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.spi import CARRIED, ROW_KIND
 
-__all__ = ["ColumnRewrite"]
-
 
 class ColumnRewrite:
     """A compaction of sidecar and log, with all of the base, or with the rows of it that they meet.

@@ -21,12 +21,11 @@ from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.parts import Layout, Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Staying, stored_schema
 from trinity.engine.compacting.resolve import DeleteTask
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys
-from trinity.engine.reading.plan import FoldPlan, NotLocal, why_not_by_column, why_not_by_position, why_not_files
+from trinity.engine.reading.plan import FoldPlan, why_not_by_column, why_not_by_position, why_not_files
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.spi import DataFile, SplitSource
-
-__all__ = ["LocalCompactor"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

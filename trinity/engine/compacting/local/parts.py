@@ -22,8 +22,6 @@ from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 
-__all__ = ["Layout", "Parts"]
-
 _MOST_BYTES: Final = 128 * 1024 * 1024
 """Bytes of rows that wait in memory."""
 _LZ4: Final = pa.ipc.IpcWriteOptions(compression="lz4")

@@ -23,8 +23,6 @@ from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataFile
 from trinity.storage import in_file, reporting_unreadable_file, rows_in, stored_pages
 
-__all__ = ["LogFiles", "LogWinners", "Staying", "stored_schema"]
-
 _STAYS: Final = 1
 _DELETES: Final = 2
 """Mark of a row that stays, and deletes its key."""

@@ -29,8 +29,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkCompactor"]
-
 _UNKNOWN: Final = ColumnStats()
 
 

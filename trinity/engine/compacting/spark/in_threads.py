@@ -21,8 +21,6 @@ from trinity.hidden import BUCKET
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["by_bucket", "log_winners_in_process", "run_in_threads"]
-
 
 def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | NotLocal:
     """Return the winners of the log, with ``DELETED`` and ``SINCE``; or why Spark has to find them."""

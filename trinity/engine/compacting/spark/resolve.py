@@ -18,8 +18,9 @@ from trinity.engine.compacting.compactor import Resolve, sidecar_schema
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
+from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys, well_bucketed
-from trinity.engine.reading.plan import FoldPlan, NotLocal, are_own
+from trinity.engine.reading.plan import FoldPlan, are_own
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
@@ -35,8 +36,6 @@ from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["write_resolve"]
 
 _RUN_BYTES: Final = 32 * 1024 * 1024
 """Bytes of log for each file of a run."""

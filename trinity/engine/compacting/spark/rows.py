@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-__all__ = ["distributed", "grouped_scan", "with_tombstones"]
-
-
 def distributed(
     rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
 ) -> DataFrame:

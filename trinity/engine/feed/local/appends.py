@@ -12,8 +12,6 @@ from trinity.engine.reading.files import may_share_keys, tiers
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource, Tier, arrival_order
 
-__all__ = ["FIRST", "Appends"]
-
 FIRST: Final = -1
 """The moment before the first append."""
 

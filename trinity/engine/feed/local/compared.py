@@ -16,8 +16,6 @@ from trinity.engine.reading.plan import plan_read
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column, SplitSource
 
-__all__ = ["compared_pairs"]
-
 
 def compared_pairs(step: Step, columns: Sequence[Column], key: Sequence[str]) -> Pairs:
     """Return the pairs of images of a step."""

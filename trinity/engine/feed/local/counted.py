@@ -15,8 +15,6 @@ from trinity.engine.feed.steps import Step
 from trinity.engine.reading.data_files import places_left
 from trinity.spi import Column
 
-__all__ = ["counted_changes", "is_counted"]
-
 
 def is_counted(kind: pa.DataType) -> bool:
     """Return True for a type whose equal values Arrow brings together: lists and maps it does not."""

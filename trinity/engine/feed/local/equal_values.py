@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 
-__all__ = ["equal_values", "is_comparable"]
-
 
 def is_comparable(kind: pa.DataType) -> bool:
     """Return True for a type whose values :func:`equal_values` compares: a map's keys must be plain."""

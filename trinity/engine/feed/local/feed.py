@@ -33,8 +33,6 @@ from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefini
 from trinity.storage import parquet_footer
 from trinity.storage.changelog import KeptChanges
 
-__all__ = ["LocalFeed", "timed"]
-
 
 @dataclass(frozen=True)
 class LocalFeed:

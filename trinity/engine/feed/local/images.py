@@ -14,8 +14,6 @@ from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, Form
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column
 
-__all__ = ["NONE", "Pairs", "equal_rows", "feed_schema", "in_form", "paired", "unioned"]
-
 NONE = -1
 """The place of an image that there is not."""
 _BEFORE = ("delete", "update_preimage")

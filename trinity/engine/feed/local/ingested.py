@@ -17,8 +17,6 @@ from trinity.merge.arrow.fold import is_deleted
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import CARRIED, Column
 
-__all__ = ["ingested_rows"]
-
 
 def ingested_rows(step: Step, columns: Sequence[Column]) -> pa.Table:
     """Return the rows that a commit added, in the columns of the feed. Raises BAD_DATA naming a file."""

@@ -26,8 +26,6 @@ from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column, DataFile
 
-__all__ = ["folded_pairs"]
-
 _MOST_ROWS: Final = 4_000_000
 """Row versions that are folded at once, each as often as it meets a moment."""
 

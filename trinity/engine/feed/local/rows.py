@@ -15,8 +15,6 @@ from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
 from trinity.storage import in_file, parquet_footer, reporting_unreadable_file, stored_rows
 
-__all__ = ["InColumns", "why_not_shown"]
-
 
 def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal | None:
     """Return why rows that have the columns of another version cannot be shown in those of the feed."""

@@ -25,8 +25,6 @@ from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, DataFile, Tier
 
-__all__ = ["whole_row_pairs"]
-
 
 def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     """Return the pairs of images of a run of appends.

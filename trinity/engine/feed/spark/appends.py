@@ -25,8 +25,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Appends"]
-
 _FEW: Final = 500_000
 """The most keys that every task can hold."""
 

@@ -28,8 +28,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["change_feed", "feed_of"]
-
 _FEW: Final = 64
 """The number of commits whose times still fit into an expression."""
 

@@ -16,8 +16,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["compared_pairs"]
-
 
 def compared_pairs(spark: SparkSession, step: Step, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
     """Return the pairs of images of a step."""

@@ -23,8 +23,6 @@ from trinity.spi import TableDefinition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Changes", "all_rows", "computed_changes"]
-
 
 @dataclass(frozen=True)
 class Changes:

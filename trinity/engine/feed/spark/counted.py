@@ -17,8 +17,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["counted_changes"]
-
 _ROW: Final = "_trinity_row_image"
 _SAME: Final = "_trinity_same"
 _COUNT: Final = "_trinity_count"

@@ -20,8 +20,6 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AFTER", "BEFORE", "changed_rows", "differ", "feed_rows", "image", "in_form", "net_pairs", "paired", "union"]
-
 BEFORE: Final = "_trinity_before"
 """Image of a row as it was."""
 AFTER: Final = "_trinity_after"

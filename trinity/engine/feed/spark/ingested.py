@@ -19,8 +19,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ingested_rows"]
-
 
 def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
     """Return the rows that a commit added, in the columns of the feed."""

@@ -19,8 +19,6 @@ from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, SplitSource, TableDefinition, from_fragments
 from trinity.storage.changelog import KeptChanges
 
-__all__ = ["kept_rows", "write_files", "written_by_spark"]
-
 
 def written_by_spark(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
     """Compute and write the changes of versions that have the same columns, by one job. Raises as ``keep``."""

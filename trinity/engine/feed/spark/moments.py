@@ -33,8 +33,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["appended_pairs"]
-
 _MOMENT: Final = "_trinity_version"
 _SINCE: Final = "_trinity_at"
 """Moment from which a row version exists."""

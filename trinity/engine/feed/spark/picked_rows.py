@@ -22,8 +22,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["picked_rows", "pickable"]
-
 _MANY: Final = 32
 """The most files with keys that every task opens again."""
 

@@ -23,8 +23,6 @@ from trinity.spark_names import DataFrame
 from trinity.spi import Column, arrival_order
 from trinity.syntax.quoting import quoted
 
-__all__ = ["whole_row_pairs"]
-
 _SINCE: Final = "_trinity_at"
 """BIGINT: moment from which a version exists."""
 _RANK: Final = "_trinity_rank"

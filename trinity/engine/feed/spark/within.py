@@ -13,8 +13,6 @@ from trinity.engine.spark.types import spark_type
 from trinity.spi import Column, DataType, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["value_by_id"]
-
 
 @dataclass(frozen=True)
 class _Field:

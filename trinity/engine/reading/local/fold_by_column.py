@@ -28,8 +28,6 @@ from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, DataFile
 from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
 
-__all__ = ["FoldedKeys", "folded_first", "folded_rows", "live_pages", "rows_of_keys"]
-
 
 def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the merged rows, some columns in storage form, in no order; what is kept are the rows of the log's keys.

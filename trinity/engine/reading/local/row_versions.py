@@ -13,8 +13,6 @@ from trinity.engine.reading.local.selection import to_user_columns
 from trinity.spi import DataFile, SplitSource
 from trinity.storage import in_file, reporting_unreadable_file, stored_pages
 
-__all__ = ["row_versions"]
-
 _ORIGIN = pa.schema(
     [("_commit_version", pa.int64()), ("_file", pa.string()), ("_pos", pa.int64()), ("_tier", pa.string())]
 )

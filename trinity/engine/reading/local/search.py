@@ -26,17 +26,6 @@ from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes
 from trinity.storage import Cache, in_file, rows_in
 
-__all__ = [
-    "LOG",
-    "SIDECAR",
-    "Search",
-    "SearchedFile",
-    "decode_bitmaps",
-    "forget_columns",
-    "kept_columns",
-    "search_in_process",
-]
-
 SIDECAR: Final = -1
 """Number of the files of the sidecar, which have no row to show."""
 LOG: Final = 0

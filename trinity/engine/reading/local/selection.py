@@ -32,8 +32,6 @@ from trinity.storage import (
     stored_name,
 )
 
-__all__ = ["ROWS_AT_ONCE", "Selection", "in_threads", "to_user_columns"]
-
 ROWS_AT_ONCE: Final = 1 << 20
 """Rows of a file that a thread holds at once: as many as a row group has."""
 

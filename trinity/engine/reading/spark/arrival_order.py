@@ -17,8 +17,6 @@ from trinity.merge.sql.rows import AnyRows, SqlRows
 from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
 from trinity.syntax.quoting import quoted, text_literal
 
-__all__ = ["POSITION_BITS", "order_is_lost", "with_order_restored", "with_stamps"]
-
 POSITION_BITS: Final = 40
 """An arrival is the place of the file, then so many bits for the row's position in it."""
 

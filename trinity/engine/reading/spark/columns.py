@@ -11,8 +11,6 @@ from trinity.spi import Column, SplitSource, parse_type
 from trinity.storage import spark_schema
 from trinity.syntax.quoting import quoted
 
-__all__ = ["to_user_columns"]
-
 
 def to_user_columns(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:
     """Return rows in storage form as users see them: visible columns under their names, in their types."""

@@ -28,8 +28,6 @@ from trinity.syntax.quoting import text_literal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Bits", "bits_of", "without_deleted"]
-
 _NAME: Final = "name"
 _HASHES: Final = 1 << 30
 _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)

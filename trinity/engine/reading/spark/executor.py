@@ -25,8 +25,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkExecutor"]
-
 _log: Final = logger("trinity.reading")
 
 

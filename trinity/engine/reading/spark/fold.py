@@ -12,8 +12,6 @@ from trinity.spark_names import DataFrame, F
 from trinity.spi import SplitSource
 from trinity.syntax.quoting import quoted
 
-__all__ = ["join_with_base", "newest_versions", "without_null_keys"]
-
 
 def newest_versions(versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
     """Return the winning version of each key among some, in storage form with ``DELETED`` and ``SINCE``."""

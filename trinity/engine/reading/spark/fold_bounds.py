@@ -17,8 +17,6 @@ from trinity.merge.sql.groups import takes_part
 from trinity.spi import DataFile, SplitSource
 from trinity.syntax.quoting import quoted
 
-__all__ = ["packed_orders", "small_sums"]
-
 _BITS: Final = 63
 _LARGEST: Final = 1 << 62
 _MARGIN: Final = 1000

@@ -31,19 +31,6 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "after_base",
-    "folded",
-    "later_versions",
-    "needed_base",
-    "register_bitmap_unions",
-    "rewritten",
-    "unsupported",
-    "versions",
-    "with_base",
-    "with_carried",
-]
-
 _SIDECAR_ROWS: Final = 1 << 40
 """Rows of the sidecar arrive before the base, whose arrival is -1."""
 

@@ -17,8 +17,6 @@ from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, SplitSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["row_versions"]
-
 
 def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
     """Return stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` and ``_tier``, for ``log()``."""

@@ -37,17 +37,6 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "bucketed_scan",
-    "file_schema",
-    "located_scan",
-    "log_scan",
-    "named",
-    "native_rows",
-    "plain_scan",
-    "version_scan",
-]
-
 _NO_SIDECAR_ROW: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
 
 

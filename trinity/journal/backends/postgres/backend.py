@@ -28,8 +28,6 @@ from trinity.journal.tables import JournalTable
 from trinity.spi import TransactionId
 from trinity.syntax.parameters import number
 
-__all__ = ["PostgresBackend"]
-
 _CACHED_STATEMENTS: Final = 500
 """Most rewritten statements that a connection caches."""
 

@@ -11,8 +11,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.batches import Batch, batch_of
 from trinity.journal.tables import JournalColumn, JournalTable
 
-__all__ = ["as_query"]
-
 _ELEMENTS: Final[Mapping[str, str]] = {
     "smallint": "smallint",
     "integer": "integer",

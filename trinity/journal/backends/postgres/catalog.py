@@ -11,8 +11,6 @@ import psycopg
 from trinity.errors import TrinityError, nearest
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 
-__all__ = ["with_catalog"]
-
 _COLUMNS: Final = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), format_type(a.atttypid, a.atttypmod),
        CASE WHEN a.attidentity <> ''

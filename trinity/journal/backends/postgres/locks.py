@@ -18,8 +18,6 @@ from trinity.journal.locks import MAX_KEYS, key_hash
 from trinity.journal.rewrite import KeyLock
 from trinity.journal.tables import JournalTable
 
-__all__ = ["Locks", "fail"]
-
 _CLASS: Final = int.from_bytes(b"trin", "big")
 """First half of the advisory lock of a whole table; the second is the journal's oid."""
 

@@ -18,8 +18,6 @@ from trinity.messages import shown_value
 from trinity.syntax.parameters import literal, to_python
 from trinity.zones import zone_of
 
-__all__ = ["array_of"]
-
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (bool, "boolean"),
     (int, "integer"),

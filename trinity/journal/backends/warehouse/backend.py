@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["WarehouseBackend", "ingest"]
-
 _KINDS: Final = {"BIGINT": "bigint", "TIMESTAMP": "timestamp"}
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from trinity.session import Session
     from trinity.table import Table
 
-__all__ = ["Rows", "append_rows", "insert_journalled"]
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -126,7 +124,7 @@ class Rows:
             default_text(column, lambda: session.spark) if item.default else item.filled(names, "spark")
             for item, column in zip(self.batch.items, self.targets, strict=True)
         ]
-        with rows_view(session, pa.Table.from_arrays(list(parameters), names=names)) as view, spark_errors():
+        with _rows_view(session, pa.Table.from_arrays(list(parameters), names=names)) as view, spark_errors():
             rows = run_query(session, parse(f"SELECT {', '.join(items)} FROM {view}"))
             if len(rows.columns) != len(self.targets):
                 raise TrinityError("INVALID_ARGUMENTS", "A value of the row stands for several columns.")
@@ -161,7 +159,7 @@ def _rows(table: Table, visible: Sequence[Column], batch: Batch, values: Sequenc
 
 
 @contextmanager
-def rows_view(session: Session, data: pa.Table) -> Iterator[str]:
+def _rows_view(session: Session, data: pa.Table) -> Iterator[str]:
     """Register a temporary view of Arrow data within the context, and yield its name."""
     view = f"_trinity_rows_{uuid.uuid4().hex}"
     arrow_frame(session.spark, data).createOrReplaceTempView(view)
@@ -225,7 +223,7 @@ def insert_journalled(
     listed = ", ".join(quoted(c.name) for c in rows.targets)
 
     def store(data: pa.Table) -> int:
-        with rows_view(journal.session, data) as view:
+        with _rows_view(journal.session, data) as view:
             return execute(f"INSERT INTO {batch.target} ({listed}) SELECT {listed} FROM {view}")
 
     def check(data: pa.Table) -> None:

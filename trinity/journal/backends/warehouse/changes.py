@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from trinity.table import Table
 
-__all__ = ["run_change"]
-
 
 def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None = None) -> Result:
     """Run a change.

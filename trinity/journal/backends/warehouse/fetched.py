@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from trinity.result import Result as Answer
 
-__all__ = ["fetch_result", "fetched_frame"]
-
 _COUNT: Final = "num_affected_rows"
 _VOID: Final = DataType("void")
 _INSTANT: Final = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp"')

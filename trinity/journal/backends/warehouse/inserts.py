@@ -12,8 +12,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.conflicts import conflicting_key
 from trinity.journal.tables import JournalColumn, JournalTable
 
-__all__ = ["insert", "inserting", "newest_version", "on_conflict", "version_after"]
-
 _NEW: Final = "new"
 _PROPOSED: Final = "excluded"
 """PostgreSQL's name for the new row in ON CONFLICT."""

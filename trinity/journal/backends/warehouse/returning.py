@@ -12,8 +12,6 @@ from trinity.journal.binding import generate_sql
 from trinity.journal.returning import expand, of_target
 from trinity.journal.tables import JournalTable
 
-__all__ = ["Returning", "returning_of"]
-
 
 @dataclass(frozen=True)
 class Returning:

@@ -24,8 +24,6 @@ from trinity.journal.rewrite import numbered_and_parsed
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalModel, JournalTable
 
-__all__ = ["Merged", "rewrite_merged"]
-
 
 @dataclass(frozen=True)
 class Merged:
