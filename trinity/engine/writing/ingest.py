@@ -6,7 +6,7 @@ checked and cast with Arrow kernels wherever the sink runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,18 +33,18 @@ class StoredForm:
         table: full name, for messages.
         definition: the columns to be stored; without a key they are stored as those of a plain table.
         storage: physical schema of the files, a field for each of these columns.
-        timezone: see :class:`PageConformer`.
+        timezone: returns the zone of a :class:`PageConformer`; called only for tables with timestamps.
     """
 
     table: str
     definition: TableDefinition
     storage: pa.Schema
-    timezone: str
+    timezone: Callable[[], str]
 
     @classmethod
     def of(cls, table: Target, definition: TableDefinition, storage: pa.Schema) -> StoredForm:
         """Return the form of a table's rows, or of some columns of them. Arguments as the attributes."""
-        return cls(str(table.name), definition, storage, table.session.timezone)
+        return cls(str(table.name), definition, storage, lambda: table.session.timezone)
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,8 @@ def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] 
     rules = None
     if spec and spec.engine is not MergeEngine.DEDUPLICATE:
         rules = WriteRules(name, spec, {c.name: n for n, c in enumerate(definition.columns)})
-    return PageConformer(name, tuple(plans), form.storage, form.timezone, rules)
+    zone = form.timezone() if any("timestamp" in column.type for column in definition.columns) else "UTC"
+    return PageConformer(name, tuple(plans), form.storage, zone, rules)
 
 
 def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:
