@@ -14,7 +14,7 @@ import pytest
 from tests.support.merge_engines import make, put, rows
 from tests.support.paths import TESTS
 from trinity import Session, TrinityError
-from trinity.merge.functions.__init__ import others
+from trinity.merge.functions import others
 from trinity.spi import Tier
 
 SEED = (TESTS / "seeds" / "002_partial_update.txt").read_text()

@@ -20,12 +20,12 @@ class _Version(Protocol):
     def oldest(self) -> int: ...
 
 
-_Read = TypeVar("_Read", bound=_Version)
+_V = TypeVar("_V", bound=_Version)
 
 
 def version_at(
-    table: TableHandle, newest: int, read: Callable[[int], _Read], oldest: Callable[[_Read], int] = lambda at: at.oldest
-) -> _Read:
+    table: TableHandle, newest: int, read: Callable[[int], _V], oldest: Callable[[_V], int] = lambda at: at.oldest
+) -> _V:
     """Return the handle's version, or the newest.
 
     Args:
@@ -96,15 +96,15 @@ def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:
     return (kept[0] if kept else history[-1]).version
 
 
-_V = TypeVar("_V")
+_Found = TypeVar("_Found")
 
 
 _SHOWN: Final = 5
 
 
 def newest_readable(
-    table: TableHandle, newest: int, read: Callable[[int], _V], is_damaged: Callable[[int], bool]
-) -> tuple[_V, tuple[LostCommit, ...]]:
+    table: TableHandle, newest: int, read: Callable[[int], _Found], is_damaged: Callable[[int], bool]
+) -> tuple[_Found, tuple[LostCommit, ...]]:
     """Return the newest readable version, and the commits after it.
 
     Args:

@@ -32,7 +32,6 @@ __all__ = [
     "aggregated",
     "folded_value_stands",
     "function_names",
-    "others",
 ]
 
 
