@@ -12,7 +12,7 @@ from trinity.engine.target import Target
 from trinity.spi import CommitResult, TransactionId
 
 
-def apply_to_history(table: Target, rows: Any, words: Words, txn: TransactionId | None = None) -> CommitResult:
+def apply_to_history(table: Target, rows: Any, words: Words, txn: TransactionId | None) -> CommitResult:
     """Apply events to those applied before; try again if others changed the same rows meanwhile (L7).
 
     Args:

@@ -67,7 +67,7 @@ def apply_as_upserts(
     words: Words,
     definition: TableDefinition,
     spec: MergeSpec,
-    txn: TransactionId | None = None,
+    txn: TransactionId | None,
 ) -> CommitResult:
     """Append the events (U1, U4; P1, D3).
 

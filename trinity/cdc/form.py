@@ -70,11 +70,11 @@ class Form:
 
 def form_of(
     given: object,
-    key: Sequence[str] | None = None,
-    position: str | None = "",
-    watermark: str | None = None,
-    row_kind: str | None = None,
-    tombstone: str | None = None,
+    key: Sequence[str] | None,
+    position: str | None,
+    watermark: str | None,
+    row_kind: str | None,
+    tombstone: str | None,
     preimages: bool = False,
 ) -> Form:
     """Return the form of a result.

@@ -45,7 +45,7 @@ def as_written(dialect: str) -> str | type[Dialect]:
     return AsWritten if dialect == "spark" else dialect
 
 
-def tree_as_written(text: str, kind: type[exp.Expr] | None = None) -> exp.Expr:
+def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:
     """Return the tree of a statement, or of an expression, which :func:`written` writes as it was.
 
     Args:

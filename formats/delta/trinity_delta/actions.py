@@ -135,7 +135,7 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
     return {"remove": gone}
 
 
-def remove_added(added: Mapping[str, Any], *, changes: bool = True) -> Action:
+def remove_added(added: Mapping[str, Any], *, changes: bool) -> Action:
     """Return the action that removes a file with its deletion vector, by its add action."""
     known = {key: added[key] for key in _KNOWN if added.get(key) is not None}
     return {"remove": {**known, "deletionTimestamp": _now_ms(), "dataChange": changes, "extendedFileMetadata": True}}

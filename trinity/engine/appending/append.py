@@ -100,7 +100,7 @@ def append_own(
     rows: Any,
     at: TableHandle,
     splits: SplitSource,
-    txn: TransactionId | None = None,
+    txn: TransactionId | None,
     bounds: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> CommitResult:
     """Append rows that were computed from the table's own rows at a version (L7).
@@ -191,7 +191,7 @@ def _written_by_spark(table: Target, insert: InsertTableHandle, data: DataFrame)
     return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
 
 
-def check_columns(table: Target, given: pa.Schema, *, evolve: bool = False) -> None:
+def check_columns(table: Target, given: pa.Schema, *, evolve: bool) -> None:
     """Raise what an append of data with a schema would raise, whatever its rows; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     definition = evolved(insert.definition, given) if evolve else insert.definition

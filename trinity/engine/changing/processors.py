@@ -136,7 +136,7 @@ def _same_key_value(old: pa.Array, new: pa.Array) -> np.ndarray:
 
 
 def processor_for(
-    paradigm: RowChangeParadigm, columns: Sequence[str], layout: Sequence[str], row_id: str, key: Sequence[str] = ()
+    paradigm: RowChangeParadigm, columns: Sequence[str], layout: Sequence[str], row_id: str, key: Sequence[str]
 ) -> RowChangeProcessor:
     """Return the processor of a paradigm."""
     kind = {

@@ -36,7 +36,7 @@ def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
     return done
 
 
-def replace_table(table: Target, seen: SplitSource, wanted: TableDefinition, rows: Any = None) -> CommitResult:
+def replace_table(table: Target, seen: SplitSource, wanted: TableDefinition, rows: Any) -> CommitResult:
     """Give a table another definition and other rows.
 
     Args:

@@ -52,7 +52,7 @@ def update_rows(
     table: Target,
     values: Mapping[str, Expression],
     condition: Expression | None,
-    txn: TransactionId | None = None,
+    txn: TransactionId | None,
 ) -> Counts:
     """Update the rows that a condition selects; None selects all."""
     case = Case(When.MATCHED, Operation.UPDATE, condition, values)

@@ -15,7 +15,7 @@ from trinity.engine.compacting.compactor import Compactor, highest_commit, sidec
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
 from trinity.engine.compacting.local.compactor import LocalCompactor
 from trinity.engine.compacting.resolve import resolve
-from trinity.engine.compacting.sizes import FILE_BYTES, crowded, in_groups
+from trinity.engine.compacting.sizes import crowded, files_for, in_groups
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.files import bucket_types, tiers, well_bucketed
@@ -178,21 +178,19 @@ class _Compaction:
 
     def _crowded(self, purges: bool) -> list[list[DataFile]]:
         files = self.splits.files
-        wanted = max(1, math.ceil(sum(f.size for f in files) / FILE_BYTES))
+        wanted = files_for(files)
         if len(files) <= wanted and not (purges and any(f.deletes for f in files)):
             return []
         return in_groups(files, wanted)
 
     def _crowded_partitions(self, purges: bool) -> list[list[DataFile]]:
-        groups = crowded(self.splits.files, FILE_BYTES)
+        groups = crowded(self.splits.files)
         known = {f.path for group in groups for f in group}
         return [*groups, *([f] for f in self.splits.files if purges and f.deletes and f.path not in known)]
 
     def _files_for(self, files: Sequence[DataFile]) -> int | None:
         """Return the number of files that some become; None for files by partition."""
-        if self.splits.definition.partition_by:
-            return None
-        return max(1, math.ceil(sum(f.size for f in files) / FILE_BYTES))
+        return None if self.splits.definition.partition_by else files_for(files)
 
     def _begun(self, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         return self.connector.metadata.begin_rewrite(self.table, replaced)

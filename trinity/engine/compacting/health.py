@@ -8,7 +8,7 @@ from typing import Final
 
 from trinity.calls import public
 from trinity.engine.compacting.levels import fresh_commits
-from trinity.engine.compacting.sizes import FILE_BYTES, crowded
+from trinity.engine.compacting.sizes import crowded
 from trinity.engine.reading.plan import Way, plan_read
 from trinity.merge.options import CompactionTrigger, compaction_trigger, keeps_versions
 from trinity.merge.strength import Strength
@@ -160,7 +160,7 @@ def _advice(
     if definition.external:
         return None, "The table is external: compact it by the engine that writes it, or by compact() when that rests."
     if not definition.keyed:
-        small = sum(map(len, crowded(log, FILE_BYTES)))
+        small = sum(map(len, crowded(log)))
         return ("minor", f"compact(): {small} files are small.") if small else (None, "Its files have a good size.")
     if keeps_versions(definition.properties):
         return None, "The table keeps all row versions ('keep-versions'), so there is nothing to compact."

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from trinity.spi import DataFile, arrival_order
 
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Bytes of a file that compaction aims at."""
+
+
+def files_for(files: Iterable[DataFile]) -> int:
+    """Return how many files of that size hold the bytes of some."""
+    return max(1, math.ceil(sum(f.size for f in files) / FILE_BYTES))
 
 
 def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
@@ -21,15 +26,15 @@ def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, 
     return found
 
 
-def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
+def crowded(files: Sequence[DataFile]) -> list[list[DataFile]]:
     """Return groups of files of one partition each that a plain table's compaction makes one file of.
 
     Only of partitions that have more files than their size needs.
     """
     groups: list[list[DataFile]] = []
     for found in by_partition_values(files).values():
-        if len(found) > max(1, math.ceil(sum(f.size for f in found) / file_bytes)):
-            groups += [chunk for chunk in _chunks(found, file_bytes) if len(chunk) > 1]
+        if len(found) > files_for(found):
+            groups += [chunk for chunk in _chunks(found) if len(chunk) > 1]
     return groups
 
 
@@ -43,10 +48,10 @@ def in_groups(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
     return list(groups.values())
 
 
-def _chunks(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
+def _chunks(files: Sequence[DataFile]) -> list[list[DataFile]]:
     chunks: list[list[DataFile]] = [[]]
     for file in files:
-        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > file_bytes:
+        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > FILE_BYTES:
             chunks.append([])
         chunks[-1].append(file)
     return chunks

@@ -36,9 +36,9 @@ def arrow_reader(
 def arrow_table(
     session: Host,
     splits: SplitSource,
-    columns: Sequence[str] | None = None,
-    where: str | None = None,
-    limit: int | None = None,
+    columns: Sequence[str] | None,
+    where: str | None,
+    limit: int | None,
 ) -> pa.Table:
     """Return the merged rows of a version, as of :meth:`trinity.Table.to_arrow`. Raises as that does.
 

@@ -11,7 +11,7 @@ from trinity.engine.target import Host
 from trinity.spi import DataFile, SplitSource
 
 
-def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
+def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:
     """Return the plan of a merged read in words, as of :meth:`trinity.Table.explain`. Raises as that does."""
     return in_words(plan_read(splits) if where is None else _plan(session, splits, where))
 

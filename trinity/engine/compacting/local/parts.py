@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
-from trinity.engine.compacting.sizes import FILE_BYTES, by_partition_values
+from trinity.engine.compacting.sizes import by_partition_values, files_for
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
@@ -120,7 +119,7 @@ class Layout:
         found: dict[str, tuple[int, int]] = {}
         first = 1
         for group in by_partition_values(files).values():
-            count = spec.buckets or max(1, math.ceil(sum(f.size for f in group) / FILE_BYTES))
+            count = spec.buckets or files_for(group)
             found |= {file.path: (first, count) for file in group}
             first += count
         return cls(spec.key, 1, found)

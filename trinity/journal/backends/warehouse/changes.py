@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 
-def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None = None) -> Result:
+def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None) -> Result:
     """Run a change.
 
     Args:
