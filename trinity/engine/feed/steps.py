@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from trinity.engine.feed.interval import Interval
-from trinity.engine.reading.spark.arrival_order import order_is_lost
+from trinity.engine.reading.plan import order_is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier

@@ -13,7 +13,12 @@ from trinity.spi import DataFile, SplitSource
 
 def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:
     """Return the plan of a merged read in words, as of :meth:`trinity.Table.explain`. Raises as that does."""
-    return in_words(plan_read(splits) if where is None else _plan(session, splits, where))
+    plan = plan_read(splits) if where is None else _plan(session, splits, where)
+    return in_words(plan, _in_process_alone(plan) if session.engine == "local" else None)
+
+
+def _in_process_alone(plan: ReadPlan) -> str:
+    return "this process" if plan.not_local is None else f"none, since this needs Spark: {plan.not_local.reason}"
 
 
 def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from trinity.engine.reading.executor import Executor
 from trinity.engine.reading.files import may_share_keys, split_buckets_and_runs, well_bucketed
+from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
 from trinity.engine.reading.plan import PositionReadState, forget_positions
 from trinity.merge.arrow.keys import Keys
@@ -55,6 +56,7 @@ def _later_bits(state: PositionReadState, executor: Executor[Any]) -> dict[str, 
         buckets,
         _stored_keys(state),
         splits.native is None or splits.native.files_stay,
+        RowArrival.of(splits, version.spec),
     )
     fragments = executor.search(search, splits.definition.full_name)
     if fragments is None:

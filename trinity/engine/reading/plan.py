@@ -20,16 +20,13 @@ from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, w
 from trinity.engine.reading.predicate import Predicate, Where
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.spec import MergeSpec, merge_spec
-from trinity.spi import DataFile, Deletes, Origin, SplitSource
+from trinity.spi import STAMP, DataFile, Deletes, Origin, SplitSource, Tier
 from trinity.storage import Cache, Location
 
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
 _MOST_ROWS: Final = 1_000_000_000
 """Base rows with a bit each: 125 MB."""
-
-
-_FOREIGN: Final = NotLocal("other engines have written some of its files")
 
 
 def why_not_by_position(
@@ -61,14 +58,26 @@ def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
 
 def why_not_files(splits: SplitSource) -> NotLocal | None:
     """Return why this process cannot read the files of a version one by one; None when it can."""
-    if splits.native is None:
-        return None if are_own(splits.files) else _FOREIGN
-    return None if splits.native.not_local is None else NotLocal(splits.native.not_local)
+    if splits.native is None or splits.native.not_local is None:
+        return None
+    return NotLocal(splits.native.not_local)
 
 
 def are_own(files: Iterable[DataFile]) -> bool:
     """Return True for files that Trinity wrote."""
     return all(f.origin is Origin.OWN for f in files)
+
+
+def order_is_lost(splits: SplitSource) -> bool:
+    """Return True when files alone do not tell the order of rows, and stamps of the rows do (L3)."""
+    lost = (Origin.REWRITTEN, Origin.UNSURE)
+    return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
+
+
+def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:
+    """Return the stored columns by which whole rows are folded: key, ordering, marks of deletion, and needed stamps."""
+    needed = (*spec.sidecar_columns, *([STAMP] if order_is_lost(splits) else []))
+    return pa.schema([splits.storage.field(name) for name in needed if name in splits.storage.names])
 
 
 LEAST_ROWS: Final = 10_000
@@ -101,10 +110,8 @@ class _Version:
 
     @classmethod
     def of(cls, splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> _Version:
-        names = [name for name in spec.sidecar_columns if name in splits.storage.names]
-        storage = pa.schema([splits.storage.field(name) for name in names])
         stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
-        return cls(spec, storage, stands, tuple((f.path, f.deletes) for f in log))
+        return cls(spec, searched_columns(splits, spec), stands, tuple((f.path, f.deletes) for f in log))
 
     def continues_in(self, other: _Version) -> bool:
         """Return True when the other one is this one with further appends, or with none."""
@@ -162,7 +169,8 @@ class PositionReadState:
         log = splits.in_arrival_order(log)
         version = _Version.of(splits, spec, base, log)
         stays = splits.native is None or splits.native.files_stay
-        known = _memory.peek(_table(splits)) if remembered and stays else None
+        # a row of a later commit may have come before those that are known, where the rows' stamps order them
+        known = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
         if known is None or not known.version.continues_in(version):
             return cls(splits, version, base, (), log, {})
         middle = len(known.version.log)

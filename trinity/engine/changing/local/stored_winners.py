@@ -13,8 +13,9 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.search import FoldedLog, Read, Search, SearchedFile, kept_columns
-from trinity.engine.reading.plan import FoldPlan, why_not_by_position
+from trinity.engine.reading.plan import FoldPlan, searched_columns, why_not_by_position
 from trinity.hidden import DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys
@@ -44,12 +45,12 @@ def stored_winners(
     files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
     if files and (why := why_not_by_position(splits, spec, [*fold.base, *fold.runs], fold.log)) is not None:
         return why
-    storage = pa.schema([splits.storage.field(n) for n in spec.sidecar_columns if n in splits.storage.names])
+    storage = searched_columns(splits, spec)
     keys, _ = Keys.of(
         wanted.cast(pa.schema([storage.field(name) for name in wanted.column_names])), wanted.column_names
     )
     searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files))
-    search = Search(spec, storage, (), searched, {}, only=keys)
+    search = Search(spec, storage, (), searched, {}, only=keys, arrival=RowArrival.of(splits, spec))
     read = kept_columns if splits.native is None or splits.native.files_stay else read_columns
     folded = search.folded(0, read)
     with ThreadPoolExecutor(pa.cpu_count()) as pool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +24,13 @@ from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Stayin
 from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys
-from trinity.engine.reading.plan import FoldPlan, why_not_by_column, why_not_by_position, why_not_files
+from trinity.engine.reading.plan import (
+    FoldPlan,
+    order_is_lost,
+    why_not_by_column,
+    why_not_by_position,
+    why_not_files,
+)
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.spi import DataFile, SplitSource
 
@@ -63,10 +70,12 @@ class LocalCompactor:
         if (why := why_not_files(fold.splits) if spec.by_column else _why_not(fold)) is not None:
             return why
         if spec.by_column:  # all stay, and those of one key in their order
+            if order_is_lost(fold.splits):
+                return NotLocal("another engine has rewritten files of its log (compact('full') folds them here)")
             stays = [Staying.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
         else:
             stays = [*_find_winners(fold, [], deleted_too=True).staying]
-        return self._rewritten_log(fold, stays, write, count)
+        return self._rewritten_log(fold, [replace(rows, stamped=True) for rows in stays], write, count)
 
     def _rewritten_log(
         self, fold: FoldPlan, stays: Sequence[Staying], write: RewriteTask, count: int | None

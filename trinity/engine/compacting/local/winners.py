@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, located_pages, read_columns, rows_left
-from trinity.engine.reading.plan import FoldPlan
-from trinity.hidden import ARRIVAL, DELETED, SINCE
+from trinity.engine.reading.local.arrival_order import FileArrival, RowArrival, stamp_of_added, with_stamp
+from trinity.engine.reading.plan import FoldPlan, searched_columns
+from trinity.hidden import ARRIVAL, DELETED, MOMENT, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.arrow.keys import Keys
-from trinity.spi import DataFile
+from trinity.spi import STAMP, DataFile
 from trinity.storage import in_file, reporting_unreadable_file, rows_in, stored_pages
 
 _STAYS: Final = 1
@@ -40,10 +41,12 @@ class Staying:
     Attributes:
         file: the file.
         marks: a byte for each of its rows: 0, or how the row stays.
+        stamped: True where rows that another engine added get the stamp of their commit.
     """
 
     file: DataFile
     marks: np.ndarray
+    stamped: bool = False
 
     @classmethod
     def all_of(cls, file: DataFile, lost: np.ndarray | None = None) -> Staying:
@@ -62,12 +65,14 @@ class Staying:
         """
         first, schema = 0, stored_schema(storage)
         read = storage.append(schema.field(SINCE))
+        stamp = stamp_of_added(self.file) if self.stamped and STAMP in storage.names else None
         with reporting_unreadable_file(self.file.path):
             for page in stored_pages(self.file.path, in_file(read, self.file.partition)) if self.marks.any() else ():
                 marks = self.marks[first : first + page.num_rows]
                 places = np.flatnonzero(marks)
                 if len(places):
                     kept = page if len(places) == page.num_rows else page.take(as_arrow(places))
+                    kept = kept if stamp is None else with_stamp(kept, stamp)
                     columns = [*kept.columns[:-1], as_arrow(marks[places] == _DELETES), kept.column(SINCE)]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
                 first += page.num_rows
@@ -89,9 +94,10 @@ class LogFiles:
         self._first = np.cumsum([0, *(rows_in(file) for file in self.files)])
         self._key = fold.spec.key
         self._marks = np.zeros(self._first[-1], np.uint8)
-        narrow = [f for f in fold.splits.storage if f.name in fold.spec.sidecar_columns]
-        self._storage = pa.schema(narrow)
-        self.schema = self._storage.append(pa.field(ARRIVAL, pa.int64()))
+        self._arrival = RowArrival.of(fold.splits, fold.spec)
+        self._storage = searched_columns(fold.splits, fold.spec)
+        moments = [pa.field(MOMENT, pa.int64())] if self._arrival else []
+        self.schema = pa.schema([*self._storage, *moments, pa.field(ARRIVAL, pa.int64())])
 
     def rows_of(self, number: int) -> Iterator[pa.RecordBatch]:
         """Yield key, ordering columns and marks of deletion of a file's rows, with ``ARRIVAL``: their places.
@@ -99,7 +105,10 @@ class LogFiles:
         Raises:
             TrinityError: BAD_DATA naming the file, where it cannot be read.
         """
-        for page, places in located_pages(self.files[number], self._storage):
+        file = self.files[number]
+        for page, places in located_pages(file, self._storage):
+            if self._arrival is not None:
+                page = self._arrival.with_moments(page, FileArrival.of(file))
             arrival = as_arrow(places + self._first[number])
             yield pa.RecordBatch.from_arrays([*page.columns, arrival], schema=self.schema)
 
@@ -127,18 +136,29 @@ class LogWinners:
     Attributes:
         fold: what is folded.
         keys: the keys.
-        rows: the winner of each by its number: key, ordering columns and marks, with ``ARRIVAL`` and ``DELETED``.
+        rows: the winner of each by its number: key, ordering columns and marks, with its place and ``DELETED``.
+        place: the column with the place of a row among all rows of the log.
     """
 
     fold: FoldPlan
     keys: Keys
     rows: pa.Table
+    place: str
 
     @classmethod
     def of(cls, fold: FoldPlan, versions: pa.Table) -> LogWinners:
-        """Fold all row versions of some keys."""
+        """Fold all row versions of some keys. Raises BAD_DATA naming a key whose winner is not known (L3)."""
+        arrival, place = RowArrival.of(fold.splits, fold.spec), ARRIVAL
+        if arrival is not None:
+            place = POSITION
+            versions = arrival.in_order(versions.sort_by(ARRIVAL))
+            versions = versions.rename_columns({ARRIVAL: place}).append_column(
+                ARRIVAL, as_arrow(np.arange(len(versions)))
+            )
         keys, won = winners(fold.spec, taking_part(fold.spec, versions))
-        return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)))
+        if arrival is not None:
+            arrival.check(versions, as_numpy(won.column(ARRIVAL)))
+        return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)), place)
 
     def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
         """Return (places of a base file's rows that lose, ascending; numbers of winners that lose to its rows)."""
@@ -154,7 +174,7 @@ class LogWinners:
             beaten: numbers of those that do not stay.
             deleted_too: False to leave out those that delete their keys.
         """
-        places, deleted = as_numpy(self.rows.column(ARRIVAL)), as_numpy(self.rows.column(DELETED))
+        places, deleted = as_numpy(self.rows.column(self.place)), as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(places), bool) if deleted_too else ~deleted
         stays[beaten] = False
         files.keep(places[stays], deleted[stays])

@@ -16,6 +16,7 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, rows_left
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.hidden_rows import hidden_rows
+from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
 from trinity.engine.reading.local.selection import Selection, in_threads
@@ -83,8 +84,9 @@ class LocalExecutor:
         files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
         storage = splits.storage.append(pa.field(SINCE, pa.int64()))
         searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files, 1))
+        arrival = RowArrival.of(splits, fold.spec)
         try:
-            winners = Search(fold.spec, storage, (), searched, {}).folded(0).winners
+            winners = Search(fold.spec, storage, (), searched, {}, arrival=arrival).folded(0).winners
         except pa.ArrowException:
             return NotLocal("its log has texts of more than two gigabytes")
         return winners.select([*splits.storage.names, DELETED, SINCE])

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import located_pages, read_columns
 from trinity.engine.reading.files import may_share_keys, tiers
+from trinity.engine.reading.local.arrival_order import FileArrival, RowArrival
 from trinity.engine.reading.local.selection import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL
@@ -25,7 +26,7 @@ from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.arrow.keys import Keys, without_null_keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
-from trinity.spi import ROW_KIND, DataFile
+from trinity.spi import ROW_KIND, STAMP, DataFile
 from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
 
 
@@ -75,13 +76,20 @@ class FoldedKeys:
     @classmethod
     def of(cls, fold: FoldPlan, storage: pa.Schema) -> FoldedKeys:
         """Read the log, several files at a time. Raises BAD_DATA naming a file that cannot be read."""
-        files = fold.splits.in_arrival_order(fold.log)
+        files, arrival = fold.splits.in_arrival_order(fold.log), RowArrival.of(fold.splits, fold.spec)
+        unread = arrival is not None and STAMP not in storage.names
+        stored = storage.append(fold.splits.storage.field(STAMP)) if unread else storage
+
+        def rows_of(file: DataFile) -> pa.Table:
+            rows = pa.Table.from_batches(live_pages(file, stored), stored)
+            return rows if arrival is None else arrival.with_moments(rows, FileArrival.of(file))
+
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
-            rows = list(pool.map(lambda file: pa.Table.from_batches(live_pages(file, storage), storage), files))
-        log = folded_first(
-            without_null_keys(pa.concat_tables([storage.empty_table(), *rows]), fold.spec.key), fold.spec
-        )
-        return cls(fold, storage, log)
+            read = list(pool.map(rows_of, files))
+        log = without_null_keys(pa.concat_tables(read or [storage.empty_table()]), fold.spec.key)
+        if arrival is not None:
+            log = arrival.in_order(log).select(storage.names)
+        return cls(fold, storage, folded_first(log, fold.spec))
 
     @cached_property
     def keys(self) -> Keys:

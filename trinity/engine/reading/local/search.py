@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import bitmap_of, read_columns
+from trinity.engine.reading.local.arrival_order import FileArrival, RowArrival
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
@@ -60,6 +61,7 @@ class SearchedFile:
         number: by which the search tells of it; :data:`SIDECAR` of a sidecar.
         path: absolute path.
         rows: number of its rows, deleted ones too.
+        arrival: what it tells of when they arrived.
         deletes: those of them that are deleted by position.
         bucket: of a base file, the one whose keys it has.
         partition: its values of the columns that are in file lists alone.
@@ -68,6 +70,7 @@ class SearchedFile:
     number: int
     path: str
     rows: int
+    arrival: FileArrival
     deletes: Deletes | None = None
     bucket: int | None = None
     partition: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +79,7 @@ class SearchedFile:
     def of(cls, number: int, file: DataFile, *, bucketed: bool = False) -> SearchedFile:
         """Return a file under a number; its bucket only where all base files have one."""
         bucket = file.bucket.index if file.bucket and bucketed else None
-        return cls(number, file.path, rows_in(file), file.deletes, bucket, file.partition)
+        return cls(number, file.path, rows_in(file), FileArrival.of(file), file.deletes, bucket, file.partition)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ class Search:
         buckets: number of the buckets that base files have.
         only: keys among which alone superseded rows are looked for; None for all.
         files_stay: False where another file may come under the name of one that is gone.
+        arrival: tells when rows arrived; None where the order of the files is theirs.
     """
 
     spec: MergeSpec
@@ -119,6 +123,7 @@ class Search:
     buckets: int | None = None
     only: SomeKeys | None = None
     files_stay: bool = True
+    arrival: RowArrival | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         """Search some files; fragments are read by :func:`decode_bitmaps`.
@@ -138,6 +143,8 @@ class Search:
         """
         log = self._log(read)
         keys, won = winners(self.spec, taking_part(self.spec, log))
+        if self.arrival is not None:
+            self.arrival.check(log, as_numpy(won.column(ARRIVAL)))
         won = won.append_column(DELETED, is_deleted(self.spec, won))
         return FoldedLog(log, keys, won, self._parts(keys, won) if files > _FEW_FILES else {})
 
@@ -157,11 +164,25 @@ class Search:
 
     def _log(self, read: Read) -> pa.Table:
         """Read the row versions of the keys of ``later``, with file, place and arrival."""
-        later = self._read_files(self.later, read) or [_placed(self.storage.empty_table(), np.arange(0), np.arange(0))]
+        later = self._read_files(self.later, read) or [self._no_rows()]
         if not self.earlier:
-            return _number_in_arrival_order(later)
+            return self._in_arrival_order(later)
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
-        return _number_in_arrival_order([*self._read_files(self.earlier, read, keys), *later])
+        return self._in_arrival_order([*self._read_files(self.earlier, read, keys), *later])
+
+    def _no_rows(self) -> pa.Table:
+        rows = self._with_moments(self.storage.empty_table(), FileArrival(before=False, stamp=None, moment=0))
+        return _placed(rows, np.arange(0), np.arange(0))
+
+    def _with_moments(self, rows: pa.Table, file: FileArrival) -> pa.Table:
+        return rows if self.arrival is None else self.arrival.with_moments(rows, file)
+
+    def _in_arrival_order(self, files: Sequence[pa.Table]) -> pa.Table:
+        """Put the rows of files that are in order into the order in which they arrived, and number them."""
+        rows = pa.concat_tables(files).combine_chunks()
+        if self.arrival is not None:
+            rows = self.arrival.in_order(rows)
+        return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows))))
 
     def _read_files(self, files: Sequence[SearchedFile], read: Read, among: SomeKeys | None = None) -> list[pa.Table]:
         """Read rows of files in order; several threads open files that are not in memory, or look through many rows."""
@@ -187,7 +208,11 @@ class Search:
 
     def _rows_of(self, files: Sequence[SearchedFile], read: Read, among: SomeKeys | None) -> pa.Table:
         """Read the rows of files that are not deleted and have keys that are looked for, with file and place."""
-        each = [read(file.path, in_file(self.storage, file.partition), self.storage.names) for file in files]
+        names = self.storage.names
+        each = [
+            self._with_moments(read(file.path, in_file(self.storage, file.partition), names), file.arrival)
+            for file in files
+        ]
         places = [_live_places(len(rows), file.deletes) for rows, file in zip(each, files, strict=True)]
         live = [r if len(at) == len(r) else r.take(as_arrow(at)) for r, at in zip(each, places, strict=True)]
         numbers = np.repeat([file.number for file in files], [len(at) for at in places])
@@ -233,12 +258,6 @@ def _in_groups(files: Sequence[SearchedFile], at_once: int) -> Iterator[Sequence
 
 def _placed(rows: pa.Table, files: np.ndarray, places: np.ndarray) -> pa.Table:
     return rows.append_column(FILE_NUMBER, as_arrow(files)).append_column(POSITION, as_arrow(places))
-
-
-def _number_in_arrival_order(files: Sequence[pa.Table]) -> pa.Table:
-    """Number the rows of files that are in arrival order."""
-    rows = pa.concat_tables(files).combine_chunks()
-    return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows))))
 
 
 def _losing_rows(log: pa.Table, winners: pa.Table) -> _Found:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from trinity.engine.reading.plan import order_is_lost
 from trinity.hidden import ARRIVAL, MOMENT, UNSURE
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
@@ -24,12 +25,6 @@ _UNKNOWN: Final = -1
 """Moment of a row without stamp: it was there before any row had one."""
 _BEFORE: Final = -2
 """Moment of rows of base and sidecar."""
-
-
-def order_is_lost(splits: SplitSource) -> bool:
-    """Return True when files alone do not tell the order of rows, and stamps of the rows do."""
-    lost = (Origin.REWRITTEN, Origin.UNSURE)
-    return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
 
 
 def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from trinity.engine.reading.files import tiers
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS, order_is_lost
+from trinity.engine.reading.plan import order_is_lost
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS
 from trinity.hidden import PLACE
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import takes_part

@@ -1,0 +1,42 @@
+"""Iceberg tables of Trinity's into which PyIceberg writes: Spark and this process read the same rows (L1, L3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import trinity
+from tests.support.files_of_others import ENGINES, play, shown
+from tests.support.foreign import shown as shown_by_spark
+from trinity import Table, TrinityError
+from trinity.engine.reading import plan
+
+BY_PLACE = pytest.mark.parametrize("by_place", [False, True], ids=["joined", "by-place"])
+
+
+def read_by_both(table: Table) -> None:
+    """Read the rows by both executors, which find the same, or both refuse to guess."""
+    found = []
+    for read in (shown, shown_by_spark):
+        try:
+            found.append(read(table))
+        except (TrinityError, PySparkException) as error:
+            found.append(["not known"] if "it is not known any more" in str(error) else [repr(error)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.full
+@BY_PLACE
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_executors_read_rows_of_others(
+    spark: SparkSession, tmp_path: Path, engine: str, by_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_place:
+        monkeypatch.setattr(plan, "LEAST_ROWS", 0)
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        with trinity.connect(folder, spark=spark) as session:
+            play(session, folder, engine, seed, read_by_both)

@@ -1,0 +1,154 @@
+"""Histories of Iceberg tables of Trinity's into which PyIceberg writes, and of a Parquet table that nobody else knows.
+
+Both take the same steps. What PyIceberg appends the other table upserts; what it rewrites changes nothing there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.table import Table as IcebergTable
+
+from trinity import Column, Session, Table, TrinityError
+
+__all__ = ["ENGINES", "append", "iceberg_table", "make", "play", "rewrite", "rows", "shown"]
+
+_COLUMNS: Final = [
+    Column("k", "int"),
+    Column("w", "bigint"),
+    Column("n", "bigint"),
+    Column("v", "string"),
+    Column("x", "string"),
+    Column("gone", "boolean"),
+]
+ENGINES: Final[dict[str, Mapping[str, str]]] = {
+    "tombstone": {"watermark-key": "w", "tombstone-key": "gone"},
+    "hidden_row_kind": {"watermark-key": "w"},
+    "arrival": {"tombstone-key": "gone"},
+    "partial_update": {"merge-engine": "partial-update"},
+    "sequence_group": {
+        "merge-engine": "partial-update",
+        "fields.w.sequence-group": "n,v",
+        "fields.n.aggregate-function": "sum",
+    },
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "plain": {},
+}
+_BY_ARRIVAL: Final = ("arrival", "partial_update", "sequence_group", "aggregation")
+"""Rows that are upserted change places here when others rewrite them (L3), so that others add further keys only."""
+_STEPS: Final = ("add", "other add", "other add", "rewrite", "delete", "update", "compact", "full")
+
+
+def rows(keys: list[int], w: int) -> pa.Table:
+    """Return a row for each of some keys."""
+    return pa.table(
+        {
+            "k": pa.array(keys, pa.int32()),
+            "w": pa.array([w] * len(keys), pa.int64()),
+            "n": pa.array(keys, pa.int64()),
+            "v": [f"{k}.{w}" for k in keys],
+            "x": [None if w % 2 else f"x{w}" for _ in keys],
+            "gone": pa.array([False] * len(keys)),
+        }
+    )
+
+
+def make(session: Session, fmt: str, engine: str) -> Table:
+    """Make an empty table; ``plain`` is one without a key."""
+    key = [] if engine == "plain" else ["k"]
+    return session.create_table(f"{fmt}.default.{engine}", _COLUMNS, primary_key=key, properties=ENGINES[engine])
+
+
+def iceberg_table(warehouse: Path, table: Table) -> IcebergTable:
+    """Return the table as PyIceberg opens it."""
+    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{warehouse}/iceberg/catalog.db", warehouse=str(warehouse))
+    return catalog.load_table(f"default.{table.name.table}")
+
+
+def append(other: IcebergTable, added: pa.Table) -> None:
+    """Append rows by PyIceberg, which leaves hidden columns NULL."""
+    schema = other.schema().as_arrow()
+    columns = [
+        added[f.name].cast(f.type) if f.name in added.column_names else pa.nulls(len(added), f.type) for f in schema
+    ]
+    other.append(pa.Table.from_arrays(columns, schema=schema))
+
+
+def rewrite(other: IcebergTable, seed: int) -> None:
+    """Write all stored rows into one file, in another order, in one commit."""
+    stored, old = other.scan().to_arrow(), [task.file for task in other.scan().plan_files()]
+    if not len(stored):
+        return
+    places = pa.array(random.Random(seed).sample(range(len(stored)), len(stored)), pa.int64())
+    with other.transaction() as transaction, transaction.update_snapshot().overwrite() as commit:
+        for file in old:
+            commit.delete_data_file(file)
+        for file in _dataframe_to_data_files(other.metadata, stored.take(places), other.io):
+            commit.append_data_file(file)
+
+
+def shown(table: Table) -> list[str]:
+    """Return the merged rows, read by this process, as texts."""
+    return sorted(map(repr, table.to_arrow().to_pylist()))
+
+
+def play(session: Session, warehouse: Path, engine: str, seed: int, check: Callable[[Table], object] = shown) -> bool:
+    """Play a history on both tables.
+
+    Args:
+        session: has catalogs of both formats in the warehouse.
+        warehouse: its folder.
+        engine: the name of the options.
+        seed: of the history.
+        check: looks at the Iceberg table after each step, too.
+
+    Returns:
+        False where it ended early: of two rows of a key it was not known any more which came last (BAD_DATA, L3).
+
+    Raises:
+        AssertionError: with the steps, where the tables differ.
+    """
+    chance, table, twin = random.Random(seed), make(session, "iceberg", engine), make(session, "parquet", engine)
+    done = list[str]()
+
+    def both(*steps: Callable[[Table], Any]) -> None:
+        for step in steps:
+            step(table)
+            step(twin)
+
+    if engine != "plain":  # the first row change makes rows tell when they came (K4)
+        both(lambda t: t.upsert(rows([9], 0)), lambda t: t.delete("k = 9"))
+    for moment in range(1, 13):
+        step, keys = chance.choice(_STEPS), chance.sample(range(8), chance.randint(1, 4))
+        if step == "other add" and engine in _BY_ARRIVAL:
+            keys = [key + 10 * moment for key in keys]
+        some = rows(keys, moment)
+        done.append(f"{step} {some.to_pylist() if 'add' in step else keys[0]}")
+        try:
+            match step:
+                case "add":
+                    both(lambda t: t.append(some) if engine == "plain" else t.upsert(some))  # noqa: B023
+                case "other add":
+                    append(iceberg_table(warehouse, table), some)
+                    twin.append(some) if engine == "plain" else twin.upsert(some)
+                case "rewrite":
+                    rewrite(iceberg_table(warehouse, table), seed)
+                case "delete":
+                    both(lambda t: t.delete(f"k = {keys[0]}"))  # noqa: B023
+                case "update":
+                    both(lambda t: t.update(f"k <= {keys[-1]}", {"x": f"'u{moment}'"}))  # noqa: B023
+                case _:
+                    table.compact(full=step == "full")
+            check(table)
+            assert shown(table) == shown(twin), f"{engine}, seed {seed}:\n" + "\n".join(done)
+        except TrinityError as error:
+            if error.code != "BAD_DATA" or "it is not known any more" not in str(error):
+                raise AssertionError(f"{engine}, seed {seed}:\n" + "\n".join(done)) from error
+            return False
+    return True

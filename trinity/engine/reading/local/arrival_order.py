@@ -1,0 +1,163 @@
+"""The arrival order of row versions after another engine has rewritten files (L3), in Arrow.
+
+The same as :mod:`trinity.engine.reading.spark.arrival_order` in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.arrays import as_arrow, as_numpy, as_scalar
+from trinity.engine.reading.plan import order_is_lost
+from trinity.errors import TrinityError
+from trinity.hidden import MOMENT
+from trinity.merge.arrow.keys import comparable
+from trinity.merge.row_kinds import StoredKind
+from trinity.merge.spec import MergeSpec
+from trinity.messages import shown_row
+from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
+
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
+
+_UNKNOWN: Final = -1
+"""Moment of a row without stamp: it was there before any row had one."""
+_BEFORE: Final = -2
+"""Moment of rows of base and sidecar."""
+
+
+def stamp_of_added(file: DataFile) -> int | None:
+    """Return the stamp of rows that have none, where another engine added them in a commit that is still known."""
+    return moment_of_append(file.commit or 0) * MOMENT_UNIT if file.origin is Origin.ADDED else None
+
+
+def with_stamp(rows: _Rows, stamp: int) -> _Rows:
+    """Return rows with this stamp where they have none."""
+    place = rows.schema.get_field_index(STAMP)
+    return rows.set_column(place, rows.schema.field(place), pc.fill_null(rows.column(STAMP), as_scalar(stamp)))
+
+
+class FileArrival(NamedTuple):
+    """What a file tells of when its rows arrived.
+
+    Attributes:
+        before: True for a file of base or sidecar, whose rows came before the log.
+        stamp: the stamp of rows that have none; None where they stay without.
+        moment: the moment of rows without stamp.
+    """
+
+    before: bool
+    stamp: int | None
+    moment: int
+
+    @classmethod
+    def of(cls, file: DataFile) -> FileArrival:
+        """Return what a file tells."""
+        moment = moment_of_append(file.commit or 0) if file.origin is Origin.UNSURE else _UNKNOWN
+        return cls(file.tier is not Tier.LOG, stamp_of_added(file), moment)
+
+
+@dataclass(frozen=True)
+class RowArrival:
+    """Tells by their stamps when row versions arrived, where the commits of their files do not.
+
+    Attributes:
+        table: the table's full name.
+        spec: its options.
+        late: stamp -> commit number, of appends that were committed after a row change that did not see them.
+        strangers: True where another engine may have added rows, which have no stamp.
+    """
+
+    table: str
+    spec: MergeSpec
+    late: Mapping[int, int]
+    strangers: bool
+
+    @classmethod
+    def of(cls, splits: SplitSource, spec: MergeSpec) -> RowArrival | None:
+        """Return it for a version; None where the commits of its files order its rows."""
+        if not order_is_lost(splits):
+            return None
+        return cls(splits.definition.full_name, spec, splits.order.late, bool(splits.order.strangers))
+
+    def with_moments(self, rows: _Rows, file: FileArrival) -> _Rows:
+        """Return rows of a file with the stamps that they count by, and with ``MOMENT``."""
+        if file.stamp is not None:
+            rows = with_stamp(rows, file.stamp)
+        return rows.append_column(MOMENT, as_arrow(self._moments(rows.column(STAMP), file)))
+
+    def _moments(self, stamps: pa.Array | pa.ChunkedArray, file: FileArrival) -> np.ndarray:
+        if file.before:
+            return np.full(len(stamps), _BEFORE)
+        known = as_numpy(pc.fill_null(stamps, as_scalar(0)))
+        moments = known // MOMENT_UNIT
+        for stamp, commit in self.late.items():
+            moments[known == stamp] = moment_of_append(commit)
+        moments[as_numpy(pc.is_null(stamps))] = file.moment
+        return moments
+
+    def in_order(self, rows: pa.Table) -> pa.Table:
+        """Return rows with ``MOMENT``, which are in the order of their files, in the order in which they arrived.
+
+        Raises:
+            TrinityError: BAD_DATA naming a key, as :meth:`check`, of an engine that folds all rows of a key.
+        """
+        place, keys = np.arange(len(rows)), list[np.ndarray]()
+        if self.spec.by_column and ROW_KIND in rows.column_names:
+            # a key that a statement vacates and fills starts blank: its hard delete comes first
+            kinds = rows.column(ROW_KIND)
+            keys.append(~as_numpy(pc.fill_null(pc.equal(kinds, as_scalar(StoredKind.DELETED, kinds.type)), False)))
+        rows = rows.take(as_arrow(np.lexsort((place, *keys, as_numpy(rows.column(MOMENT))))))
+        if self.spec.by_column:  # whose every row may count
+            self.check(rows, np.arange(len(rows)))
+        return rows
+
+    def check(self, rows: pa.Table, winners: np.ndarray) -> None:
+        """Refuse winners that tie with a row which may have come before or after them.
+
+        Args:
+            rows: all row versions, with ``MOMENT``.
+            winners: the places of those that win.
+
+        Raises:
+            TrinityError: BAD_DATA naming the first such key.
+        """
+        found = winners[self._unsure(rows)[winners]] if self.strangers else winners[:0]
+        if not len(found):
+            return
+        [row] = rows.select(self.spec.key).slice(int(found[0]), 1).to_pylist()
+        raise TrinityError(
+            "BAD_DATA",
+            f"Of the row with key ({shown_row(row, row.values())}) of table '{self.table}' it is not known any more "
+            "which came last, an UPDATE, a DELETE or a version that another engine added: it rewrote the files of both "
+            "since. Upsert the row anew, with larger ordering values if it has any, or read a version from before that "
+            "(L3).",
+        )
+
+    def _unsure(self, rows: pa.Table) -> np.ndarray:
+        """Return True for a row change's row that ties with one that may have come before or after it, and for that."""
+        moments, unstamped = as_numpy(rows.column(MOMENT)), as_numpy(pc.is_null(rows.column(STAMP)))
+        stranger = unstamped & (moments > _BEFORE)
+        changed = ~unstamped & (moments >= 0) & (moments % 2 == 0)
+        placed = unstamped & (moments >= 0)  # by its file, which may have copied it: it too may be the winner
+        tied = _numbers(rows.select(dict.fromkeys((*self.spec.key, *self.spec.ordering))))
+        found: np.ndarray = changed & _in_any(stranger, tied) | placed & _in_any(changed, tied)
+        return found
+
+
+def _numbers(rows: pa.Table) -> np.ndarray:
+    """Return a number for each row; rows with the same values, of which NULL is one, have the same."""
+    codes = [as_numpy(c.combine_chunks().dictionary_encode("encode").indices) for c in comparable(rows).columns]
+    found: np.ndarray = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def _in_any(marks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return True for each row of a number of which any row is marked."""
+    found: np.ndarray = np.bincount(numbers, marks)[numbers] > 0
+    return found
