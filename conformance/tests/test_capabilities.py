@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from tests.support.budgets import QUICK
 from trinity.errors import TrinityError
-from trinity.memory import MemoryFormat, MemoryMetadata
+from trinity.memory import MemoryConnector, MemoryFormat, MemoryMetadata
 from trinity.spi import (
     EVERYTHING,
     TRANSFORMS,
     Capability,
     CommitResult,
+    Connector,
+    ConnectorContext,
     ConnectorMetadata,
     TableDefinition,
     TableHandle,
@@ -115,6 +117,29 @@ def test_a_refusal_is_by_name_and_changes_nothing(
     monkeypatch.setattr(MemoryMetadata, "truncate", way)
     [failure] = failing(run_check("memory", None, "capabilities"))
     assert message in failure
+
+
+class Unlisted(MemoryMetadata):
+    def list_tables(self, schema: str) -> list[str]:
+        if super().list_tables(schema):
+            raise RuntimeError("no names today")
+        return []
+
+
+class UnlistedConnector(MemoryConnector):
+    def __init__(self, catalog: str) -> None:
+        super().__init__(catalog)
+        self._metadata = Unlisted(catalog, self._folder)
+
+
+class UnlistedFormat(MemoryFormat):
+    def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
+        return UnlistedConnector(catalog)
+
+
+def test_an_adapter_that_raises_beside_the_cases_is_a_finding() -> None:
+    report = run_check(UnlistedFormat, None, "capabilities")
+    assert failing(report) == ["capabilities: a call of the adapter raised RuntimeError: no names today"]
 
 
 def generated(checks: list[Check], capabilities: frozenset[Capability], tally: Tally) -> Iterator[History]:

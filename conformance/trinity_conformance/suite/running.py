@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from traceback import walk_tb
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -56,6 +57,7 @@ def _wait_for_report(failure: NonConformance) -> None:
 
 _OF_SPARK: Final = frozenset({"spark", "several-files", "refusal of a DataFrame"})
 """Situations that only Spark has."""
+_OURS: Final = frozenset({"trinity", "trinity_conformance"})
 _UNSEEN: Final = "no other process can open its tables"
 
 
@@ -181,14 +183,27 @@ class _Run:
         """Play what is drawn and what is written by hand."""
         if self.wants("capabilities"):
             self.tell("capabilities")
-            verified = verify(self.subject, self.tally)
-            self.undeclared, self.subject.capabilities = verified.undeclared, verified.usable
-            self.keep(verified.findings)
+            with self.guarded("capabilities"):
+                verified = verify(self.subject, self.tally)
+                self.undeclared, self.subject.capabilities = verified.undeclared, verified.usable
+                self.keep(verified.findings)
         self.drawn()
         for check, (cases, play_cases) in BY_HAND.items():
             if self.wants(check):
                 self.tell(check)
-                self.keep(play_cases(self.subject, self.tally, self.chosen(check, cases)))
+                with self.guarded(check):
+                    self.keep(play_cases(self.subject, self.tally, self.chosen(check, cases)))
+
+    @contextmanager
+    def guarded(self, check: str) -> Iterator[None]:
+        """Have an error of the adapter that comes between the cases of a check be a finding of the check."""
+        try:
+            yield
+        except Exception as error:
+            if not _raised_in(error, type(self.subject.session.connector("c").metadata).__module__):
+                raise
+            text = f"{type(error).__name__}: {str(error)[:1500]}"
+            self.keep([NonConformance(check, f"a call of the adapter raised {text}")])
 
     def drawn(self) -> None:
         """Play a round: histories of each kind, and races of writers."""
@@ -231,6 +246,13 @@ class _Run:
             self.found.append(failure)
             if failure.check not in self.expected:
                 self.on_finding(failure)
+
+
+def _raised_in(error: Exception, module: str) -> bool:
+    """Return whether an error passed through an adapter's package, and is none of the suite itself."""
+    package, _, _ = module.partition(".")
+    frames = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+    return package not in _OURS and any(name.partition(".")[0] == package for name in frames)
 
 
 def run_histories(
