@@ -11,8 +11,6 @@ from benchmarks.results import Result
 from benchmarks.tables import CatalogBench, arrow_rows
 from benchmarks.timing import Timings, in_turns
 
-__all__ = ["AppendBench"]
-
 
 class AppendBench(CatalogBench):
     """A tenth of the rows into one catalog's table."""

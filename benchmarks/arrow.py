@@ -17,8 +17,6 @@ from benchmarks.tables import FormatsBench, arrow_rows
 from benchmarks.timing import Timings, timed, totals_of
 from trinity.table import Table
 
-__all__ = ["ArrowBench"]
-
 _COMMITS: Final = 20
 _FEW: Final = 10_000
 """Changes of PyIceberg's case: its upsert takes ten thousand keys for a filter, and looks at every row by itself."""

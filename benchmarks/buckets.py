@@ -36,8 +36,6 @@ from benchmarks.tables import Scene, arrow_rows
 from benchmarks.timing import Rounds, in_turns
 from trinity import TableName
 
-__all__ = ["main"]
-
 _SERVERS = ("master", "volume", "filer", "s3")
 _PATIENCE_S = 60
 _KEY = {"access_key_id": "AKIABENCH0000001", "secret_access_key": "of-this-benchmark-alone"}

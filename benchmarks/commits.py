@@ -17,8 +17,6 @@ from benchmarks.timing import in_turns
 from trinity import Column, dbapi
 from trinity.table import Table
 
-__all__ = ["CommitBench"]
-
 _NATIVE: Final = "native.default.commits"
 _ROWS: Final = 10_000
 _COMMITS: Final = 12

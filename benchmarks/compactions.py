@@ -10,8 +10,6 @@ from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench, fingerprint
 from benchmarks.timing import timings_of
 
-__all__ = ["CompactionBench"]
-
 _COMMITS: Final = 10
 
 

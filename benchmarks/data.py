@@ -9,8 +9,6 @@ from pyspark.sql import functions as F
 
 from trinity import Column
 
-__all__ = ["COLUMNS", "base_rows", "batch", "changes"]
-
 COLUMNS: Final = [
     Column("id", "bigint"),
     Column("ts", "timestamp"),

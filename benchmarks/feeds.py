@@ -12,8 +12,6 @@ from benchmarks.tables import CatalogBench, scan
 from benchmarks.timing import in_turns
 from trinity.engine.feed.kept import keep
 
-__all__ = ["FeedBench"]
-
 
 class FeedBench(CatalogBench):
     """The cases of one catalog."""

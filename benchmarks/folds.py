@@ -13,8 +13,6 @@ from benchmarks.tables import CatalogBench, scan
 from benchmarks.timing import in_turns
 from trinity.table import Table
 
-__all__ = ["FoldBench"]
-
 _GROUPS: Final = (1, 2, 3)
 _NEWEST: Final = tuple(
     text

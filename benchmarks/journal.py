@@ -15,8 +15,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from trinity import dbapi
 
-__all__ = ["main"]
-
 _FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 _FILL = """
 INSERT INTO trinity_bench.items_journal SELECT k, v, NULL, 'item ' || k || ' ' || v, k * v

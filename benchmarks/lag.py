@@ -19,8 +19,6 @@ import typer
 import trinity
 from trinity import Session, Table, cdc
 
-__all__ = ["main"]
-
 _SETTINGS: Final = {"spark.master": "local[2]", "spark.driver.memory": "4g", "spark.ui.enabled": "false"}
 _CUSTOMERS: Final = 10_000
 _CHANGED: Final = 1_000

@@ -33,8 +33,6 @@ from benchmarks.timing import Rounds, Timings, in_turns, timed, timings_of
 from trinity import Column, Session, Table
 from trinity.engine.feed.kept import keep as keep_changes
 
-__all__ = ["CASES", "main"]
-
 _COLUMNS: Final = [
     Column("id", "bigint"), Column("ts", "timestamp"), Column("del", "boolean"), Column("s", "string"),
     Column("a", "bigint"), Column("b", "double"), Column("c", "int"), Column("d", "double"),

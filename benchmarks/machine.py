@@ -12,8 +12,6 @@ import pyspark
 
 import trinity
 
-__all__ = ["facts"]
-
 
 def facts() -> dict[str, Any]:
     """Return the date, the machine's shape and load, and the versions."""

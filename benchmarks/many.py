@@ -36,8 +36,6 @@ from trinity.storage import ObjectStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ManyBench", "main"]
-
 _COMMITS: Final = 10_000
 _KEPT: Final = ("1,000 commits", "10,000 commits")
 _EVERY: Final = 20

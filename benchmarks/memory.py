@@ -30,8 +30,6 @@ from benchmarks.run import SETTINGS
 from benchmarks.tables import Scene, scan
 from benchmarks.timing import Rounds
 
-__all__ = ["main"]
-
 _SETTINGS: Final = {**SETTINGS, "spark.driver.memory": "2g", "spark.executor.memory": "2g"}
 _MIB: Final = 2**20
 _IDLE_S: Final = 90

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["memory_table", "run_line"]
-
 _MIB = 2**20
 
 

@@ -16,8 +16,6 @@ from benchmarks.tables import FormatsBench
 from benchmarks.timing import timings_of
 from trinity.table import Table
 
-__all__ = ["MergeBench"]
-
 STAR: Final = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
 OTHER: Final = """WHEN MATCHED AND s.del THEN DELETE
                   WHEN MATCHED THEN UPDATE SET c = t.c % 100 + s.c, ts = s.ts

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Formats", "Quick", "ResultsFolder", "Rows", "Runs", "Scratch"]
-
 Rows = Annotated[int, typer.Option(min=1000, help="Rows of the base.")]
 Runs = Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")]
 Formats = Annotated[str, typer.Option(help="Which formats, with commas.")]

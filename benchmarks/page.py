@@ -19,8 +19,6 @@ import typer
 from benchmarks.memory_table import memory_table, run_line
 from benchmarks.result_files import RESULTS, load_results
 
-__all__ = ["main", "page_of", "plots_of"]
-
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
 _NONE: Final = "\N{EN DASH}"
 _FORMATS: Final = ("parquet", "delta", "iceberg")

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-__all__ = ["Paimon", "paimon_python"]
-
 _ROOT: Final = Path(__file__).parents[1]
 _WORKER: Final = Path(__file__).parent / "paimon_worker.py"
 

@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame
 from benchmarks.data import COLUMNS
 from benchmarks.tables import Scene
 
-__all__ = ["COPY_ON_WRITE", "MERGE_ON_READ", "NATIVES", "NATIVE_SETTINGS", "Native"]
-
 NATIVE_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

@@ -9,8 +9,6 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-__all__ = ["plot"]
-
 _MARKS: Final = {"parquet": ("o", "#4c72b0"), "delta": ("s", "#dd8452"), "iceberg": ("^", "#55a868")}
 
 

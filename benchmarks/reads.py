@@ -19,8 +19,6 @@ from trinity.engine.reading.hidden_rows import forget
 from trinity.errors import TrinityError
 from trinity.table import Table
 
-__all__ = ["ReadBench"]
-
 _KEYS: Final = 100
 
 

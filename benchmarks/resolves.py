@@ -10,8 +10,6 @@ from benchmarks.tables import FormatsBench, fingerprint
 from benchmarks.timing import timings_of
 from trinity.engine.reading.hidden_rows import forget
 
-__all__ = ["ResolveBench"]
-
 
 class ResolveBench(FormatsBench):
     """All formats of ours and both peers in the same rounds, each on a compacted base with changes of its own."""

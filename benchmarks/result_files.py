@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from benchmarks.results import Result
 
-__all__ = ["RESULTS", "load_results", "save_results"]
-
 RESULTS: Final = Path(__file__).parent / "results"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from benchmarks.timing import Timings
 
-__all__ = ["Result", "against_best"]
-
 
 @dataclass(frozen=True)
 class Result:

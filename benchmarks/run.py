@@ -32,8 +32,6 @@ from benchmarks.tables import CatalogBench, FormatsBench, Scene
 from benchmarks.timing import Rounds
 from benchmarks.totals import TotalBench
 
-__all__ = ["FILES", "GROUPS", "SETTINGS", "main", "table_of"]
-
 SETTINGS: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "4g",

@@ -18,8 +18,6 @@ from benchmarks.options import Rows, Runs
 from benchmarks.timing import Rounds, timings_of
 from trinity import Session
 
-__all__ = ["main"]
-
 _SHARES: Final = (0.001, 0.01, 0.1, 0.3, 1.0)
 _COMMITS: Final = (1, 10, 50, 200)
 

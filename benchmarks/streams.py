@@ -15,8 +15,6 @@ from benchmarks.results import Result
 from benchmarks.tables import CatalogBench
 from benchmarks.timing import in_turns
 
-__all__ = ["StreamBench"]
-
 _BATCHES: Final = 200
 """Fewer where the other tables have less than four million rows, too."""
 _WARM: Final = 10

@@ -20,8 +20,6 @@ from benchmarks.timing import Rounds
 from trinity import Session
 from trinity.table import Table
 
-__all__ = ["CatalogBench", "FormatsBench", "Scene", "arrow_rows", "drain", "fingerprint", "scan"]
-
 _OPTIONS: Final[Mapping[str, str]] = {"watermark-key": "ts", "tombstone-key": "del"}
 _WARM_SCANS: Final = 15
 _numbers: Final = itertools.count()

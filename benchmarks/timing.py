@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
 
-__all__ = ["Rounds", "Timings", "in_turns", "timed", "timings_of", "totals_of"]
-
 T = TypeVar("T")
 
 

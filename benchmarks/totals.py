@@ -16,8 +16,6 @@ from benchmarks.tables import FormatsBench, drain, fingerprint
 from benchmarks.timing import timed, totals_of
 from trinity.table import Table
 
-__all__ = ["TotalBench"]
-
 _COMMITS: Final = 20
 
 

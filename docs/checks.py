@@ -8,8 +8,6 @@ from typing import Final
 
 from trinity_conformance.suite.checks import CHECKS
 
-__all__ = ["README", "with_checks"]
-
 README: Final = Path(__file__).parent.parent / "conformance/README.md"
 _HEAD: Final = "| check | rules | what holds |\n|---|---|---|\n"
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["NOTEBOOKS", "Notebook", "as_page", "differences", "read", "report", "write"]
-
 NOTEBOOKS: Final = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
 
 Cell = dict[str, Any]

@@ -16,8 +16,7 @@ from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.kept import keep as kept_changes
 from trinity.merge.options import changelog_producer
-from trinity.storage.changelog import KeptChanges
-from trinity.storage.orphans import CHANGELOG
+from trinity.storage.changelog import CHANGELOG, KeptChanges
 
 
 def made(session: Session, fmt: str, options: str = "") -> Table:

@@ -15,7 +15,7 @@ import trinity
 from tests.support.changes import defined_changes, feed
 from tests.support.paths import ROOT
 from trinity import Column, Session, Table, TrinityError
-from trinity.storage.orphans import CHANGELOG
+from trinity.storage.changelog import CHANGELOG
 
 
 def made(session: Session, fmt: str, **options: str) -> Table:

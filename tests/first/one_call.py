@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tests.hostile.calls import Subjects
     from trinity.table import Table
 
-__all__ = ["FORMS", "Outcome", "outcomes"]
-
 _LOADED: Final = [
     "pytest", "pyspark.sql", "tests.hostile.calls", "trinity_parquet", "trinity_delta", "trinity_iceberg.metadata",
     "trinity.sql.statements", "trinity.engine.reading.arrow_read", "trinity.engine.changing.writer_delete",

@@ -23,8 +23,6 @@ from trinity import Check, Column, TableName, cdc, dbapi
 from trinity.definition import evolve
 from trinity.external import ExternalTables
 
-__all__ = ["EXTREME", "MODULES", "PROPER", "Call", "Subjects", "calls"]
-
 MODULES: Final = (trinity, dbapi, evolve, cdc)
 """Whose ``__all__`` is public."""
 

@@ -7,8 +7,6 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-__all__ = ["DIALECTS", "statements", "texts"]
-
 Text = SearchStrategy[str]
 
 DIALECTS: Final = ("spark", "spark", "spark", "trino", "postgres", "duckdb")

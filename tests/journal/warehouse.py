@@ -6,8 +6,6 @@ from typing import Any
 
 from trinity import dbapi
 
-__all__ = ["count", "model", "rows"]
-
 FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 
 

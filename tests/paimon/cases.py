@@ -17,8 +17,6 @@ from trinity_conformance.model.tables import Row
 from trinity_conformance.model.values import Json
 from trinity_conformance.playing.traces import History, Upsert
 
-__all__ = ["CASES", "Case"]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -15,8 +15,6 @@ from trinity_conformance.model.tables import Key, Model, Row
 from trinity_conformance.playing.differences import cell_form
 from trinity_conformance.playing.traces import History, Upsert
 
-__all__ = ["Comparison", "compared", "played"]
-
 _PRESENCE: Final = "(row)"
 """Stands for a column: whether there is a row at all."""
 _UNORDERED: Final = ("merge_map", "collect", "nested_update")

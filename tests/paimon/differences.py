@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DIFFERENCES", "Difference"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -21,8 +21,6 @@ from trinity_conformance.model.values import Json
 from trinity_conformance.playing.coverage import RETRACTING
 from trinity_conformance.playing.traces import Compact, History, Step, Upsert
 
-__all__ = ["FUNCTIONS_OF_0_9", "NUMBERS", "chosen"]
-
 NUMBERS: Final = range(22)
 """Numbers of the histories: each makes its own, the same in every run."""
 

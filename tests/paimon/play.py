@@ -19,8 +19,6 @@ from trinity_conformance.model.tables import Row
 from trinity_conformance.model.values import decode
 from trinity_conformance.playing.traces import Compact, History, Upsert
 
-__all__ = ["Answer", "answers"]
-
 _DRIVER: Final = Path(__file__).with_name("driver.py")
 _ROOT: Final = _DRIVER.parents[2]
 

@@ -20,8 +20,6 @@ from trinity_conformance.model.tables import Key, Row, Version
 from trinity_conformance.model.values import Json, Value
 from trinity_conformance.playing.traces import Compact, History, Upsert
 
-__all__ = ["ALL", "Failure", "Paimon", "readable"]
-
 ALL: Final = frozenset(d.name for d in DIFFERENCES if not d.by_hand)
 """Names of the differences that generated histories have."""
 

@@ -26,21 +26,6 @@ from trinity.spi import (
     WriteTarget,
 )
 
-__all__ = [
-    "BASE",
-    "KEYED",
-    "VALUES",
-    "append",
-    "code_of",
-    "compact",
-    "ids",
-    "prepare",
-    "prepare_merge",
-    "resolve",
-    "stored",
-    "write",
-]
-
 VALUES: dict[str, Any] = {
     "boolean": True,
     "tinyint": -128,

@@ -20,8 +20,6 @@ from pyarrow.fs import AzureFileSystem, FileSystem
 from tests.support.fault_proxy import Proxy, running_proxy
 from tests.support.object_store import free_ports, wait_for
 
-__all__ = ["ACCOUNT", "AZURE_SECRET", "AzureServer", "running_azure_server"]
-
 _AZURITE: Final = "3.35.0"
 ACCOUNT: Final = "devstoreaccount1"
 AZURE_SECRET: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

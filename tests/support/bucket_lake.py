@@ -21,21 +21,6 @@ from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, Location, ObjectStore
 from trinity.table import Table
 
-__all__ = [
-    "COLUMNS",
-    "FIRST",
-    "ROWS",
-    "SERVERS",
-    "BucketLake",
-    "Server",
-    "bucket_lake",
-    "database_of",
-    "objects",
-    "race",
-    "refusal",
-    "stored",
-]
-
 FIRST = {"parquet": 0, "delta": 0, "iceberg": 1}
 """The version of a table that was made and has no rows yet."""
 COLUMNS = [Column("k", "int"), Column("v", "string")]

@@ -20,8 +20,6 @@ from obstore.store import S3Store
 from tests.support.bucket_lake import BucketLake
 from tests.support.fault_proxy import Answer, Request
 
-__all__ = ["Moment", "Moments", "watched"]
-
 _JOURNALS = ("", "-journal", "-wal")
 
 

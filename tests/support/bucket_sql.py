@@ -7,8 +7,6 @@ import pyarrow as pa
 from tests.support.bucket_lake import FIRST
 from trinity import Session
 
-__all__ = ["ROWS", "check_keyed", "check_plain", "check_resolved"]
-
 ROWS = "SELECT k, v FROM t ORDER BY k"
 
 

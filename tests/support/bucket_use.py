@@ -22,8 +22,6 @@ from tests.support.fault_proxy import LOST, Answer, Request
 from trinity.storage import Location
 from trinity.table import Table
 
-__all__ = ["check_patience", "unneeded"]
-
 _LOGS: Final = {
     "parquet": r"_trinity/log/(\d{20}(\.checkpoint)?|_newest)\.json",
     "delta": r"_delta_log/(\d{20}\.(json|crc|checkpoint\.parquet)|_last_checkpoint)",

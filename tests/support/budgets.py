@@ -9,8 +9,6 @@ from typing import Final
 from trinity_conformance import BUDGETS, Budget, Share
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-__all__ = ["BUDGET", "QUICK", "played"]
-
 
 def played(budget: Budget, **most: int) -> Budget:
     """Return a budget that plays so many of some kinds, however long that takes."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from tests.support.cdc_model import COLUMNS
 
-__all__ = ["TOOLS", "message"]
-
 TOOLS: Final = ("debezium", "maxwell", "canal")
 _WORDS: Final = (
     *("", "a", "#", "#1", "##", "{", "[1]", '{"a": 1}', '{"a":"#1"}', "1 2", "NaN", "Infinity", "-inf", "true", "T"),

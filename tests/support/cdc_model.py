@@ -17,8 +17,6 @@ import numpy as np
 
 from trinity.spi import DataType, parse_type
 
-__all__ = ["COLUMNS", "INTEGERS", "Refusal", "rows_of"]
-
 COLUMNS: Final = {
     "k": "int", "ti": "tinyint", "i": "int", "b": "bigint", "m": "decimal(9,2)", "n": "decimal(38,10)",
     "w": "decimal(38,38)", "f": "float", "d": "double", "s": "string", "o": "boolean", "da": "date",

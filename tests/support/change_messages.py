@@ -10,8 +10,6 @@ from pyspark.sql import DataFrame
 
 from trinity import Session, Table
 
-__all__ = ["event", "messages", "people", "rows"]
-
 
 def messages(session: Session, *given: Any) -> DataFrame:
     """A topic, in one partition: texts, bytes and NULL as they are, everything else as JSON."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from trinity import Column, Table
 
-__all__ = ["applied", "defined_changes", "feed", "rows_at"]
-
 Change = tuple[str, int, tuple[Any, ...]]
 """(change type, version, row in a form that can be hashed)."""
 

@@ -21,8 +21,6 @@ import pyspark
 
 from tests.support.object_store import free_ports, wait_for
 
-__all__ = ["Cluster", "running_cluster"]
-
 _HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"
 _EXECUTOR: Final = b"CoarseGrainedExecutorBackend"

@@ -10,8 +10,6 @@ from typing import Final
 
 from tests.support.paths import ROOT
 
-__all__ = ["PACKAGES", "circles", "imports", "missing_references", "modules_imported", "reach"]
-
 PACKAGES = {
     "trinity": ROOT / "trinity",
     "pyspark_trinity": ROOT / "pyspark_trinity",

@@ -29,8 +29,6 @@ from trinity_delta import DeltaFormat
 from trinity_iceberg import IcebergFormat
 from trinity_parquet import ParquetFormat
 
-__all__ = ["PAGE", "page"]
-
 PAGE: Final = ROOT / "docs/compatibility.md"
 FORMATS: Final = {"Parquet": ParquetFormat(), "Delta": DeltaFormat(), "Iceberg": IcebergFormat()}
 READERS: Final = (

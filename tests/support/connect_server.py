@@ -19,8 +19,6 @@ import pyspark
 from tests.support.object_store import free_ports, wait_for
 from tests.support.paths import ROOT
 
-__all__ = ["client", "running_connect_server"]
-
 _SUBMIT: Final = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

@@ -18,8 +18,6 @@ import pytest
 
 from tests.support.paths import TESTS
 
-__all__ = ["COMMIT", "KILLED", "Crash", "built_shim", "kill_session", "run_until_killed"]
-
 KILLED = -9
 """The return code of a process that was killed."""
 

@@ -9,22 +9,6 @@ import pyarrow as pa
 from trinity import Column, Session
 from trinity.table import Table
 
-__all__ = [
-    "BATCH",
-    "FIRST",
-    "LATER",
-    "MERGE",
-    "PLAIN_MERGE",
-    "SECOND",
-    "Row",
-    "arrow",
-    "made_victim",
-    "merged",
-    "plainly_merged",
-    "read",
-    "values",
-]
-
 Row = tuple[int, int, bool, str]
 """id, ts, deleted, v."""
 

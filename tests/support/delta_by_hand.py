@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 
 from trinity_delta.deletes import to_z85
 
-__all__ = ["Action", "Log", "inline_vector", "schema_string", "struct_field", "vector_file"]
-
 Action = dict[str, Any]
 _TYPES: Final = {
     pa.int8(): "byte",

@@ -12,16 +12,6 @@ from pyspark.sql import SparkSession
 from trinity.spi import ConnectorContext, TableHandle
 from trinity_delta import DeltaConnector, DeltaFormat
 
-__all__ = [
-    "actions_of",
-    "commit_by_others",
-    "commit_file",
-    "file_key",
-    "last_action",
-    "open_catalog",
-    "restore_by_others",
-]
-
 
 def open_catalog(warehouse: Path, spark: SparkSession | None) -> DeltaConnector:
     """The catalog ``lake``; without a Spark nothing may ask for one."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 from tests.support.bucket_lake import BucketLake
 from trinity.table import Table
 
-__all__ = ["append_by_delta_rs", "by_delta_rs"]
-
 
 def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
     """A table as delta-rs opens it."""

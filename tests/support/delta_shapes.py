@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from tests.support.delta_by_hand import CHECKPOINT, Log, inline_vector, struct_field, vector_file
 
-__all__ = ["PLAIN", "SHAPES", "Shape", "cleaned", "rows"]
-
 PLAIN: Final = pa.schema([("id", pa.int64()), ("v", pa.string())])
 PHYSICAL: Final = "delta.columnMapping.physicalName"
 ID: Final = "delta.columnMapping.id"

@@ -14,8 +14,6 @@ import trinity
 from tests.support.paths import TESTS
 from trinity import Session
 
-__all__ = ["ducklake_class", "open_lake"]
-
 
 def ducklake_class(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the adapter's class."""

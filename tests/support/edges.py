@@ -11,19 +11,6 @@ import pyarrow as pa
 from trinity import Column
 from trinity.spi import arrow_type, parse_type
 
-__all__ = [
-    "AFTER_9999",
-    "BEFORE_CHRIST",
-    "CASES",
-    "COLUMNS",
-    "PRIMITIVES",
-    "edges",
-    "literal",
-    "plain",
-    "rows_of",
-    "within_python",
-]
-
 UTC: Final = dt.UTC
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Event", "current", "filled", "history"]
-
 
 @dataclass(frozen=True)
 class Event:

@@ -18,19 +18,6 @@ from trinity.engine.spark.texts import with_char
 from trinity.spi import arrow_type
 from trinity.syntax.operands import with_plain_comparisons
 
-__all__ = [
-    "COLUMNS",
-    "NESTED",
-    "TEXTS_OF_TIMES",
-    "Generator",
-    "NestedGenerator",
-    "Outcome",
-    "by_spark",
-    "in_process",
-    "nested_sample",
-    "sample",
-]
-
 Outcome: TypeAlias = "tuple[str, list[Any]] | str"
 """The type and the values of an expression, or the code of its error."""
 

@@ -17,8 +17,6 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult
 from trinity.storage import Location, ObjectStore
 
-__all__ = ["History", "Statement", "drawn_history", "play"]
-
 _STATEMENTS = (
     *("append", "append", "append", "txn", "create", "drop", "alter", "folder", "folder"),
     *("upsert", "upsert", "remove", "compact", "compact", "vacuum"),

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-__all__ = ["LOST", "Answer", "Proxy", "Request", "running_proxy"]
-
 
 @dataclass(frozen=True)
 class Request:

@@ -17,8 +17,6 @@ import pytest
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request
 from trinity.storage import s3, store_kind
 
-__all__ = ["COMMIT", "FaultSequence", "drawn", "hurried", "playing"]
-
 COMMIT: Final = -1
 """The place of the first put that is to find nothing."""
 _MOST_STEPS: Final = 12

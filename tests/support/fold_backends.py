@@ -33,18 +33,6 @@ from trinity_conformance.playing.differences import compare
 from trinity_conformance.playing.subject import TrinitySubject
 from trinity_conformance.playing.traces import Change, Compact, Delete, History, Upsert
 
-__all__ = [
-    "BACKENDS",
-    "PROFILES",
-    "WRITES",
-    "written",
-    "cannot_say",
-    "definition_of",
-    "in_spark",
-    "spark_sql",
-    "stored",
-]
-
 
 def definition_of(shape: Shape, session: Session, name: str) -> TableDefinition:
     columns = [Column(c.name, c.type, nullable=c.nullable) for c in shape.columns]

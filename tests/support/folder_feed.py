@@ -20,8 +20,6 @@ from trinity.spi import (
 from trinity.storage import Location, ObjectStore
 from trinity_parquet import ParquetFormat
 
-__all__ = ["Feed", "rows_in", "values"]
-
 
 class Feed:
     """A folder in partitions ``p=0``, ``p=1``, with a column ``v`` of numbers.

@@ -13,8 +13,6 @@ from moto.core.exceptions import JsonRESTError
 from moto.glue.responses import GlueResponse
 from moto.server import ThreadedMotoServer
 
-__all__ = ["running_glue"]
-
 _update_table: Final = GlueResponse.update_table
 _updating: Final = threading.Lock()
 

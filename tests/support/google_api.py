@@ -20,8 +20,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-__all__ = ["GoogleHandler", "Stored"]
-
 _JSON: Final = re.compile(r"/(?:download/)?storage/v1/b/([^/]+)(?:/o(?:/(.+))?)?")
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 

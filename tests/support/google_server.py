@@ -28,8 +28,6 @@ from pyarrow.fs import FileSystem, GcsFileSystem
 from tests.support.fault_proxy import Proxy, running_proxy
 from tests.support.google_api import GoogleHandler, Stored
 
-__all__ = ["TOKEN", "GoogleServer", "running_google_server"]
-
 TOKEN: Final = "ya29.of-the-tests-of-google-0001"
 _EMAIL: Final = "tests@nowhere.iam.gserviceaccount.com"
 

@@ -14,8 +14,6 @@ from tests.support.applied import Target, rows
 from tests.support.events import Event, current, filled, history
 from trinity import Session
 
-__all__ = ["GENERATED", "KINDS", "check", "deliveries", "model"]
-
 NAMES = st.sampled_from([None, "a", "b"])
 EVENTS = st.builds(
     Event,

@@ -26,8 +26,6 @@ from pyiceberg.typedef import Record
 
 from trinity_iceberg.deletes import DeletesWriter
 
-__all__ = ["delete_by_equality", "delete_by_position"]
-
 _numbers = itertools.count(1)
 _IDS = (2147483546, 2147483545)
 

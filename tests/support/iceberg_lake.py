@@ -10,8 +10,6 @@ from pyiceberg.table import Table as IcebergTable
 from trinity.spi import ConnectorContext, TableHandle
 from trinity_iceberg import IcebergConnector, IcebergFormat
 
-__all__ = ["open_catalog", "with_pyiceberg"]
-
 
 def open_catalog(warehouse: Path, name: str = "lake", **options: Any) -> IcebergConnector:
     """The catalog; nothing may ask for a Spark."""

@@ -10,8 +10,6 @@ from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-__all__ = ["Repository", "listing", "running_repository"]
-
 
 @dataclass
 class Repository:

@@ -9,8 +9,6 @@ from trinity import Session
 from trinity.spi import type_text
 from trinity.table import Table
 
-__all__ = ["check_view", "shown", "types"]
-
 
 def shown(rows: pa.Table) -> list[str]:
     return sorted(map(repr, rows.to_pylist()))

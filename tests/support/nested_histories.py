@@ -25,8 +25,6 @@ from tests.support.iceberg import pyiceberg
 from trinity import Session, TrinityError
 from trinity.table import Table
 
-__all__ = ["Nested", "drawn"]
-
 Step = tuple[str, int, int]
 
 WEIGHTS: Final = {"upsert": 6, "rename": 3, "drop": 3, "add": 3, "widen": 1, "move": 1, "compact": 1}

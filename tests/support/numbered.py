@@ -15,8 +15,6 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import Identifier
 
-__all__ = ["ENDINGS", "Numbered", "new_table", "rows"]
-
 ENDINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 """The spellings of a number, in the order in which HadoopTables looks for them."""
 

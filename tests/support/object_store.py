@@ -24,8 +24,6 @@ from pyarrow.fs import FileSystem, S3FileSystem
 
 from tests.support.fault_proxy import Proxy, Request, running_proxy
 
-__all__ = ["READER", "ROLE", "SECRET", "ObjectServer", "free_ports", "key_of", "running_object_server", "wait_for"]
-
 _KEY = "AKIATESTS0000001"
 SECRET = "oneverysecretsecret01"
 READER = {"access_key_id": "AKIAREADER000001", "secret_access_key": "onlyreadersecret0001"}

@@ -30,18 +30,6 @@ from trinity_conformance.playing.faults import Injection
 from trinity_conformance.playing.subject import LogRow, Outcome, Unsupported, Writer
 from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
-__all__ = [
-    "DuckDb",
-    "NativeDelta",
-    "NativeIceberg",
-    "Oracle",
-    "Postgres",
-    "accepted",
-    "said_by_formats",
-    "spark_text",
-    "too_wide",
-]
-
 
 class Oracle(ABC):
     """A table of another engine. Programs of statements do not compact, travel in time or change columns."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from trinity import Column, Session, Table
 
-__all__ = ["make_orders"]
-
 
 def make_orders(session: Session, catalog: str) -> Table:
     """An empty keyed table: order_id, ts, deleted, and an amount."""

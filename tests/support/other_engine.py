@@ -25,8 +25,6 @@ from trinity_conformance.playing.names import Names
 from trinity_conformance.playing.subject import Outcome, TrinitySubject, Writer
 from trinity_conformance.playing.traces import Upsert
 
-__all__ = ["Shared"]
-
 _SORTED: Final = ("int", "bigint", "string", "double", "date", "timestamp")
 _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 

@@ -39,8 +39,6 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["TYPES", "WAYS", "mixed"]
-
 WAYS: Final = frozenset({"upsert", "change", "compact", "vacuum", "alter"})
 """What other engines do."""
 TYPES: Final = frozenset(

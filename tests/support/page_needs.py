@@ -18,8 +18,6 @@ from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import running_server
 from tests.support.spark import drop_temp_views, started
 
-__all__ = ["buckets", "postgres", "provided", "without_spark"]
-
 _OF_SPARK: Final = ("pyspark", "py4j")
 
 

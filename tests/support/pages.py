@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["some"]
-
 
 def some(*values: int) -> pa.Table:
     """Return rows of the column ``v``."""

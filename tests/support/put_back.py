@@ -11,8 +11,6 @@ from typing import Any
 
 from trinity import Table
 
-__all__ = ["Backup", "rewound", "swapped"]
-
 _ROW = "FROM iceberg_tables WHERE table_name = ?"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CALL", "COMMANDS", "QUERIES"]
-
 CALL: Final = "java_method('java.lang.System', 'lineSeparator')"
 QUERIES: Final = (
     f"SELECT {CALL}",

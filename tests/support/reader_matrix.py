@@ -24,8 +24,6 @@ from tests.support.paths import ROOT
 from trinity import Column, Session
 from trinity.table import Table
 
-__all__ = ["FOLDER_READERS", "KINDS", "PAGE", "READERS", "cells", "folder_cells", "on_page"]
-
 PAGE: Final = ROOT / "docs" / "other-engines.md"
 Rows = list[dict[str, Any]]
 

@@ -9,8 +9,6 @@ import pytest
 
 from trinity import TrinityError
 
-__all__ = ["refused"]
-
 
 @contextmanager
 def refused(code: str, *named: str) -> Iterator[pytest.ExceptionInfo[TrinityError]]:

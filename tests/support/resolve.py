@@ -8,8 +8,6 @@ from trinity import Column, Session
 from trinity.spi import DataFile, Tier
 from trinity.table import Table
 
-__all__ = ["base", "expected", "fill", "made", "rows"]
-
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
 OPTIONS = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
 

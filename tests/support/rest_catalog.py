@@ -16,8 +16,6 @@ from tests.support.object_store import free_ports, wait_for
 from trinity.storage.s3 import S3
 from trinity_iceberg.format import SQLITE_JAR
 
-__all__ = ["fetch_rest_catalog", "running_rest_catalog"]
-
 _ICEBERG: Final = "1.11.0"
 _JETTY: Final = "12.1.4"
 _DEPENDENCIES: Final = (

@@ -25,8 +25,6 @@ from trinity import Session, TrinityError, cdc
 from trinity.calls import spark_errors
 from trinity.table import Table
 
-__all__ = ["History", "Restored", "Step", "drawn"]
-
 Step = tuple[str, int, int]
 History = list[Step]
 

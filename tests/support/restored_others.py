@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 from tests.support.iceberg import pyiceberg
 from trinity.table import Table
 
-__all__ = ["OTHERS", "Others"]
-
 
 class Others(ABC):
     """Another engine's hold on a table.

@@ -13,8 +13,6 @@ from trinity.connecting import connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["AZURITE", "drop_temp_views", "spark", "started"]
-
 _SETTINGS: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "4g",

@@ -9,8 +9,6 @@ import pytest
 from trinity import Session
 from trinity.errors import TrinityError
 
-__all__ = ["make_target", "refused", "rows"]
-
 
 def make_target(session: Session, *, keyed: bool) -> None:
     """Make ``t`` in the current schema: (1, 10, a), (2, 20, b), (3, 30, NULL)."""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tests.support.crash import run_until_killed
 
-__all__ = ["SCHEMA", "Row", "drawn", "is_killed", "made_of", "write"]
-
 _CHILD = Path(__file__).parent.parent / "crash" / "stream.py"
 
 SCHEMA = "id INT, ts BIGINT, n INT"

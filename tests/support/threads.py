@@ -9,8 +9,6 @@ import pytest
 
 from trinity.table import Table
 
-__all__ = ["at_once", "meanwhile"]
-
 
 def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:
     """Runs the works in threads that start together; returns the errors that they raised."""

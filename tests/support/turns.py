@@ -4,8 +4,6 @@ from contextlib import nullcontext
 
 import pytest
 
-__all__ = ["without_turns"]
-
 
 def without_turns(patch: pytest.MonkeyPatch) -> None:
     """Let this process's writers to a table commit at once, not in turns."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from trinity.spi import arrow_type
 
-__all__ = ["CASES", "rows"]
-
 CASES: dict[str, tuple[str, list[Any]]] = {
     "c_boolean": ("boolean", [True, False]),
     "c_tinyint": ("tinyint", [-128, 127]),

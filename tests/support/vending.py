@@ -18,8 +18,6 @@ import boto3
 from tests.support.fault_proxy import Answer, Proxy, Request, running_proxy
 from tests.support.object_store import ROLE, ObjectServer, key_of
 
-__all__ = ["Vending", "keys_of", "running_vending"]
-
 _HOUR_MS: Final = 3_600_000
 _CREDENTIALS: Final = "/credentials"
 _ENDPOINT: Final = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"

@@ -9,8 +9,6 @@ from typing import Final
 
 from tests.support.paths import TESTS
 
-__all__ = ["run_without_spark"]
-
 _OF_JAVA: Final = ("JAVA_HOME", "SPARK_HOME")
 
 

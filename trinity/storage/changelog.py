@@ -17,6 +17,7 @@ from trinity.spi import Column, DataFile
 from trinity.storage.entries import Entry
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.location import Location
+from trinity.storage.orphans import CHANGELOG as CHANGELOG
 from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import ObjectStore
 

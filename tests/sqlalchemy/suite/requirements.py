@@ -7,8 +7,6 @@ from typing import Any, Final
 from sqlalchemy.testing import exclusions
 from sqlalchemy.testing.requirements import SuiteRequirements
 
-__all__ = ["ABSENT", "WITHOUT", "Requirements", "table"]
-
 _HAS: Final = """
     boolean_col_expressions check_constraint_reflection comment_reflection comment_reflection_full_unicode
     create_table_as ctes date_historic datetime_historic datetime_literals datetime_timezone

@@ -13,8 +13,7 @@ from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import REPLACE, Entry, Location
-from trinity.storage.changelog import Changelog, KeptChanges
-from trinity.storage.orphans import CHANGELOG
+from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
 
 
 @dataclass(frozen=True)
