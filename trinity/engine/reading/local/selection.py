@@ -120,6 +120,8 @@ class Selection:
     ) -> np.ndarray | None:
         """Return such rows of a row group by the pages of the predicate's columns; None where these are most of them.
 
+        Listed keys are looked for in all pages, if need be.
+
         Args:
             file: the file.
             left: True for each of its rows that is shown; None for all.
@@ -130,8 +132,9 @@ class Selection:
         assert self.predicate is not None
         assert not isinstance(self.predicate.compiled, NotLocal)
         rows = self._in_pages(in_file, group)
-        if rows is None:
+        if rows is None and self._listed_keys is None:
             return None
+        rows = np.arange(group.rows) if rows is None else rows
         if left is not None:
             rows = rows[left[rows + first]]
         needed = [n for n, column in enumerate(self.columns) if column.name in self.predicate.compiled.fields]
