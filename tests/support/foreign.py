@@ -174,8 +174,11 @@ class Other:
 
 
 def shown(table: Table) -> list[str]:
-    """The merged rows, as text."""
-    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
+    """The merged rows, as text; both executors read the same."""
+    found = sorted(map(repr, table.to_df().toArrow().to_pylist()))
+    if plan_read(table.splits()).not_local is None:
+        assert sorted(map(repr, table.to_arrow().to_pylist())) == found
+    return found
 
 
 def refused(code: str, says: str, run: Callable[[], object]) -> None:
