@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import partial
 from html import escape
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
@@ -63,6 +64,10 @@ class Statements(Protocol):
         ...
 
 
+_of_statement: Final[ContextVar[tuple[Session, Engine] | None]] = ContextVar("engine of a statement", default=None)
+"""The session whose statement is executed now, and who executes it."""
+
+
 @public
 class Session:
     """Catalogs of tables, and what executes statements on them. Several threads may use it, except for :meth:`use`.
@@ -91,7 +96,7 @@ class Session:
         local_bytes: int | None = None,
     ) -> None:
         self.allow_code = allow_code
-        self.engine: Engine = engine
+        self._engine: Engine = engine
         self.local_bytes = default_local_bytes() if local_bytes is None else local_bytes
         self._statements = statements
         self._spark = spark
@@ -110,6 +115,16 @@ class Session:
         with self._catalogs.closed_by_error():
             self.use(catalog, schema)
         register_session(self)
+
+    @property
+    def engine(self) -> Engine:
+        """Who executes: as :func:`trinity.connect` was told, or the statement that is executed now."""
+        of_statement = _of_statement.get()
+        return of_statement[1] if of_statement is not None and of_statement[0] is self else self._engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._engine = engine
 
     def __repr__(self) -> str:
         catalogs = ", ".join(self._catalogs)
@@ -801,6 +816,7 @@ class Session:
         *,
         dialect: str = "spark",
         txn: TransactionId | None = None,
+        engine: Engine | None = None,
     ) -> Result:
         """Run one statement.
 
@@ -811,6 +827,7 @@ class Session:
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
             txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE; a retry with the same or a
                 lower version does nothing (L4).
+            engine: who executes it, as of :func:`trinity.connect`; None for the session's.
 
         Returns:
             for a query merged rows, which are computed when they are asked for; for DML one row of counts
@@ -818,10 +835,21 @@ class Session:
             DESCRIBE their rows.
 
         Raises:
-            TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and the errors of the statement.
+            TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), INVALID_ARGUMENTS (another engine in
+                a session with ``engine="local"``), and the errors of the statement.
         """
         self.check_open()
-        return Result(self, self._statements().run(self, text, dialect, params, txn))
+        if self.engine == "local" and engine not in (None, "local"):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"sql(engine='{engine}'): the session has engine='local', and never starts Spark; connect with "
+                f"engine='{engine}'.",
+            )
+        token = _of_statement.set((self, engine or self.engine))
+        try:
+            return Result(self, self._statements().run(self, text, dialect, params, txn))
+        finally:
+            _of_statement.reset(token)
 
     def script(self, text: str, *, dialect: str = "spark") -> list[Result]:
         """Run several statements in order; stop at the first error."""

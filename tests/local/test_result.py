@@ -111,7 +111,7 @@ def test_an_attribute_that_no_frame_has_starts_nothing(answer: Result) -> None:
 
 def test_what_a_frame_has_needs_spark(answer: Result) -> None:
     for ask in (lambda: answer["at"], answer.to_df):
-        with pytest.raises(TrinityError, match="engine='local'; connect with engine='auto'") as refused:
+        with pytest.raises(TrinityError, match="engine='local', without Spark; engine='auto' starts Spark") as refused:
             ask()
         assert refused.value.code == "NOT_SUPPORTED"
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.refusals import refused
 from tests.support.without_spark import run_without_spark
-from trinity import Session, TrinityError
+from trinity import Column, Session, TrinityError
 
 
 def answer(session: Session, text: str) -> list[tuple[object, ...]]:
@@ -195,7 +195,7 @@ def test_explain_names_the_executor(local: Session, orders: str) -> None:
         ("SELECT stddev(n) OVER () AS s FROM {t}", "NOT_SUPPORTED", "only Spark"),
         ("SELECT max_by(array(v), 1) AS m FROM VALUES (1.0D) AS t(v)", "NOT_SUPPORTED", "makes -0.0 within"),
         ("SELECT TIMESTAMP'2024-01-01 00:00:00+18:01' AS t", "NOT_SUPPORTED", "no plain text"),
-        ("SELECT var_samp(n) AS s FROM {t}", "NOT_SUPPORTED", "depend on the order of the rows"),
+        ("SELECT corr(n, n) AS s FROM {t}", "NOT_SUPPORTED", "only Spark computes"),
         ("SELECT explode(array(n)) + 1 AS e FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'EXPLODE"),
         ("SELECT explode(array(n)), explode(array(n)) FROM {t}", "NOT_SUPPORTED", "by more than one function"),
         ("SELECT count(*), explode(array(1)) FROM {t}", "NOT_SUPPORTED", "beside groups"),
@@ -323,3 +323,21 @@ def test_a_statement_has_one_present_time(local: Session) -> None:
     assert local.sql("SELECT count(*) FROM t WHERE day >= date_sub(current_date(), 1)").first() == (2,)
     with refused("NOT_SUPPORTED", "CURRENT_TIMESTAMP"):
         local.sql("ALTER TABLE t ADD CONSTRAINT c CHECK (at <= current_timestamp())")
+
+
+def test_a_session_without_spark_runs_no_statement_by_it(local: Session) -> None:
+    assert local.sql("SELECT 1 AS k", engine="local").first().k == 1
+    with refused("INVALID_ARGUMENTS", "the session has engine='local', and never starts Spark"):
+        local.sql("SELECT 1 AS k", engine="spark")
+
+
+def test_floating_point_keys_are_groups_as_sparks(local: Session, local_fmt: str) -> None:
+    table = local.create_table(f"{local_fmt}.default.near", [Column("id", "int"), Column("x", "double")])
+    nan = float("nan")
+    table.append(pa.table({"id": pa.array(range(6), pa.int32()), "x": [0.0, -0.0, nan, nan, 1.5, None]}))
+    found = local.sql(
+        f"SELECT x, count(*) AS n, sum(x) AS s FROM {local_fmt}.default.near GROUP BY x ORDER BY x"
+    ).collect()
+    assert repr([(r.x, r.n, r.s) for r in found]) == "[(None, 1, None), (0.0, 2, 0.0), (1.5, 1, 1.5), (nan, 2, nan)]"
+    distinct = local.sql(f"SELECT DISTINCT x FROM {local_fmt}.default.near ORDER BY x DESC")
+    assert repr([r.x for r in distinct.collect()]) == "[nan, 1.5, 0.0, None]"

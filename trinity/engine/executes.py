@@ -98,7 +98,7 @@ def not_supported(what: str, reason: NotLocal) -> TrinityError:
     """Return the error for work that needs Spark, in a session that must not start it."""
     return reason.error or TrinityError(
         "NOT_SUPPORTED",
-        f"{what} needs Spark: {reason.reason}. This session has engine='local'; connect with engine='auto'.",
+        f"{what} needs Spark: {reason.reason}. It runs with engine='local', without Spark; engine='auto' starts Spark.",
     )
 
 

@@ -41,7 +41,7 @@ __all__ = ["LeftToSpark", "LogRow", "Outcome", "Subject", "TrinitySubject", "Uns
 T = TypeVar("T")
 _UNION = "spark.sql.unionOutputPartitioning"
 _NEEDS_SPARK = " needs Spark: "
-_REMEDY = ". This session has engine='local'"
+_REMEDY = ". It runs with engine='local'"
 
 
 class Unsupported(Exception):

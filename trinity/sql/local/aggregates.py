@@ -1,4 +1,8 @@
-"""Aggregate functions whose values DuckDB computes as Spark does, bit by bit."""
+"""Aggregate functions whose values DuckDB computes as Spark does.
+
+They are the same bit by bit, but for those that depend on the order of the rows, in Spark as here: totals of FLOAT and
+DOUBLE, and what is made of them. These are computed only where the caller asks for this process (L1).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,10 @@ from trinity.spi import DataType
 from trinity.sql.local.rewrites import EXACT_SUM
 
 BIGINT: Final = DataType("bigint")
-_ORDERED: Final = (*WHOLE, "decimal", "string", "char", "varchar", "date", "timestamp", "timestamp_ntz", "boolean")
-"""Types that have one value for what compares equal, and no other order in DuckDB."""
+_ORDERED: Final = (
+    *WHOLE, *FLOATS, "decimal", "string", "char", "varchar", "date", "timestamp", "timestamp_ntz", "boolean",
+)  # fmt: skip
+"""Types whose values DuckDB compares and orders as Spark does."""
 _MOST_DIGITS: Final = 28
 """Digits of the widest DECIMAL whose sum is sure to have 38, which is what Spark makes of it."""
 
@@ -29,6 +35,7 @@ class Aggregate:
         distinct: whether it takes each value once.
         name: the name that Spark gives the column; None where that is not known.
         exact: whether it sums whole numbers in DOUBLE, whose order does not matter.
+        any_order: whether its value may depend on the order of the rows.
     """
 
     function: str
@@ -36,6 +43,7 @@ class Aggregate:
     distinct: bool
     name: str | None
     exact: bool = False
+    any_order: bool = False
 
     def type_of(self, arguments: Sequence[DataType]) -> DataType:
         """Return the type of its values in Spark, by those of its arguments. Raises Refused."""
@@ -57,16 +65,20 @@ class Aggregate:
         if self.function == "list":
             if self.distinct:
                 as_one_value(argument)
+                if argument.name in FLOATS:
+                    raise Refused(f"only Spark tells which of 0.0 and -0.0 stands for both in a set of {argument}")
             return DataType("array", (), (argument,))
+        if self.function in _OF_ORDER.values():
+            return DOUBLE
         if argument.name in WHOLE:
             return BIGINT
         if argument.name == "decimal" and argument.arguments[0] <= _MOST_DIGITS:
             precision, scale = argument.arguments
             return DataType("decimal", (precision + 10, scale))
-        if argument.name in FLOATS and self.exact:
+        if argument.name in FLOATS and (self.exact or self.any_order):
             return DOUBLE
         if argument.name in FLOATS:
-            raise Refused(f"the sum of {argument} depends on the order of the rows")
+            raise Refused(f"the sum of {argument} depends on the order of the rows; engine='local' computes it here")
         raise Refused(f"only Spark computes {self.function} of {argument}")
 
     def text(self, fields: Sequence[str], kind: DataType, over: str = "") -> str:
@@ -76,6 +88,7 @@ class Aggregate:
             return f"{_BY[self.function]}({inner}, {fields[1]})"
         if self.function == "list":
             return f"COALESCE(list({once}{inner}) FILTER (WHERE {inner} IS NOT NULL), [])"
+        inner = f"CAST({inner} AS DOUBLE)" if kind == DOUBLE and self.function == "sum" else inner
         call = f"{self.function}({once}{inner}) {over}".strip()
         return f"CAST({call} AS BIGINT)" if kind == BIGINT and self.function == "sum" else call
 
@@ -92,13 +105,28 @@ _FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
 }  # fmt: skip
 
 
-def aggregate_of(node: exp.AggFunc) -> Aggregate:
-    """Return the call of an aggregate function. Raises Refused for one that only Spark computes."""
+_OF_ORDER: Final[dict[type[exp.Expr], str]] = {
+    exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop",
+    exp.Variance: "var_samp", exp.VariancePop: "var_pop",
+}  # fmt: skip
+"""Functions of numbers as DOUBLE whose last digits depend on the order of the rows."""
+
+
+def aggregate_of(node: exp.AggFunc, *, any_order: bool) -> Aggregate:
+    """Return the call of an aggregate function. Raises Refused for one that only Spark computes.
+
+    Args:
+        node: the call.
+        any_order: whether its value may depend on the order of the rows.
+    """
     function, by = _FUNCTIONS.get(type(node)), node.args.get("expression")
+    if function is None and any_order:
+        function = _OF_ORDER.get(type(node))
     taken, known = node.this, ("this", "big_int", "nulls_excluded", "expression" if function in _BY else "")
     further = [name for name, value in node.args.items() if value and name not in known]
+    why = _WHY_NOT if type(node) in _OF_ORDER and not any_order else ""
     if function is None or further or isinstance(node.parent, exp.Filter | exp.WithinGroup):
-        raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'{_ORDERS_ROWS.get(type(node), '')}")
+        raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'{why}")
     distinct = isinstance(taken, exp.Distinct)
     if distinct:
         if len(taken.expressions) != 1 or taken.args.get("on"):
@@ -106,21 +134,21 @@ def aggregate_of(node: exp.AggFunc) -> Aggregate:
         taken = taken.expressions[0]
     if function == "count" and (isinstance(taken, exp.Star) or (isinstance(taken, exp.Literal) and not distinct)):
         return Aggregate("count", (), False, "count(1)")
+    if function in _OF_ORDER.values():
+        if distinct:
+            raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
+        return Aggregate(function, [exp.cast(taken.copy(), "DOUBLE")], False, None)
     arguments, name = [taken] if by is None else [taken, by], None
     if function != "list" and all(isinstance(argument, exp.Column) for argument in arguments):
         name = f"{function}({'DISTINCT ' if distinct else ''}{', '.join(argument.name for argument in arguments)})"
     distinct = distinct or isinstance(node, exp.ArrayUniqueAgg)
-    return Aggregate(function, arguments, distinct, name, bool(node.meta.get(EXACT_SUM)))
+    return Aggregate(function, arguments, distinct, name, bool(node.meta.get(EXACT_SUM)), any_order)
 
 
-_ORDERS_ROWS: Final = dict.fromkeys(
-    (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
-    ", whose last digits depend on the order of the rows",
-)
-"""Function -> why it is not computed here."""
+_WHY_NOT: Final = ", whose last digits depend on the order of the rows; engine='local' computes it here"
 
 
 def as_one_value(kind: DataType) -> None:
-    """Refuse a type of which Spark takes different values for one (0.0 and -0.0), or that has parts."""
+    """Refuse a type whose values DuckDB may compare in another way than Spark, as those that have parts."""
     if kind.name not in _ORDERED:
         raise Refused(f"only Spark tells which values of {kind} are the same")

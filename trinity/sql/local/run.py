@@ -122,7 +122,9 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
     references = find_references(session, statement)
     tables = _Tables(session, references, Pinned() if pinned is None else pinned)
     try:
-        found = compile_query(statement.tree, tables.scan, tables.shape, lambda: session.timezone)
+        found = compile_query(
+            statement.tree, tables.scan, tables.shape, lambda: session.timezone, any_order=session.engine == "local"
+        )
     except Refused as refused:
         return NotLocal(str(refused))
     except TrinityError as error:

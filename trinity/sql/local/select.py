@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 from sqlglot import exp
 
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import (
+    FLOATS,
     VOID,
     Compiled,
     Held,
@@ -21,13 +23,14 @@ from trinity.engine.expressions import (
     compile_expression,
     compile_predicate,
 )
+from trinity.merge.arrow.keys import one_zero
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.column_names import with_column_names
 from trinity.sql.local.generators import Generated
 from trinity.sql.local.grouping import GroupBy, keys_replaced
 from trinity.sql.local.joins import On, word_of
-from trinity.sql.local.relations import Relation, cast_to, filtered, limited, new_field, projected, union_all
+from trinity.sql.local.relations import Pages, Relation, cast_to, filtered, limited, new_field, projected, union_all
 from trinity.sql.local.rewrites import simpler
 from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
 from trinity.sql.local.values import one_row, value_rows
@@ -39,7 +42,12 @@ Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
 
 
 def compile_query(
-    tree: exp.Expr, scan: Scan, shape: Callable[[exp.Table], Relation], timezone: Callable[[], str]
+    tree: exp.Expr,
+    scan: Scan,
+    shape: Callable[[exp.Table], Relation],
+    timezone: Callable[[], str],
+    *,
+    any_order: bool,
 ) -> Relation:
     """Return the rows of a query in Spark's dialect; nothing is read yet.
 
@@ -48,12 +56,13 @@ def compile_query(
         scan: returns the rows of a table.
         shape: returns no rows, with the columns of a table.
         timezone: returns the session's time zone.
+        any_order: whether values may depend on the order of the rows, as they do in Spark.
 
     Raises:
         Refused: for what only Spark executes.
         TrinityError: for what no table has.
     """
-    return _Queries(scan, shape, timezone).query(tree, {})
+    return _Queries(scan, shape, timezone, any_order).query(tree, {})
 
 
 _Common: TypeAlias = Mapping[str, tuple[exp.CTE, Any]]
@@ -69,6 +78,7 @@ class _Queries:
     scan: Scan
     shape: Callable[[exp.Table], Relation]
     timezone: Callable[[], str]
+    any_order: bool
 
     def query(self, tree: exp.Expr, common: _Common) -> Relation:
         """Return the rows of a query, whose WITH queries may use those around it."""
@@ -128,15 +138,35 @@ class _Queries:
 
 def _compared_whole(tree: exp.SetOperation, first: Relation, second: Relation) -> Relation:
     """Return the rows of INTERSECT or EXCEPT."""
-    for column in first.columns:
-        as_one_value(column.type)
+    first, second = _with_one_zero(first), _with_one_zero(second)
     word = f"{tree.key.upper()}{'' if tree.args.get('distinct') else ' ALL'}"
     return first.query().over(f"SELECT * FROM {{0}} {word} SELECT * FROM {{1}}", first.columns, second.query())
 
 
-def _distinct(relation: Relation, ordered: str = "") -> Relation:
+def _with_one_zero(relation: Relation) -> Relation:
+    """Return rows that are compared whole, with 0.0 for -0.0 as Spark has it. Raises Refused for other types."""
     for column in relation.columns:
         as_one_value(column.type)
+    floats = [place for place, column in enumerate(relation.columns) if column.type.name in FLOATS]
+    if not floats:
+        return relation
+    pages = relation.pages()
+
+    def computed() -> Iterator[pa.RecordBatch]:
+        for page in pages.open():
+            for place in floats:
+                page = page.set_column(place, page.schema.field(place), one_zero(page.column(place)))
+            yield page
+
+    return Pages(pages.columns, computed)
+
+
+def _one_zero_of(value: Compiled, rows: pa.RecordBatch) -> pa.Array:
+    return one_zero(value.evaluate(rows))
+
+
+def _distinct(relation: Relation, ordered: str = "") -> Relation:
+    relation = _with_one_zero(relation)
     return relation.query().over(f"SELECT DISTINCT * FROM {{0}}{ordered}", relation.columns)
 
 
@@ -370,7 +400,7 @@ class _Select:
         order: Sequence[tuple[exp.Expr, str]],
     ) -> tuple[Relation, list[tuple[str, exp.Expr]], list[tuple[exp.Expr, str]]]:
         """Return the rows with the values of window functions, and what is wanted in terms of these."""
-        windows = Windows(self._expression, Scope(source.columns))
+        windows = Windows(self._expression, Scope(source.columns), any_order=self.queries.any_order)
         shown = [(name, windows.within(tree)) for name, tree in wanted]
         ordered = [(windows.within(tree), words) for tree, words in order]
         return windows.rows(source if condition is None else filtered(source, condition)), shown, ordered
@@ -431,6 +461,8 @@ class _Groups:
             return known
         value = self.select._expression(tree, self.scope)
         as_one_value(value.type)
+        if value.type.name in FLOATS:  # groups of 0.0 and -0.0 are one, under 0.0
+            value = replace(value, run=partial(_one_zero_of, value), column=False)
         kind, field = _result_type(value.type), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
         self.outer.append((ScopeColumn(field, field, kind), field))
@@ -458,7 +490,7 @@ class _Groups:
         return found
 
     def _aggregate(self, node: exp.AggFunc) -> ScopeColumn:
-        call = aggregate_of(node)
+        call = aggregate_of(node, any_order=self.select.queries.any_order)
         text = node.sql(dialect="spark")
         known = next((c for c, _ in self.outer if c.qualifier == text), None)
         if known is not None:
@@ -594,7 +626,7 @@ def _name(node: exp.Expr) -> str:
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and node.this.name.isdigit():
         return f"-{node.this.name}"
     of_sets = isinstance(node, exp.Grouping | exp.GroupingId)
-    name = aggregate_of(node).name if isinstance(node, exp.AggFunc) and not of_sets else None
+    name = aggregate_of(node, any_order=True).name if isinstance(node, exp.AggFunc) and not of_sets else None
     if name is None:
         raise Refused(f"'{node.sql(dialect='spark')}' has no name; write AS after it")
     return name

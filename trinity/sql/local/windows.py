@@ -42,10 +42,11 @@ class Windows:
     Args:
         compiled: compiles an expression over the rows.
         scope: the columns of the rows.
+        any_order: whether values may depend on the order of the rows.
     """
 
-    def __init__(self, compiled: Callable[[exp.Expr, Scope], Compiled], scope: Scope) -> None:
-        self._compiled, self._scope = compiled, scope
+    def __init__(self, compiled: Callable[[exp.Expr, Scope], Compiled], scope: Scope, *, any_order: bool) -> None:
+        self._compiled, self._scope, self._any_order = compiled, scope, any_order
         self._inner: list[Compiled] = []
         self._outer: list[tuple[ScopeColumn, str]] = []
 
@@ -109,7 +110,7 @@ class Windows:
             return value.type, f"{_ENDS[type(call)]}({self._added(value)}) {_OVER}"
         if not isinstance(call, exp.AggFunc):
             raise Refused(f"only Spark evaluates '{call.sql(dialect='spark')}' over a window")
-        found = aggregate_of(call)
+        found = aggregate_of(call, any_order=self._any_order)
         if found.distinct:
             raise Refused("only Spark takes values once over a window")
         if found.function not in _FRAMED:
