@@ -769,7 +769,7 @@ class Table:
         Raises:
             TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.
         """
-        from trinity.engine.compacting.vacuum import vacuum
+        from trinity.engine.compacting.upkeep import vacuum
 
         return vacuum(self, retain)
 

@@ -49,7 +49,7 @@ def parquet_files(table: Table) -> set[Path]:
 def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """Vacuums as if so many days had gone by."""
     monkeypatch.setattr(
-        "trinity.engine.compacting.vacuum.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S)
+        "trinity.engine.compacting.upkeep.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S)
     )
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
-from trinity.cdc.log_positions import binlog_position, sql_server_lsn
 from trinity.cdc.messages import Invalid, Reading, position_or_failing, unlocated
-from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, decimal_of, fields_of, integer_of
+from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, decimal_of, fields_of, integer_of, matches, whole
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
@@ -21,6 +20,7 @@ from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
 
 Position = Literal[
     "source.lsn", "source.ts_ms", "source.ts_us", "source.ts_ns", "ts_ms", "ts_us", "ts_ns",
@@ -243,11 +243,39 @@ def _position(position: str | None, places: Mapping[str, str]) -> str:
         return "CAST(NULL AS BIGINT)"
     if position == "binlog":
         file, *rest = (text_of(places[f"source.{name}"]) for name in ("file", "pos", "row"))
-        found = binlog_position(file, *rest)
+        found = _binlog_position(file, *rest)
     elif position in _LSN:
-        found = sql_server_lsn(text_of(places[position]))
+        found = _sql_server_lsn(text_of(places[position]))
     elif position == "source.scn":
         found = decimal_of(text_of(places[position]), 38, 0)
     else:
         found = integer_of(text_of(places[position]), "BIGINT")
     return position_or_failing(found, position, _TYPES.get(position, "BIGINT"))
+
+
+_FILE: Final = r"(.*)\.0*([0-9]{1,18})"
+_LSN_PATTERN: Final = "[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,4}"
+_USUAL: Final = 6
+"""Digits that MySQL gives the number of a log file; after 999999 comes 1000000."""
+
+
+def _binlog_position(file: str, pos: str, row: str) -> str:
+    """Return Spark SQL of a position in MySQL's log: the file's name, the position in it, the event's row (default 0).
+
+    A file's number of more than six digits gets a letter before it, ``a`` for seven, so that it sorts after all shorter
+    ones. Those stay as MySQL writes them.
+    """
+    pattern = text_literal(whole(_FILE))
+    name, number = (f"regexp_extract({file}, {pattern}, {n})" for n in (1, 2))
+    digits, usual = f"length({number})", f"lpad({number}, {_USUAL}, '0')"
+    longer = f"concat(char({ord('a') - _USUAL - 1} + {digits}), {number})"
+    digits_shown = f"IF({digits} > {_USUAL}, {longer}, {usual})"
+    places = [f"IF({matches(n, '[0-9]{1,20}')}, lpad({n}, 20, '0'), NULL)" for n in (pos, f"coalesce({row}, '0')")]
+    return f"IF({matches(file, _FILE)}, concat({name}, '.', {digits_shown}, ':', {places[0]}, ':', {places[1]}), NULL)"
+
+
+def _sql_server_lsn(lsn: str) -> str:
+    """Return Spark SQL of SQL Server's LSN, ``00000027:00000ac0:0002``: hexadecimal numbers of 8, 8 and 4 digits."""
+    parts = (f"lpad(split({lsn}, ':')[{n}], {width}, '0')" for n, width in enumerate((8, 8, 4)))
+    whole_lsn = f"lower(concat_ws(':', {', '.join(parts)}))"
+    return f"IF({matches(lsn, _LSN_PATTERN)}, {whole_lsn}, NULL)"

@@ -159,8 +159,6 @@ def _read(field: str, kind: str) -> str:
 
 TimeUnit = Literal["milliseconds", "microseconds", "nanoseconds"]
 """Unit of an integer that is a time, counted from 1970-01-01 00:00 UTC."""
-
-
 _DAY: Final = "[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _CLOCK: Final = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?"
 _UTC: Final = r"(?:Z|\+00(?::?00)?)?"

@@ -262,8 +262,6 @@ _OF_FILES: Final[Mapping[str, Callable[[Target, str | None, Mapping[str, Any]], 
 """Answers with files, which need a folder for those of an external table."""
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
 """Milliseconds for which files in that folder stay that no version needs."""
-
-
 _ONCE: Final = ("AvailableNowTrigger", "OneTimeTrigger")
 
 

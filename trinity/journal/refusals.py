@@ -10,7 +10,7 @@ from sqlglot import TokenType
 from trinity.errors import TrinityError
 from trinity.journal.tables import JournalModel
 from trinity.syntax.parameters import Numbered
-from trinity.syntax.words import check_first_word
+from trinity.syntax.parse import check_first_word
 
 _READ: Final = frozenset({
     "SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "TABLE", "(", "CREATE", "ALTER", "DROP",

@@ -23,9 +23,8 @@ from trinity.sql.queries import query
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parameters import with_values
-from trinity.syntax.parse import MISSING, Statement, only_one, parse
+from trinity.syntax.parse import MISSING, Statement, check_first_word, only_one, parse
 from trinity.syntax.parse import split as split
-from trinity.syntax.words import check_first_word
 
 if TYPE_CHECKING:
     from trinity.session import Session

@@ -55,7 +55,12 @@ from trinity.storage.file_schema import stored_schema as stored_schema
 from trinity.storage.file_schema import with_partition_values as with_partition_values
 from trinity.storage.folder_names import escaped as escaped
 from trinity.storage.folder_names import folder_name as folder_name
+from trinity.storage.folder_names import no_schema as no_schema
+from trinity.storage.folder_names import no_table, table_taken
 from trinity.storage.folder_names import own_folder as own_folder
+from trinity.storage.folder_names import schema_in_use as schema_in_use
+from trinity.storage.folder_names import schema_stays as schema_stays
+from trinity.storage.folder_names import schema_taken as schema_taken
 from trinity.storage.folder_names import unescaped as unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
 from trinity.storage.folders import check_free as check_free
@@ -87,11 +92,6 @@ from trinity.storage.location import in_bucket as in_bucket
 from trinity.storage.location import is_absolute as is_absolute
 from trinity.storage.location import local_path as local_path
 from trinity.storage.location import path_sql as path_sql
-from trinity.storage.name_errors import no_schema as no_schema
-from trinity.storage.name_errors import no_table, table_taken
-from trinity.storage.name_errors import schema_in_use as schema_in_use
-from trinity.storage.name_errors import schema_stays as schema_stays
-from trinity.storage.name_errors import schema_taken as schema_taken
 from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.page_index import MOST_BY_PAGE as MOST_BY_PAGE
 from trinity.storage.page_index import PagedGroup as PagedGroup

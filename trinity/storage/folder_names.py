@@ -1,4 +1,4 @@
-"""Names as folders: one reversible spelling, by which no name leaves its parent (N1).
+"""Names as folders: one reversible spelling, by which no name leaves its parent (N1); and the errors of names.
 
 Letters, digits, blanks and most other characters stay as they are. Characters with a meaning for a disk, a URI, a
 reader of partitioned folders or a pattern become ``~`` and two hexadecimal digits for each of their UTF-8 bytes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from trinity.errors import TrinityError
@@ -113,3 +113,38 @@ class NamedFolders:
         except (FileNotFoundError, TrinityError, UnicodeDecodeError):
             return None
         return kept if folder_name(kept) == folder else None
+
+
+def schema_taken(catalog: str, schema: str) -> TrinityError:
+    """Return the error for a schema that exists already."""
+    return TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{catalog}.{schema}' exists already.")
+
+
+def no_schema(catalog: str, schema: str, known: Sequence[str]) -> TrinityError:
+    """Return the error for a missing schema, with the existing ones."""
+    return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{catalog}' has no schema '{schema}'; it has {', '.join(known)}.")
+
+
+def schema_in_use(catalog: str, schema: str, tables: Sequence[str]) -> TrinityError:
+    """Return the error for a schema that cannot be dropped while it has tables."""
+    return TrinityError(
+        "SCHEMA_NOT_EMPTY",
+        f"Schema '{catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
+    )
+
+
+def schema_stays(catalog: str, schema: str) -> TrinityError:
+    """Return the error for dropping the schema that every catalog has."""
+    return TrinityError("NOT_SUPPORTED", f"Schema '{catalog}.{schema}' always exists; drop its tables.")
+
+
+def table_taken(full_name: str) -> TrinityError:
+    """Return the error for a table that exists already."""
+    return TrinityError(
+        "TABLE_ALREADY_EXISTS", f"Table '{full_name}' exists already; use IF NOT EXISTS, or drop it first."
+    )
+
+
+def no_table(full_name: str) -> TrinityError:
+    """Return the error for a missing table."""
+    return TrinityError("TABLE_NOT_FOUND", f"Table '{full_name}' does not exist.")

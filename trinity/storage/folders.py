@@ -13,7 +13,15 @@ from trinity.errors import TrinityError, system_code
 from trinity.spi import TableHandle, VacuumResult
 from trinity.storage.commits import CommitRaced, commit_loop
 from trinity.storage.entries import Entry
-from trinity.storage.folder_names import NamedFolders
+from trinity.storage.folder_names import (
+    NamedFolders,
+    no_schema,
+    no_table,
+    schema_in_use,
+    schema_stays,
+    schema_taken,
+    table_taken,
+)
 from trinity.storage.local_folders import (
     bury,
     check_warehouse,
@@ -27,7 +35,6 @@ from trinity.storage.local_folders import (
 )
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import Location
-from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.parquet_sink import is_sink_file
 from trinity.storage.row_changes import RowChanges

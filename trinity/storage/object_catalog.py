@@ -13,9 +13,17 @@ from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage.entries import Entry
 from trinity.storage.errors import AlreadyExists, taking_back
-from trinity.storage.folder_names import folder_name, own_folder
+from trinity.storage.folder_names import (
+    folder_name,
+    no_schema,
+    no_table,
+    own_folder,
+    schema_in_use,
+    schema_stays,
+    schema_taken,
+    table_taken,
+)
 from trinity.storage.location import Location
-from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
 from trinity.storage.unnamed import check_unswept, sweep_unnamed

@@ -22,7 +22,7 @@ from trinity.spi import (
     row_change_stamp,
 )
 from trinity.storage.commits import Change
-from trinity.storage.name_errors import no_table
+from trinity.storage.folder_names import no_table
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 
 ROW_ID = "_trinity_row_id"

@@ -47,7 +47,7 @@ from trinity.storage.commits import (
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.entries import Entry
 from trinity.storage.errors import commit_unknown
-from trinity.storage.name_errors import table_taken
+from trinity.storage.folder_names import table_taken
 from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.readable import (
     check_still_there,

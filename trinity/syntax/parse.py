@@ -19,6 +19,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
+from trinity.messages import shown_value
 from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
 
 ESCAPED: Final = "escaped"
@@ -352,3 +353,28 @@ def _token_error(text: str, error: TokenError) -> TrinityError:
     # sqlglot gives the line where the unfinished token ends, and no usable column
     line = text.count("\n", 0, max(text.rfind(place[1]), 0)) + 1
     return TrinityError("SYNTAX_ERROR", f"Line {line}: text in {place[1]} is not closed; add the missing {place[1]}.")
+
+
+_QUERIES: Final = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "MAP", "REDUCE")
+_STATEMENTS: Final = (
+    *_QUERIES, "INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "REPLACE", "CREATE", "ALTER", "DROP", "COMMENT",
+    "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET", "DECLARE", "CALL", "DO", "PREPARE", "EXECUTE",
+    "DEALLOCATE", "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "LOCK", "UNLOCK",
+    "GRANT", "REVOKE", "DENY", "ANALYZE", "REFRESH", "REINDEX", "CLUSTER", "VACUUM", "OPTIMIZE", "RESTORE", "GENERATE",
+    "CONVERT", "REORG", "CACHE", "UNCACHE", "CLEAR", "LOAD", "EXPORT", "IMPORT", "COPY", "MSCK", "REPAIR", "ADD",
+    "LIST", "DFS", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD", "CHECKPOINT", "CLOSE", "FETCH", "MOVE", "REASSIGN",
+    "SECURITY", "ATTACH", "DETACH", "INSTALL", "FORCE", "PRAGMA", "SUMMARIZE", "PIVOT", "UNPIVOT", "KILL",
+)  # fmt: skip
+"""First words of statements of Spark with Delta and Iceberg, Trino, PostgreSQL and DuckDB; common ones first."""
+
+
+def check_first_word(tokens: Sequence[Token]) -> None:
+    """Raise SYNTAX_ERROR for a first word that begins no statement; the message suggests the nearest one."""
+    first = next((n for n, t in enumerate(tokens) if t.token_type is not TokenType.L_PAREN), len(tokens) - 1)
+    known, what = (_QUERIES, "query") if first else (_STATEMENTS, "statement")
+    token = tokens[first]
+    word = token.text.split()[0] if token.text.split() else token.text  # ADD JAR is one token
+    if word.upper() not in known:
+        raise TrinityError(
+            "SYNTAX_ERROR", f"Line {token.line}: '{shown_value(word)}' begins no {what}.{nearest(word.upper(), known)}"
+        )

@@ -69,8 +69,6 @@ _TABLES: Final = [
     for table in SqlCatalogBaseTable.metadata.sorted_tables
 ]
 _DEFAULT: Final = f"INSERT OR IGNORE INTO {IcebergNamespaceProperties.__tablename__} VALUES (?, ?, ?, ?)"
-
-
 _ROWS: Final = IcebergTables.__table__.c
 _LOCATION: Final = select(_ROWS.metadata_location).where(
     _ROWS.catalog_name == bindparam("catalog"),

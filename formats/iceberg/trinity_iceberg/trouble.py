@@ -41,8 +41,6 @@ _DENIED_BY_AWS: Final = frozenset(
     }
 )
 """Codes of AWS' errors for keys and their rights; ``NoCredentialsError`` and the like keep their own message."""
-
-
 _DENIED_STATES: Final = frozenset({"28000", "28P01", "42501"})
 _DENIED_TEXTS: Final = (
     "attempt to write a readonly database",

@@ -71,7 +71,7 @@ def _keys(table: Target, definition: TableDefinition, what: Any) -> DataFrame | 
         what = _listed(spec, what)
     columns = tuple(definition.column(k) for k in spec.key)
     if is_spark_frame(what):
-        from trinity.engine.changing.spark.key_frame import key_frame
+        from trinity.engine.changing.spark.source import key_frame
 
         _check_keys(table, spec, [name.lower() for name in what.columns])
         return key_frame(what, columns, str(table.name))

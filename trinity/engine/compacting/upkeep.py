@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from trinity.calls import public
 from trinity.engine.compacting.health import Health
+from trinity.engine.feed.changelog import prune
+from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.options import duration_ms
 from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult
+from trinity.storage import not_ours
 
 
 @public
@@ -116,3 +120,13 @@ def _compact(table: Kept, strength: str) -> tuple[str, CommitResult]:
         if strength != Strength.RESOLVE.value or error.code != "NOT_SUPPORTED":
             raise
     return Strength.FULL.value, table.compact(Strength.FULL.value)
+
+
+def vacuum(table: Target, retain: str | dt.timedelta) -> VacuumResult:
+    """Vacuum a table, and its changelog. Arguments and errors as for :meth:`trinity.Table.vacuum`."""
+    if table.definition.external:
+        raise not_ours(str(table.name), "vacuum")
+    before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
+    done = table.connector.metadata.vacuum(table.handle, before)
+    gone = prune(table, table.connector.metadata.history(table.handle), before)
+    return replace(done, files=done.files + len(gone), bytes=done.bytes + sum(entry.size for entry in gone))

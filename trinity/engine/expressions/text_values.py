@@ -154,8 +154,6 @@ READERS: Final[dict[str, Callable[[pa.Array, DataType], pa.Array]]] = {
     "decimal": _decimals,
 }
 """Type -> what reads texts as its values."""
-
-
 _DAY: Final = 86_400_000_000
 _PLAIN_SCALE: Final = 6
 """Digits behind the point up to which Arrow writes no exponent."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions import casing
 from trinity.engine.expressions.casts import as_text
 from trinity.engine.expressions.node import BOOLEAN, STRING, TEXTS, VOID, Compiled, Refused, as_array
 from trinity.engine.expressions.patterns import Pattern
@@ -73,12 +72,12 @@ def size_in_bytes(value: Compiled, unit: int = 1) -> Compiled:
 
 def upper(value: Compiled) -> Compiled:
     """Return a text in upper case."""
-    return of_rows(STRING, casing.upper, _text(value))
+    return of_rows(STRING, _in_upper_case, _text(value))
 
 
 def lower(value: Compiled) -> Compiled:
     """Return a text in lower case."""
-    return of_rows(STRING, casing.lower, _text(value))
+    return of_rows(STRING, _in_lower_case, _text(value))
 
 
 def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool = False) -> Compiled:
@@ -271,3 +270,32 @@ def joined(separator: Compiled, values: Sequence[Compiled], timezone: _Timezone)
         return pc.replace_with_mask(pc.if_else(pc.is_valid(separators), "", separators), some, found)
 
     return Compiled(STRING, run, fields, may_fail=any(t.may_fail for t in (between, *texts)))
+
+
+_UPPER: Final = {
+    0x19B: 0xA7DC, 0x264: 0xA7CB, 0x1C8A: 0x1C89, 0xA7CD: 0xA7CC, 0xA7DB: 0xA7DA,
+    **{letter: letter - 0x20 for letter in range(0x10D70, 0x10D86)},
+}  # fmt: skip
+"""Letters of Unicode 15 and 16 in upper case, which an older Python does not know."""
+_LOWER: Final = {upper: lower for lower, upper in _UPPER.items()}
+
+
+def _in_upper_case(texts: pa.Array) -> pa.Array:
+    """Return texts in upper case."""
+    return _changed(texts, pc.ascii_upper, lambda text: text.upper().translate(_UPPER))
+
+
+def _in_lower_case(texts: pa.Array) -> pa.Array:
+    """Return texts in lower case."""
+    return _changed(texts, pc.ascii_lower, lambda text: text.lower().translate(_LOWER))
+
+
+def _changed(texts: pa.Array, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> pa.Array:
+    """Change ASCII texts at once, and of others each one that is not like an earlier one."""
+    found = of_ascii(texts)
+    others = pc.invert(pc.string_is_ascii(texts))
+    if not pc.any(others).as_py():
+        return found
+    distinct = texts.filter(others).dictionary_encode()
+    changed = pa.array([of_text(text) for text in distinct.dictionary.to_pylist()], pa.string())
+    return pc.replace_with_mask(found, pc.fill_null(others, False), changed.take(distinct.indices))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _log: Final = logger("trinity.streaming")
-
-
 _LEAST: Final = 2
 """The fewest commits that can be folded into one run."""
 

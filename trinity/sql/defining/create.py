@@ -1,4 +1,4 @@
-"""CREATE TABLE, CREATE TABLE AS SELECT and CREATE TEMPORARY VIEW."""
+"""CREATE TABLE, its LOCATION that registers an external table, CREATE TABLE AS SELECT and CREATE TEMPORARY VIEW."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
 from trinity.making import check_owned
-from trinity.spi import Column, TableDefinition
+from trinity.spi import Column, TableDefinition, parse_type
 from trinity.sql.changing.overwrite import Overwrite, overwrite
-from trinity.sql.defining.external import register
 from trinity.sql.local.insert import with_names
 from trinity.sql.local.run import local_query
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
@@ -67,7 +66,7 @@ def create_table(session: Session, statement: Statement) -> Rows:
     exists = bool(create.args.get("exists"))
     if _is_external(create, options):
         _refuse_checks(name, given, "is another writer's, who would not see them")
-        register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
+        _register_table(session, name, columns, key, options, exists=exists, query=create.expression is not None)
         return no_rows()
     _check_format(session, name, options)
     replaced = _table_to_replace(session, create, name)
@@ -364,3 +363,64 @@ def _facts(definition: TableDefinition) -> tuple[Any, ...]:
     columns = [Column(c.name, c.type, c.nullable, c.default, c.comment) for c in definition.visible]
     options = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
     return columns, definition.primary_key, definition.partition_by, options, definition.checks
+
+
+def _register_table(
+    session: Session,
+    name: TableName,
+    columns: Sequence[Column],
+    key: Sequence[str],
+    options: Options,
+    *,
+    exists: bool,
+    query: bool,
+) -> None:
+    """Register the table of a CREATE TABLE with a location.
+
+    Args:
+        session: the session.
+        name: the table's full name.
+        columns: the declared columns; if empty, the table's own.
+        key: the declared primary key.
+        options: the options of the statement.
+        exists: True for IF NOT EXISTS.
+        query: True if AS SELECT follows.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for AS SELECT; INVALID_ARGUMENTS where the statement and the table differ in their
+            columns or partitions; as ``Session.register``.
+    """
+    if query:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{name}': AS SELECT makes a table of Trinity's, whose folder Trinity chooses; leave LOCATION out.",
+        )
+    format_name = options.format or session.format_name(name.catalog)
+    properties = {**options.properties, **({"primary-key": ",".join(key)} if key else {})}
+    known = session.find_table(name) is not None
+    table = session.register(name, format_name, options.location, properties, if_not_exists=exists)
+    if known:
+        return
+    try:
+        _check_declared(table.definition, columns, options.partition_by)
+    except TrinityError:
+        session.drop_table(name)
+        raise
+
+
+def _check_declared(definition: TableDefinition, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
+    declared = [(c.name.lower(), str(parse_type(c.type))) for c in columns]
+    present = [(c.name.lower(), c.type) for c in definition.visible]
+    if declared and sorted(declared) != sorted(present):
+        wanted, has = (", ".join(f"{n} {t}" for n, t in found) for found in (declared, present))
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{definition.full_name}' is declared with the columns ({wanted}), and the files have ({has}); "
+            "leave the columns out to take those.",
+        )
+    if partition_by and [p.lower() for p in partition_by] != [p.lower() for p in definition.partition_by]:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{definition.full_name}' is declared with the partitions ({', '.join(partition_by)}), and the "
+            f"files have ({', '.join(definition.partition_by)}); leave PARTITIONED BY out to take those.",
+        )

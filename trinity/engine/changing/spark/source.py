@@ -13,7 +13,7 @@ from trinity.engine.program import Program
 from trinity.engine.spark.remote import is_remote
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
-from trinity.engine.values.assignment import types_of
+from trinity.engine.values.assignment import check_assignable, types_of
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
@@ -68,7 +68,7 @@ def compared(
         if _determines(own, kind, shared):
             cut = parse_type(column.type).name == "varchar"  # blanks beyond its length, which ON compares
             stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not cut
-            same = in_type(value, kind, own)
+            same = _in_type(value, kind, own)
             found[column.name] = SparkEquality(equalities[column.name], stored, kind == own, _padded(same, column))
     return found
 
@@ -77,7 +77,7 @@ def _padded(value: Column, column: TableColumn) -> Column:
     return as_stored(value, column) if parse_type(column.type).name == "char" else value
 
 
-def in_type(value: Column, kind: str, wanted: str) -> Column:
+def _in_type(value: Column, kind: str, wanted: str) -> Column:
     """Return a value of one type in another, NULL where it equals none of that type; types are Spark's texts."""
     if kind == wanted:
         return value
@@ -196,3 +196,25 @@ def _within_python(day: Column) -> Column:
 def _points(values: DataFrame) -> dict[str, list[Any]]:
     rows = values.distinct().collect()
     return {c: sorted({row[c] for row in rows if row[c] is not None}) for c in values.columns}
+
+
+def key_frame(frame: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
+    """Return the distinct keys of a frame as they are stored, under the names of the key columns.
+
+    Args:
+        frame: has a column for each of ``columns``, in any case.
+        columns: the key columns.
+        table: full name of the table, for messages.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH for keys of a type that cannot be assigned.
+    """
+    given = {c.lower(): c for c in frame.columns}
+    return frame.select(*[_key_column(frame, given[c.name.lower()], c, table) for c in columns]).distinct()
+
+
+def _key_column(frame: DataFrame, name: str, column: TableColumn, table: str) -> Column:
+    """Return keys as they are stored (K2); NULL for those that the column's type cannot hold, and no row can have."""
+    given, kind = frame[quoted(name)], frame.schema[name].dataType
+    check_assignable(kind, column, table, "The keys to delete")
+    return as_stored(_in_type(given, kind.simpleString(), spark_type(column.type)), column).alias(column.name)
