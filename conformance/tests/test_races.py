@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from trinity.spi import EVERYTHING, Format
+from trinity.spi import EVERYTHING, Format, SplitSource, TableHandle
 from trinity_conformance import run_check
 from trinity_conformance.command import cli
 from trinity_conformance.generate.races import races
 from trinity_conformance.mutants.hunt import hunt_adapters
-from trinity_conformance.mutants.shared import SHARED, LockOfThreads, SharedFormat
+from trinity_conformance.mutants.shared import SHARED, LockOfThreads, SharedFormat, SharedMetadata
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.race_actions import World
@@ -131,6 +131,22 @@ def test_a_fault_that_only_several_processes_show_is_found_and_played_again(
     assert (code, ": writers: " in output) == (1, True), output
     code, output = replayed(file, "trinity_conformance.mutants.shared:SharedFormat")
     assert (code, "SharedFormat: passed" in output) == (0, True), output
+
+
+class _Unreadable(SharedMetadata):
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        if self.newest_version(table):
+            raise OSError("the disk is gone")
+        return super().get_splits(table)
+
+
+class Unreadable(SharedFormat):
+    metadata = _Unreadable
+
+
+def test_a_table_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    with raced(Unreadable, tmp_path) as played, pytest.raises(NonConformance, match=r"raised .*the disk is gone"):
+        played.play(LOST_UPDATE, Tally())
 
 
 @pytest.mark.full

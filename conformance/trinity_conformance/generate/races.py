@@ -19,6 +19,10 @@ _PAIRS: Final = (
 )  # fmt: skip
 _STOPS: Final = (5, 4, 3, 2, 1, 0)
 """The first action stands still after so many operations that change something. Most formats commit by the fifth."""
+_DATA: Final = 3
+"""Operations that write a file of an append, but for the last one."""
+_READS: Final = 5
+"""Most formats read so often, or less, between the data and the commit."""
 _MOST_ACTIONS: Final = 3
 _WRITES: Final = 6
 """An action changes something by so many operations, or a few more."""
@@ -34,6 +38,8 @@ def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
     for number in count(seed):
         if number % 2 == 0:
             yield _pair(number, pairs)
+        elif number % 4 == 3:
+            yield _amid_reads(number, pairs)
         else:
             yield _first_commits(number) if number % _ONE_IN == 1 else _any(number, can)
 
@@ -47,6 +53,14 @@ def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
     first, second = pairs[place]
     stop = Turn(0, _STOPS[(round_ + place) % len(_STOPS)], writes=first != "read")
     return Race((round_ + place) % 2 == 0, ((first, "read"), ("read", second, "read")), (stop, Turn(1)))
+
+
+def _amid_reads(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
+    """Return the race of two actions, the first of which stands still amid what it reads before its commit."""
+    round_, place = divmod(number // 4, len(pairs))
+    first, second = pairs[place]
+    stop = Turn(0, _DATA, writes=True), Turn(0, 2 + (round_ + place) % _READS, writes=False)
+    return Race(round_ % 2 == 0, ((first, "read"), (second, "read")), (*stop, Turn(1)))
 
 
 def _first_commits(number: int) -> Race:

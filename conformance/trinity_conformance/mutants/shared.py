@@ -104,6 +104,20 @@ class VersionsAreLookedForFirst(SharedFormat):
     metadata = _LookedForFirst
 
 
+class _TakenDeleted(SharedMetadata):
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        store, name = ObjectStore(table.location), f"{_LOG}/{version.number}"
+        if store.exists(name):
+            store.delete([store.path(name)])
+        super().write_version(table, version)
+
+
+class TakenVersionsAreDeleted(SharedFormat):
+    """A version of another writer that has the number of the next one is deleted (against L7)."""
+
+    metadata = _TakenDeleted
+
+
 class _FirstInPlace(SharedMetadata):
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
         if version.number == 1:
@@ -176,6 +190,7 @@ class SnapshotsBeforeVersions(SharedFormat):
 
 
 SHARED: Final[tuple[type[SharedFormat], ...]] = (
-    VersionsAreLookedForFirst, FirstCommitOverwrites, LockOfThreads, NewestOfThisProcess, SnapshotsBeforeVersions,
+    VersionsAreLookedForFirst, TakenVersionsAreDeleted, FirstCommitOverwrites, LockOfThreads, NewestOfThisProcess,
+    SnapshotsBeforeVersions,
 )  # fmt: skip
 """The formats with a fault each."""

@@ -81,7 +81,7 @@ def play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProce
         tally: counts actions and situations.
 
     Raises:
-        NonConformance: no serial order explains what was seen.
+        NonConformance: no serial order explains what was seen, or the table cannot be made or read.
     """
     name = f"c.default.race{next(_NUMBERS)}"
     try:
@@ -93,6 +93,11 @@ def play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProce
     except NonConformance as failure:
         failure.race = race
         raise
+    except Exception as error:
+        text = f"its table, which this process makes and reads, raised {type(error).__name__}: {str(error)[:1500]}"
+        failure = NonConformance(RACES_CHECK, text)
+        failure.race = race
+        raise failure from error
     tally.observations[RACES_CHECK] += len(taken)
     tally.coverage.saw(*_situations(taken))
 
