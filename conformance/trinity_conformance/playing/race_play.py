@@ -95,9 +95,9 @@ def play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProce
         raise
     except Exception as error:
         text = f"its table, which this process makes and reads, raised {type(error).__name__}: {str(error)[:1500]}"
-        failure = NonConformance(RACES_CHECK, text)
-        failure.race = race
-        raise failure from error
+        found = NonConformance(RACES_CHECK, text)
+        found.race = race
+        raise found from error
     tally.observations[RACES_CHECK] += len(taken)
     tally.coverage.saw(*_situations(taken))
 
