@@ -16,7 +16,7 @@ from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.playing.words import story
 
-__all__ = ["NonConformance", "again", "cell_form", "compare", "compare_arrivals"]
+__all__ = ["NonConformance", "again", "cell_form", "compare", "compare_arrivals", "with_rounded_totals"]
 
 _SHOWN_AT_MOST = 5
 _TINY = 1e-9
@@ -139,9 +139,16 @@ def cell_form(shape: Shape, name: str, value: Value) -> Any:
         return _sketch(function, bytes(value))
     if function == "merge_map_with_keytime":  # the only function that promises no order of keys
         return frozenset(equal_form(kind, value))
-    if function in ("sum", "product") and kind in ("float", "double"):
-        return _rounded(equal_form(kind, value))
-    return equal_form(kind, value)
+    return _rounded(equal_form(kind, value)) if _is_total(shape, name) else equal_form(kind, value)
+
+
+def _is_total(shape: Shape, name: str) -> bool:
+    return shape.function_of(name) in ("sum", "product") and shape.type_of(name) in ("float", "double")
+
+
+def with_rounded_totals(shape: Shape, row: Row) -> Row:
+    """Return a row with nine digits of its floating-point totals: the executors add in orders of their own (L1)."""
+    return {n: _rounded(v) if v is not None and _is_total(shape, n) else v for n, v in row.items()}
 
 
 def _sketch(function: str, data: bytes) -> Any:
@@ -154,7 +161,7 @@ def _sketch(function: str, data: bytes) -> Any:
 
 def _rounded(value: Any) -> Any:
     """Return a floating-point total with nine digits: no order of additions is promised (L2)."""
-    if value == "NaN" or math.isinf(value):
+    if value == "NaN" or not math.isfinite(value):
         return value
     return 0.0 if abs(value) < _TINY else float(f"{value:.9g}")
 

@@ -25,7 +25,7 @@ from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
-from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.differences import NonConformance, with_rounded_totals
 from trinity_conformance.playing.elsewhere import read_elsewhere
 from trinity_conformance.playing.faults import Injection, inject
 from trinity_conformance.playing.names import Names
@@ -381,7 +381,7 @@ class TrinitySubject:
         )
         ways = [self._by_arrow] if self._spark is None else [self._by_frame, self._by_arrow]
         found = [way(request) for way in (ways if self._executor == "spark" else reversed(ways))]
-        _check_alike(*found)
+        _check_alike(self._shape, *found)
         rows: list[Row] = found[0].to_pylist()
         return rows
 
@@ -490,11 +490,14 @@ def _importable(connector: str | type[Format]) -> bool:
     return connector.__module__ != "__main__" and getattr(module, connector.__qualname__, None) is connector
 
 
-def _check_alike(one: pa.Table, other: pa.Table | None = None) -> None:
-    """Check that both executors read the same rows, value by value."""
+def _check_alike(shape: Shape, one: pa.Table, other: pa.Table | None = None) -> None:
+    """Check that both executors read the same rows, value by value; floating-point totals to nine digits (L1)."""
     if other is None:
         return
-    first, second = (Counter(map(repr, table.to_pylist())) for table in (one, other.cast(one.schema)))
+    first, second = (
+        Counter(repr(with_rounded_totals(shape, row)) for row in table.to_pylist())
+        for table in (one, other.cast(one.schema))
+    )
     if first != second:
         text = f"one executor reads {first - second}, the other one {second - first}"
         raise NonConformance("executors", text)
