@@ -89,7 +89,10 @@ class FoldedKeys:
         log = without_null_keys(pa.concat_tables(read or [storage.empty_table()]), fold.spec.key)
         if arrival is not None:
             log = arrival.in_order(log).select(storage.names)
-        return cls(fold, storage, folded_first(log, fold.spec))
+        unfolded = folded_first(log, fold.spec)
+        # the sidecar has what the rows that are left out were folded from
+        keys = Keys.of(log, fold.spec.key)[0] if len(unfolded) < len(log) else None
+        return cls(fold, storage, unfolded, keys)
 
     @cached_property
     def keys(self) -> Keys:
