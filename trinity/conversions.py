@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_LOCAL: Final = "trinity-merge[local]"
+_OLDEST_DUCKDB: Final = (1, 4)
+
+
 def library(name: str, package: str) -> Any:
     """Return an optional library's module. Raise CONFIGURATION_INVALID with the package to install where it lacks."""
     try:
@@ -22,6 +27,19 @@ def library(name: str, package: str) -> Any:
     except ModuleNotFoundError as error:
         message = f"The Python package '{name}' is not installed: pip install '{package}'."
         raise TrinityError("CONFIGURATION_INVALID", message) from error
+
+
+def duckdb_module() -> ModuleType:
+    """Return DuckDB's module. Raise CONFIGURATION_INVALID with the package to install where it lacks, or is too old."""
+    found: ModuleType = library("duckdb", _LOCAL)
+    version = tuple(int(part) for part in found.__version__.split(".")[:2])
+    if version < _OLDEST_DUCKDB:
+        oldest = ".".join(map(str, _OLDEST_DUCKDB))
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"DuckDB {found.__version__} is too old; {oldest} or newer is needed: pip install --upgrade '{_LOCAL}'.",
+        )
+    return found
 
 
 def as_pandas(rows: pa.RecordBatchReader) -> pd.DataFrame:
@@ -60,7 +78,7 @@ def as_lazy_polars(schema: pa.Schema, read: Callable[[Sequence[str] | None], pa.
 
 def as_duckdb(rows: pa.RecordBatchReader, connection: Any) -> duckdb.DuckDBPyRelation:
     """Return the rows as a relation of DuckDB's: of a connection, by default of its default one."""
-    found = library("duckdb", "trinity-merge[local]")
+    found = duckdb_module()
     if connection is not None and not isinstance(connection, found.DuckDBPyConnection):
         what = type(connection).__name__
         raise TrinityError("INVALID_ARGUMENTS", f"connection is to be a connection of DuckDB, and is of type {what}.")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -341,3 +344,35 @@ def test_floating_point_keys_are_groups_as_sparks(local: Session, local_fmt: str
     assert repr([(r.x, r.n, r.s) for r in found]) == "[(None, 1, None), (0.0, 2, 0.0), (1.5, 1, 1.5), (nan, 2, nan)]"
     distinct = local.sql(f"SELECT DISTINCT x FROM {local_fmt}.default.near ORDER BY x DESC")
     assert repr([r.x for r in distinct.collect()]) == "[nan, 1.5, 0.0, None]"
+
+
+def test_an_embedded_engine_that_is_too_old_or_absent_is_named(local: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    grouped = "SELECT v, count(*) AS n FROM VALUES (1), (1) AS t(v) GROUP BY v"
+    monkeypatch.setattr(duckdb, "__version__", "1.3.2")
+    with refused("CONFIGURATION_INVALID", "DuckDB 1.3.2 is too old", "1.4 or newer", "'trinity-merge[local]'"):
+        local.sql(grouped).collect()
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with refused("CONFIGURATION_INVALID", "'duckdb' is not installed: pip install 'trinity-merge[local]'"):
+        local.sql(grouped).collect()
+    assert local.sql("SELECT v FROM VALUES (1) AS t(v)").first().v == 1
+    monkeypatch.undo()
+    assert local.sql(grouped).first().n == 2
+
+
+def test_a_query_that_fits_into_no_memory_says_so(
+    local: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connect = duckdb.connect
+
+    def with_little(**arguments: Any) -> duckdb.DuckDBPyConnection:
+        connection = connect(**arguments)
+        connection.execute("SET memory_limit = '20MB'")
+        connection.execute("SET max_temp_directory_size = '0MB'")
+        return connection
+
+    table = local.create_table("parquet.default.wide", [Column("id", "int"), Column("x", "string")])
+    table.append(pa.table({"id": pa.array(range(200_000), pa.int32()), "x": [f"{n}" * 20 for n in range(200_000)]}))
+    monkeypatch.setattr(duckdb, "connect", with_little)
+    with refused("CONFIGURATION_INVALID", "does not fit into memory and spill folder"):
+        local.sql("SELECT x, count(*) AS n FROM parquet.default.wide GROUP BY x ORDER BY x DESC").collect()
+    assert table.to_arrow().num_rows == 200_000

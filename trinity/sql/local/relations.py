@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from trinity.conversions import library
+from trinity.conversions import duckdb_module
 from trinity.engine.expressions import VOID, Compiled, ScopeColumn, widened
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
@@ -94,7 +94,7 @@ class Query:
         return Pages(self.columns, self._open)
 
     def _open(self) -> Iterator[pa.RecordBatch]:
-        duckdb = library("duckdb", "trinity-merge[local]")
+        duckdb = duckdb_module()
         schema, failed = self.schema, list[Exception]()
         config = {"threads": pa.cpu_count()}
         with duckdb.connect(config=config) as connection, ThreadPoolExecutor(1) as thread:
