@@ -48,7 +48,7 @@ def test_plans_and_history(run: Callable[..., str]) -> None:
 
 
 def test_an_executor_is_named(run: Callable[..., str], tmp_path: Path) -> None:
-    for_spark = ["-e", "SELECT stddev(id) AS s FROM delta.default.orders", "--engine"]
+    for_spark = ["-e", "SELECT soundex(state) AS s FROM delta.default.orders", "--engine"]
     arguments = ["shell", "-w", str(tmp_path / "w"), *for_spark]
     found = RUNNER.invoke(app, [*arguments, "local"])
     assert (found.exit_code, "engine='local'" in found.stderr) == (1, True), found.output
