@@ -203,7 +203,8 @@ def test_names_for_annotations() -> None:
     for name in trinity.__all__:
         assert hasattr(trinity, name)
     assert "upsert(self, data" in pydoc.plain(pydoc.render_doc(trinity.Table))
-    assert list(inspect.signature(trinity.Session.sql).parameters) == ["self", "text", "params", "dialect", "txn"]
+    arguments = ["self", "text", "params", "dialect", "txn", "engine"]
+    assert list(inspect.signature(trinity.Session.sql).parameters) == arguments
     assert trinity.dbapi is dbapi
     with pytest.raises(AttributeError, match="Tabel"):
         trinity.Tabel  # type: ignore[attr-defined]  # noqa: B018 - that mypy refuses it is what the comment shows
