@@ -48,7 +48,7 @@ _OF_SYSTEMS: Final = """
 Each system upserts in the way that its documentation shows: by key. Where the table has a watermark, a matched row is
 updated under the condition `source.w >= target.w OR target.w IS NULL`. Where it has tombstones, a WHEN deletes. In the
 histories of a row of this table nothing else can go wrong. A merge of delta-rs is a plain one, without
-`app_transactions`. *Kept* says how many of {histories} histories read as the
+`app_transactions`. *Kept* says how many of {histories} histories, of {of_spark} in Spark, read as the
 rules ask; those with a type that the system lacks are left out. *None* means that the system has no such thing, and
 *not asked* that it has no SQL. A rule that is not kept is no defect of that system: it promises something else.
 """
@@ -74,7 +74,7 @@ def page() -> str:
         *_adapters(runs),
         _OF_FAULTS.format(count=len(faults["faults"])),
         *_faults(faults),
-        _OF_SYSTEMS.format(histories=systems["histories"]),
+        _OF_SYSTEMS.format(histories=systems["histories"], of_spark=systems["of_spark"]),
         *_systems(systems),
     ]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
@@ -167,7 +167,7 @@ def _systems(found: Mapping[str, Any]) -> Iterator[str]:
     rules = {law: " ".join(map(_link, of[law]["rules"])) for of in answers.values() for law in of}
     rows = ([law, rules[law], *(_cell(of.get(law), system) for system, of in answers.items())] for law in laws)
     yield _table(("what holds", "rules", *answers), rows)
-    yield f"Played on {found['date']}."
+    yield f"Played on {' and '.join(sorted(set(found['dates'].values())))}."
     yield "### The shortest history that each does not keep\n"
     for system, of in answers.items():
         for law, answer in of.items():

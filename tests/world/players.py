@@ -24,7 +24,16 @@ from trinity_conformance.model.values import decode
 from trinity_conformance.playing.subject import Outcome, Unsupported
 from trinity_conformance.playing.traces import Upsert
 
-__all__ = ["DeltaRs", "DuckDbMerge", "DuckDbStatements", "PostgresMerge", "PyIceberg"]
+__all__ = [
+    "DeltaRs",
+    "DuckDbMerge",
+    "DuckDbStatements",
+    "PostgresMerge",
+    "PyIceberg",
+    "Upserts",
+    "as_tuples",
+    "merge_text",
+]
 
 _NEWER: Final = "(s.w >= t.w OR t.w IS NULL)"
 
@@ -41,7 +50,7 @@ def _schema(shape: Shape) -> pa.Schema:
     return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in shape.columns])
 
 
-def _merge(shape: Shape, target: str) -> str:
+def merge_text(shape: Shape, target: str) -> str:
     """MERGE of the rows of ``s``, under the condition of a watermark, deleting by a tombstone."""
     newer = f" AND {_NEWER}" if shape.watermark else ""
     names = [name for name in shape.names if name not in shape.key]
@@ -55,7 +64,7 @@ def _merge(shape: Shape, target: str) -> str:
     )
 
 
-class _Upserts(Oracle):
+class Upserts(Oracle):
     """A keyed table, whose versions are counted by its commits.
 
     None of the systems skips a transaction that it has; the player says that it did, so that the rows decide.
@@ -109,11 +118,12 @@ class _Upserts(Oracle):
         raise Unsupported("reads of earlier versions")
 
 
-def _tuples(table: pa.Table, shape: Shape) -> list[tuple[Any, ...]]:
+def as_tuples(table: pa.Table, shape: Shape) -> list[tuple[Any, ...]]:
+    """The rows of a table in the order of the shape's columns."""
     return [tuple(row[name] for name in shape.names) for row in table.to_pylist()]
 
 
-class DuckDbMerge(_Upserts):
+class DuckDbMerge(Upserts):
     """DuckDB's MERGE INTO, in memory."""
 
     dialect = "duckdb"
@@ -130,10 +140,10 @@ class DuckDbMerge(_Upserts):
 
     def write(self, batch: pa.Table) -> None:
         self.connection.register("s", batch)
-        self.connection.execute(_merge(self.shape, "t"))
+        self.connection.execute(merge_text(self.shape, "t"))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        return _tuples(self.connection.sql("SELECT * FROM t").to_arrow_table(), self.shape)
+        return as_tuples(self.connection.sql("SELECT * FROM t").to_arrow_table(), self.shape)
 
 
 class DuckDbStatements(DuckDb):
@@ -148,7 +158,7 @@ class DuckDbStatements(DuckDb):
             raise TrinityError("MERGE_TARGET_ROW_MULTIPLE_MATCHES", str(error)) from error
 
 
-class PostgresMerge(_Upserts):
+class PostgresMerge(Upserts):
     """PostgreSQL's MERGE, on temporary tables of one connection."""
 
     dialect = "postgres"
@@ -177,14 +187,14 @@ class PostgresMerge(_Upserts):
         self.connection.execute("TRUNCATE s")
         marks = ", ".join(["%s"] * len(self.shape.columns))
         with self.connection.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO s VALUES ({marks})".encode(), _tuples(batch, self.shape))
-        self.connection.execute(_merge(self.shape, "t").encode())
+            cursor.executemany(f"INSERT INTO s VALUES ({marks})".encode(), as_tuples(batch, self.shape))
+        self.connection.execute(merge_text(self.shape, "t").encode())
 
     def rows(self) -> list[tuple[Any, ...]]:
         return self.connection.execute("SELECT * FROM t").fetchall()
 
 
-class DeltaRs(_Upserts):
+class DeltaRs(Upserts):
     """delta-rs: ``DeltaTable.merge``."""
 
     dialect = "deltalake"
@@ -208,13 +218,13 @@ class DeltaRs(_Upserts):
         merger.when_not_matched_insert_all("NOT s.gone" if shape.tombstone else None).execute()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        return _tuples(DeltaTable(self.folder).to_pyarrow_table(), self.shape)
+        return as_tuples(DeltaTable(self.folder).to_pyarrow_table(), self.shape)
 
     def rows_at(self, version: int) -> list[Row]:
         return [dict(row) for row in DeltaTable(self.folder, version=version).to_pyarrow_table().to_pylist()]
 
 
-class PyIceberg(_Upserts):
+class PyIceberg(Upserts):
     """PyIceberg: ``Table.upsert``, which has no conditions."""
 
     dialect = "pyiceberg"
@@ -237,7 +247,7 @@ class PyIceberg(_Upserts):
         self.snapshots.append(newest.snapshot_id if newest else 0)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        return _tuples(self.made.scan().to_arrow(), self.shape)
+        return as_tuples(self.made.scan().to_arrow(), self.shape)
 
     def rows_at(self, version: int) -> list[Row]:
         found = self.made.scan(snapshot_id=self.snapshots[version - 1]).to_arrow()

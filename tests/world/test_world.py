@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from docs.matrix import PAGE, page
 from tests.world.asking import ask
 from tests.world.laws import LAWS, Law
 from tests.world.players import DeltaRs, DuckDbMerge, DuckDbStatements, PyIceberg
+from tests.world.spark_players import SparkMerge, delta_merge, iceberg_merge
 
 
 def law(rule: str) -> Law:
@@ -53,6 +56,14 @@ def test_statements_that_break_another_rule_are_not_asked_about() -> None:
 def test_what_a_system_has_not_is_told_as_that(tmp_path: Path) -> None:
     answer = ask(PyIceberg(tmp_path), law("U1"), 2)
     assert (answer.kept, answer.message, "conditions" in answer.refused) == (0, "", True)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("player", [delta_merge, iceberg_merge])
+def test_spark_keeps_the_watermark_and_its_earlier_versions(
+    player: Callable[[SparkSession, Path], SparkMerge], spark: SparkSession, tmp_path: Path
+) -> None:
+    assert [ask(player(spark, tmp_path), law(rule), 2).kept for rule in ("U1", "L10")] == [2, 2]
 
 
 @pytest.mark.full
