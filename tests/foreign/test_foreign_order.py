@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +11,15 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.files_of_others import COLUMNS, ENGINES
 from tests.support.foreign import Other, shown
 from trinity import Column, Session, TrinityError
 from trinity.engine.appending import append
 from trinity.spi import STAMP
 from trinity.table import Table
 
-COLUMNS = [
-    Column("k", "int"),
-    Column("w", "bigint"),
-    Column("n", "bigint"),
-    Column("v", "string"),
-    Column("x", "string"),
-    Column("gone", "boolean"),
-]
-ENGINES: dict[str, Mapping[str, str]] = {
-    "tombstone": {"watermark-key": "w", "tombstone-key": "gone"},
-    "hidden_row_kind": {"watermark-key": "w"},
-    "arrival": {"tombstone-key": "gone"},
-    "partial_update": {"merge-engine": "partial-update"},
-    "sequence_group": {
-        "merge-engine": "partial-update",
-        "fields.w.sequence-group": "n,v",
-        "fields.n.aggregate-function": "sum",
-    },
-    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
-    "ordered_aggregation": {
-        "merge-engine": "aggregation",
-        "sequence.field": "w",
-        "fields.v.aggregate-function": "listagg",
-    },
-}
-CASES = [(fmt, engine, by) for fmt in ("delta", "iceberg") for engine in ENGINES for by in (None, "x")]
+KEYED = [engine for engine in ENGINES if engine != "plain"]
+CASES = [(fmt, engine, by) for fmt in ("delta", "iceberg") for engine in KEYED for by in (None, "x")]
 FORMATS = pytest.mark.parametrize("fmt", ["iceberg", pytest.param("delta", marks=pytest.mark.full)])
 BOTH = pytest.mark.parametrize("fmt", ["delta", "iceberg"])
 

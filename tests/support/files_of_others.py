@@ -17,9 +17,9 @@ from pyiceberg.table import Table as IcebergTable
 
 from trinity import Column, Session, Table, TrinityError
 
-__all__ = ["ENGINES", "append", "iceberg_table", "make", "play", "rewrite", "rows", "shown"]
+__all__ = ["COLUMNS", "ENGINES", "append", "iceberg_table", "make", "play", "rewrite", "rows", "shown"]
 
-_COLUMNS: Final = [
+COLUMNS: Final = [
     Column("k", "int"),
     Column("w", "bigint"),
     Column("n", "bigint"),
@@ -68,7 +68,7 @@ def rows(keys: list[int], w: int) -> pa.Table:
 def make(session: Session, fmt: str, engine: str) -> Table:
     """Make an empty table; ``plain`` is one without a key."""
     key = [] if engine == "plain" else ["k"]
-    return session.create_table(f"{fmt}.default.{engine}", _COLUMNS, primary_key=key, properties=ENGINES[engine])
+    return session.create_table(f"{fmt}.default.{engine}", COLUMNS, primary_key=key, properties=ENGINES[engine])
 
 
 def iceberg_table(warehouse: Path, table: Table) -> IcebergTable:
