@@ -193,6 +193,10 @@ def contents(table: Table) -> list[str]:
     return sorted(map(repr, table.to_arrow().to_pylist()))
 
 
+FAULTS_OF_ROWS = {"MERGE_TARGET_ROW_MULTIPLE_MATCHES", "NUMERIC_VALUE_OUT_OF_RANGE"}
+"""A statement may have both, of different rows; which row is met first is open."""
+
+
 def play(folder: Path, shape: Shape, seeds: range) -> int:
     """Execute statements on two copies; return how many of them this process did."""
     with (
@@ -205,7 +209,8 @@ def play(folder: Path, shape: Shape, seeds: range) -> int:
         for seed in seeds:
             if (found := statement(seed, mine, shape.keyed)) == "Spark":
                 continue
-            assert found == statement(seed, its, shape.keyed), f"seed {seed}"
+            other = statement(seed, its, shape.keyed)
+            assert found == other or {found, other} <= FAULTS_OF_ROWS, f"seed {seed}: {found}, {other}"
             assert contents(mine) == contents(read), f"seed {seed}"
             done += 1
     return done
