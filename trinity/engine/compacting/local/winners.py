@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, located_pages, read_columns, rows_left
-from trinity.engine.reading.local.arrival_order import FileArrival, RowArrival, stamp_of_added, with_stamp
+from trinity.engine.reading.file_arrival import FileArrival
+from trinity.engine.reading.local.arrival_order import RowArrival, with_stamp
 from trinity.engine.reading.plan import FoldPlan, searched_columns
 from trinity.hidden import ARRIVAL, DELETED, MOMENT, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
@@ -65,7 +66,7 @@ class Staying:
         """
         first, schema = 0, stored_schema(storage)
         read = storage.append(schema.field(SINCE))
-        stamp = stamp_of_added(self.file) if self.stamped and STAMP in storage.names else None
+        stamp = FileArrival.of(self.file).stamp if self.stamped and STAMP in storage.names else None
         with reporting_unreadable_file(self.file.path):
             for page in stored_pages(self.file.path, in_file(read, self.file.partition)) if self.marks.any() else ():
                 marks = self.marks[first : first + page.num_rows]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy, as_scalar
+from trinity.engine.reading.file_arrival import BEFORE, FileArrival, around_key
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
 from trinity.hidden import MOMENT
@@ -21,45 +22,15 @@ from trinity.merge.arrow.keys import comparable
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.messages import shown_row
-from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
+from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, SplitSource, moment_of_append
 
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
-
-_UNKNOWN: Final = -1
-"""Moment of a row without stamp: it was there before any row had one."""
-_BEFORE: Final = -2
-"""Moment of rows of base and sidecar."""
-
-
-def stamp_of_added(file: DataFile) -> int | None:
-    """Return the stamp of rows that have none, where another engine added them in a commit that is still known."""
-    return moment_of_append(file.commit or 0) * MOMENT_UNIT if file.origin is Origin.ADDED else None
 
 
 def with_stamp(rows: _Rows, stamp: int) -> _Rows:
     """Return rows with this stamp where they have none."""
     place = rows.schema.get_field_index(STAMP)
     return rows.set_column(place, rows.schema.field(place), pc.fill_null(rows.column(STAMP), as_scalar(stamp)))
-
-
-class FileArrival(NamedTuple):
-    """What a file tells of when its rows arrived.
-
-    Attributes:
-        before: True for a file of base or sidecar, whose rows came before the log.
-        stamp: the stamp of rows that have none; None where they stay without.
-        moment: the moment of rows without stamp.
-    """
-
-    before: bool
-    stamp: int | None
-    moment: int
-
-    @classmethod
-    def of(cls, file: DataFile) -> FileArrival:
-        """Return what a file tells."""
-        moment = moment_of_append(file.commit or 0) if file.origin is Origin.UNSURE else _UNKNOWN
-        return cls(file.tier is not Tier.LOG, stamp_of_added(file), moment)
 
 
 @dataclass(frozen=True)
@@ -93,7 +64,7 @@ class RowArrival:
 
     def _moments(self, stamps: pa.Array | pa.ChunkedArray, file: FileArrival) -> np.ndarray:
         if file.before:
-            return np.full(len(stamps), _BEFORE)
+            return np.full(len(stamps), BEFORE)
         known = as_numpy(pc.fill_null(stamps, as_scalar(0)))
         moments = known // MOMENT_UNIT
         for stamp, commit in self.late.items():
@@ -131,18 +102,12 @@ class RowArrival:
         if not len(found):
             return
         [row] = rows.select(self.spec.key).slice(int(found[0]), 1).to_pylist()
-        raise TrinityError(
-            "BAD_DATA",
-            f"Of the row with key ({shown_row(row, row.values())}) of table '{self.table}' it is not known any more "
-            "which came last, an UPDATE, a DELETE or a version that another engine added: it rewrote the files of both "
-            "since. Upsert the row anew, with larger ordering values if it has any, or read a version from before that "
-            "(L3).",
-        )
+        raise TrinityError("BAD_DATA", shown_row(row, row.values()).join(around_key(self.table)))
 
     def _unsure(self, rows: pa.Table) -> np.ndarray:
         """Return True for a row change's row that ties with one that may have come before or after it, and for that."""
         moments, unstamped = as_numpy(rows.column(MOMENT)), as_numpy(pc.is_null(rows.column(STAMP)))
-        stranger = unstamped & (moments > _BEFORE)
+        stranger = unstamped & (moments > BEFORE)
         changed = ~unstamped & (moments >= 0) & (moments % 2 == 0)
         placed = unstamped & (moments >= 0)  # by its file, which may have copied it: it too may be the winner
         tied = _numbers(rows.select(dict.fromkeys((*self.spec.key, *self.spec.ordering))))

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import located_pages, read_columns
+from trinity.engine.reading.file_arrival import FileArrival
 from trinity.engine.reading.files import may_share_keys, tiers
-from trinity.engine.reading.local.arrival_order import FileArrival, RowArrival
+from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.selection import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL

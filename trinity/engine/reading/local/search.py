@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import bitmap_of, read_columns
-from trinity.engine.reading.local.arrival_order import FileArrival, RowArrival
+from trinity.engine.reading.file_arrival import FileArrival
+from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from trinity.engine.reading.file_arrival import BEFORE, FileArrival, around_key
 from trinity.engine.reading.plan import order_is_lost
 from trinity.hidden import ARRIVAL, MOMENT, UNSURE
 from trinity.merge.row_kinds import StoredKind
@@ -20,11 +21,6 @@ from trinity.syntax.quoting import quoted, text_literal
 
 POSITION_BITS: Final = 40
 """An arrival is the place of the file, then so many bits for the row's position in it."""
-
-_UNKNOWN: Final = -1
-"""Moment of a row without stamp: it was there before any row had one."""
-_BEFORE: Final = -2
-"""Moment of rows of base and sidecar."""
 
 
 def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
@@ -64,8 +60,8 @@ def with_stamps(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -
     if not splits.definition.stamped or all(f.origin is not Origin.ADDED for f in files):
         return rows
     columns = [quoted(name) for name, _ in rows.dtypes if name != STAMP]
-    known = [moment_of_append(f.commit or 0) * MOMENT_UNIT if f.origin is Origin.ADDED else None for f in files]
-    return rows.selectExpr(*columns, f"coalesce({STAMP}, {_by_file(known)}) AS {STAMP}")
+    known = _by_file([FileArrival.of(file).stamp for file in files])
+    return rows.selectExpr(*columns, f"coalesce({STAMP}, {known}) AS {STAMP}")
 
 
 def _by_file(values: Sequence[int | None]) -> str:
@@ -79,18 +75,18 @@ def _by_file(values: Sequence[int | None]) -> str:
 def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
     """Return Spark SQL: the moment of a row."""
     before = sum(f.tier is not Tier.LOG for f in files) << POSITION_BITS
-    known = f"WHEN {ARRIVAL} < {before}L THEN {_BEFORE}L " if before else ""
+    known = f"WHEN {ARRIVAL} < {before}L THEN {BEFORE}L " if before else ""
     late = "".join(
         f"WHEN {STAMP} = {stamp}L THEN {moment_of_append(commit)}L " for stamp, commit in splits.order.late.items()
     )
-    unstamped = _by_file([moment_of_append(f.commit or 0) if f.origin is Origin.UNSURE else _UNKNOWN for f in files])
+    unstamped = _by_file([FileArrival.of(file).moment for file in files])
     return f"CASE {known}WHEN {STAMP} IS NULL THEN {unstamped} {late}ELSE {STAMP} DIV {MOMENT_UNIT} END"
 
 
 def _unsure(spec: MergeSpec) -> str:
     """Return Spark SQL: whether a row change's row ties with one that may have come before or after it."""
     tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
-    stranger = f"{STAMP} IS NULL AND {MOMENT} > {_BEFORE}"
+    stranger = f"{STAMP} IS NULL AND {MOMENT} > {BEFORE}"
     changed = f"{STAMP} IS NOT NULL AND {MOMENT} >= 0 AND {MOMENT} % 2 = 0"
     placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # by its file, which may have copied it: it too may be the winner
     window = f"OVER (PARTITION BY {tied})"
@@ -99,10 +95,5 @@ def _unsure(spec: MergeSpec) -> str:
 
 def _message(splits: SplitSource, spec: MergeSpec) -> str:
     parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in spec.key]
-    began = text_literal("BAD_DATA: Of the row with key (")
-    ended = text_literal(
-        f") of table '{splits.definition.full_name}' it is not known any more which came last, an UPDATE, a DELETE or "
-        "a version that another engine added: it rewrote the files of both since. Upsert the row anew, with larger "
-        "ordering values if it has any, or read a version from before that (L3)."
-    )
-    return f"concat({began}, concat_ws(', ', {', '.join(parts)}), {ended})"
+    began, ended = map(text_literal, around_key(splits.definition.full_name))
+    return f"concat('BAD_DATA: ', {began}, concat_ws(', ', {', '.join(parts)}), {ended})"

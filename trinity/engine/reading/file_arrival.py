@@ -1,0 +1,48 @@
+"""What files tell of when their rows arrived, after another engine has rewritten some (L3), whoever executes the read.
+
+The rows' own stamps tell the rest: see :mod:`trinity.spi.stamps`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from trinity.spi import MOMENT_UNIT, DataFile, Origin, Tier, moment_of_append
+
+UNKNOWN: Final = -1
+"""Moment of a row without stamp: it was there before any row had one."""
+BEFORE: Final = -2
+"""Moment of rows of base and sidecar."""
+
+
+class FileArrival(NamedTuple):
+    """What a file tells of when its rows arrived.
+
+    Attributes:
+        before: True for a file of base or sidecar, whose rows came before the log.
+        stamp: the stamp of rows that have none, where another engine added them in a commit that is still known; None
+            where they stay without.
+        moment: the moment of rows without stamp.
+    """
+
+    before: bool
+    stamp: int | None
+    moment: int
+
+    @classmethod
+    def of(cls, file: DataFile) -> FileArrival:
+        """Return what a file tells."""
+        moment = moment_of_append(file.commit or 0) if file.origin is Origin.UNSURE else UNKNOWN
+        added = file.origin is Origin.ADDED
+        stamp = moment_of_append(file.commit or 0) * MOMENT_UNIT if added else None
+        return cls(file.tier is not Tier.LOG, stamp, moment)
+
+
+def around_key(table: str) -> tuple[str, str]:
+    """Return what the message for a key of which it is not known which row version came last has around the key."""
+    behind = (
+        f") of table '{table}' it is not known any more which came last, an UPDATE, a DELETE or a version that another "
+        "engine added: it rewrote the files of both since. Upsert the row anew, with larger ordering values if it has "
+        "any, or read a version from before that (L3)."
+    )
+    return "Of the row with key (", behind
