@@ -97,10 +97,7 @@ def without_check(definition: TableDefinition, name: str, *, if_exists: bool = F
 def check_name(table: str, columns: Iterable[str], taken: Iterable[str]) -> str:
     """Return a name for a constraint without one, as PostgreSQL does: ``orders_amount_check``, ``orders_check1``.
 
-    Args:
-        table: the table's own name.
-        columns: the columns that the constraint names; a single one becomes part of its name.
-        taken: names of other constraints.
+    A single column that it names becomes part of its name.
     """
     named, others = list(columns), {name.lower() for name in taken}
     stem = "_".join([table, *(named if len(named) == 1 else []), "check"])

@@ -20,9 +20,7 @@ Columns: TypeAlias = Union[Sequence[Column], pa.Schema, "StructType"]
 def columns_of(given: Columns, *, collated: bool = False) -> list[Column]:
     """Return the columns. The fields of a schema keep NOT NULL, and those of Spark's also their comments.
 
-    Args:
-        given: the columns.
-        collated: True allows texts with collations, since no table is made of the columns.
+    Texts may be collated where no table is made of the columns.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a type without a counterpart in a table, NOT_SUPPORTED for a collation.

@@ -308,13 +308,7 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
 
 @public
 def replaced(now: TableDefinition, wanted: TableDefinition, version: int) -> TableDefinition:
-    """Return the definition with which another table takes the place of one (L13); no column is one of before.
-
-    Args:
-        now: the definition of the table that is there.
-        wanted: that of the new one.
-        version: the newest version of the table that is there.
-    """
+    """Return the definition with which another table takes the place of one (L13); no column is one of before."""
     fresh = count(_next_id(now))
     columns = [c if c.hidden else replace(c, field_id=next(fresh)) for c in wanted.columns]
     return replace(wanted.with_columns(columns), id=now.id, replaced=version + 1)

@@ -90,9 +90,7 @@ _COLUMN_LISTS: Final = (
 def renamed(definition: TableDefinition, names: Mapping[str, str]) -> TableDefinition:
     """Return the definition with other names for some of its columns; data files keep the old names.
 
-    Args:
-        definition: the table.
-        names: name -> new name, all at once: two columns may swap their names.
+    The names change all at once: two columns may swap theirs.
     """
     lower = {old.lower(): new for old, new in names.items()}
     columns = (

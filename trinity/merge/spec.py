@@ -350,16 +350,7 @@ class _FieldOptions:
 
 @dataclass(frozen=True)
 class _FieldsParser:
-    """A parser of one table's options by column.
-
-    Attributes:
-        definition: the table.
-        engine: its merge engine.
-        key: its key columns.
-        ordering: its ``sequence.field``.
-        row_kind: its ``rowkind.field``.
-        ignore_delete: its ``ignore-delete``.
-    """
+    """A parser of one table's options by column."""
 
     definition: TableDefinition
     engine: MergeEngine

@@ -17,12 +17,9 @@ from trinity.merge.spec import MergeSpec
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules of one table. A deduplicate table has none: it takes any row. Picklable.
+    """The rules of one table, and the places of its columns in a page. Picklable.
 
-    Attributes:
-        table: full name, for messages.
-        spec: its options.
-        places: column -> its place in a page.
+    A deduplicate table has none: it takes any row.
     """
 
     table: str

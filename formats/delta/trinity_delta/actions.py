@@ -86,12 +86,7 @@ def committed_ms(info: Mapping[str, Any]) -> int:
 def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:
     """Return the action that adds a file of a sink.
 
-    Args:
-        file: the fragment's file, absolute path.
-        store: the table's folder.
-        definition: the table's, for the types of statistics and partition values.
-        order: the number of the commit of an append; None for a compaction, which changes no row for a stream that
-            reads the table.
+    An append has the number of its commit. A compaction has none: it changes no row for a stream that reads the table.
     """
     tags = {TAG_TIER: file.tier.value}
     if order is not None:
@@ -114,14 +109,7 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
 
 
 def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: bool = False) -> Action:
-    """Return the action that removes a file.
-
-    Args:
-        path: its path, as the log has it.
-        file: the file.
-        definition: the table's, for the types of partition values.
-        changes: True when rows change with it; False in a compaction.
-    """
+    """Return the action that removes a file under its path in the log; rows change with it, but for a compaction."""
     gone: Action = {
         "path": path,
         "deletionTimestamp": _now_ms(),

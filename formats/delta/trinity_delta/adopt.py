@@ -135,10 +135,7 @@ def _check_partitions(table: TableHandle, definition: TableDefinition, metadata:
 def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites: bool) -> None:
     """Refuse to remove files with their rows where the table's settings forbid it.
 
-    Args:
-        table: the table.
-        metadata: the ``metaData`` action.
-        rewrites: True when some of the rows are written to other files: the change feed would show them as changed.
+    What rewrites some of the rows to other files would be in the change feed as a change of these.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the setting.

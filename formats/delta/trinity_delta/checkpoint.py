@@ -78,9 +78,6 @@ class Replayed:
     Attributes:
         parts: the Parquet files of the checkpoint that it begins with; their removed files are left out.
         single: kind -> action, for kinds of which a table has one.
-        txns: application -> action.
-        domains: name -> action, without those that were removed.
-        files: live files.
         removed: removed files, except those whose name and deletion vector a live file has.
     """
 
@@ -160,12 +157,9 @@ def _commit_of_version(store: ObjectStore, table: str, version: int, names: Sequ
 
 
 def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | None:
-    """Return the sum of the log at a version with a classic checkpoint; None if it has none, or one with other actions.
+    """Return the sum of the log at a version with a classic checkpoint.
 
-    Args:
-        store: the table's folder.
-        table: its name, for messages.
-        version: the version, whose commit file exists.
+    None if it has none, or one with other actions.
     """
     name = checkpoint_name(version)
     if not store.exists(name) or (read := read_checkpoint(store, [name.removeprefix(f"{LOG}/")])) is None:
@@ -181,14 +175,8 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | No
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
     """Write the checkpoint of a version, and the hint at it.
 
-    Removed files have a row group of their own, which no reader of the version needs.
-
-    Args:
-        store: the table's folder.
-        table: its name, for messages.
-        version: the version.
-        removed_since_ms: files removed before this time are left out, milliseconds since the epoch.
-        names: the names of the log's objects.
+    Removed files have a row group of their own, which no reader of the version needs. Those that were removed before a
+    time are left out.
     """
     found = replayed(store, table, version, names)
     removed = _removed_files(found, removed_since_ms)

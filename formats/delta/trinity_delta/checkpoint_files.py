@@ -37,12 +37,7 @@ _NAMED_BY: Final = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The actions of a checkpoint.
-
-    Attributes:
-        actions: all actions, except those of removed files that are in Parquet files.
-        parts: the Parquet files, which have those.
-    """
+    """The actions of a checkpoint, and its Parquet files, which have those of removed files."""
 
     actions: list[Action]
     parts: tuple[pq.ParquetFile, ...]

@@ -60,12 +60,7 @@ _OPERATIONS: Final = {
 
 @dataclass(frozen=True)
 class DeltaAttempt(Attempt[State]):
-    """An attempt at a commit.
-
-    Attributes:
-        snapshots: the versions of the catalog's tables.
-        logs: their logs.
-    """
+    """An attempt at a commit."""
 
     snapshots: Snapshots
     logs: Logs
@@ -192,11 +187,7 @@ class DeltaAttempt(Attempt[State]):
     # -- changes of columns and settings ----------------------------------------------------------------
 
     def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> Transaction:
-        """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support.
-
-        Args:
-            settings: those that the commit is to give to the table, where it changes them.
-        """
+        """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support."""
         on_disk, external = Location.of(self.table.location).on_disk, self.newest.definition.external
         if on_disk and not external and not (_keeps_to(self.newest) and are_kept(settings)):
             return self._of_delta()
@@ -205,12 +196,7 @@ class DeltaAttempt(Attempt[State]):
         return OwnTransaction(self.table, self.newest, self.snapshots, domains_in_force(self.table, self.newest))
 
     def alter(self, settings: Mapping[str, str], change: Mapping[str, Any]) -> None:
-        """Commit other values of fields of the ``metaData`` action.
-
-        Args:
-            settings: as for :meth:`start`.
-            change: name of a field -> its value.
-        """
+        """Commit other settings, and other values of fields of the ``metaData`` action."""
         started = self.start(settings)
         started.read_whole_table()  # the change may depend on the rows
         started.alter(change)

@@ -122,10 +122,8 @@ def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
 def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
     """Return the actions of a version rebuilt from a checkpoint, with the commits of its files.
 
-    Args:
-        actions: the version's actions.
-        first: the oldest commit that the log still has; older files count as committed just before it.
-        commits: the actions of that commit and of all later ones, up to the version.
+    The commits go from the oldest one that the log still has up to the version. Older files count as committed just
+    before.
     """
     known: dict[str, int] = {}
     ever: dict[str, int] = {}

@@ -26,12 +26,7 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 @dataclass(frozen=True)
 class Listing:
-    """A log, or its end, from a listing.
-
-    Attributes:
-        commits: version -> ``stat`` of its commit file.
-        checkpoints: the versions that have a checkpoint.
-    """
+    """A log, or its end, from a listing: the ``stat`` of each commit file, and the versions that have a checkpoint."""
 
     commits: dict[int, Stat]
     checkpoints: frozenset[int]

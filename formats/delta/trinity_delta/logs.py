@@ -112,13 +112,7 @@ class Logs:
     def settings(
         self, location: str, present: Mapping[str, str], changed: TableDefinition, needed: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return a table's configuration after a change of its definition.
-
-        Args:
-            location: the folder.
-            present: the configuration before.
-            changed: the definition after it.
-            needed: settings that the change needs.
+        """Return a table's configuration after a change of its definition, with the settings that this needs.
 
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY for a setting that cannot be set.

@@ -252,14 +252,7 @@ class DeltaMetadata(FolderMetadata):
 def target_of(
     table: TableHandle, state: State, stamp: int, after: TableDefinition | None = None
 ) -> tuple[TableDefinition, WriteTarget]:
-    """Return the definition and the target for the sinks of a statement.
-
-    Args:
-        table: the table.
-        state: the version that the statement is pinned to.
-        stamp: the stamp of rows without one.
-        after: the definition that the statement gives to the table; by default that of the version.
-    """
+    """Return the definition and the target for the sinks of a statement, which may redefine the table."""
     definition = after or state.definition
     external = definition.external
     storage = external_storage(definition, state.metadata) if external else storage_schema(definition)

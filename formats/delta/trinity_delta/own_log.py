@@ -96,13 +96,7 @@ class OwnTransaction:
     """See :class:`~trinity_delta.logs.Transaction`.
 
     A commit takes the number after the version that it was checked against, so a concurrent commit makes it check
-    again.
-
-    Args:
-        table: the table.
-        state: the version that the transaction is checked against.
-        cache: keeps what it commits.
-        domains: domain metadata that the commit repeats, unless it writes its own of that name.
+    again. It repeats domain metadata, unless it writes its own of that name.
     """
 
     def __init__(self, table: TableHandle, state: State, cache: VersionCache, domains: Sequence[Action] = ()) -> None:
@@ -343,14 +337,7 @@ def _clean_up(
     """Delete log files of versions that are too old, from the lowest number on.
 
     Versions not older than ``delta.logRetentionDuration`` at the last midnight (UTC) stay, and so does the newest
-    checkpoint before them, from which they are read.
-
-    Args:
-        store: the table's folder.
-        settings: its configuration.
-        names: the names of the objects of its log.
-        modified_ms: returns the time of an object, milliseconds since the epoch; called from the oldest commit on.
-        now_ms: the present time, milliseconds since the epoch.
+    checkpoint before them, from which they are read. The times of objects are asked for from the oldest commit on.
     """
     if not cleans_up(settings):
         return

@@ -70,14 +70,7 @@ _ISOLATION: Final = "delta.isolationLevel"
 def protocol_of(
     schema: str, settings: Mapping[str, str], present: Mapping[str, Any] | None = None, further: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the ``protocol`` action of a table; features that it has stay.
-
-    Args:
-        schema: the table's ``schemaString``.
-        settings: the table's configuration.
-        present: the present protocol.
-        further: features to add in any case.
-    """
+    """Return the ``protocol`` action of a table; features that it has stay, and further ones are added in any case."""
     had = (present or {}).get("writerFeatures") or ()
     wanted = {*had, *_ALWAYS, *further, *_of_settings(settings), *_of_types(json.loads(schema))}
     wanted |= {DOMAIN_METADATA} if FEATURE in wanted else set()  # it holds the highest row id

@@ -58,12 +58,9 @@ def highest_row_id(domain: Mapping[str, Any]) -> int:
 
 
 def with_row_ids(actions: Iterable[Mapping[str, Any]], highest: int, version: int) -> list[Action]:
-    """Return the actions of a commit, with numbers for the rows of new files. A file that has some keeps them.
+    """Return the actions of a commit, with numbers for the rows of new files, above the highest one given before.
 
-    Args:
-        actions: the commit's actions.
-        highest: the highest number given before; -1 for none.
-        version: the commit's version.
+    A file that has some keeps them.
     """
     found, given = list[Action](), highest
     for action in actions:

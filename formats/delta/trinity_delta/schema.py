@@ -127,12 +127,9 @@ def _has_no_zone(column: Column | DataType) -> bool:
 
 
 def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
-    """Return the ``schemaString`` of a changed definition.
+    """Return the ``schemaString`` of a changed definition. Fields that stay keep their metadata.
 
-    Args:
-        schema: the present one; fields that stay keep their metadata.
-        definition: the new definition.
-        mapped: whether column mapping is on: fields then have their names in data files.
+    Where columns are mapped, fields have their names in data files.
     """
     present = {_physical(f): f for f in json.loads(schema)["fields"]}
     fields = []
@@ -190,10 +187,7 @@ def configuration(
 ) -> dict[str, str]:
     """Return Delta's table configuration of a definition: its JSON, and the user's ``delta.`` settings unchanged.
 
-    Args:
-        definition: the table.
-        preferred: settings that a user may override, for a new table, which also gets the features that it needs.
-        needed: settings that a change needs.
+    A new table has preferred settings, which a user may override, and the features that it needs.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a ``delta.`` setting on which the adapter relies.
@@ -398,11 +392,9 @@ HIGHEST: Final = "delta.columnMapping.maxColumnId"
 
 
 def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return a schema and settings in which each field has a number. A field without a name in data files gets its own.
+    """Return a schema and settings in which each field has a number.
 
-    Args:
-        schema: the ``schemaString``, whose fields may be new.
-        settings: the table's configuration.
+    A field without a name in data files gets its own.
     """
     if settings.get(MODE, "none") == "none":
         return schema, dict(settings)

@@ -58,7 +58,6 @@ class Known:
     """What a process remembers of a table.
 
     Attributes:
-        newest: the newest version seen.
         first: in an object store, the oldest version that could be read when the whole log was last listed.
         stamp: tells the commit file of ``newest`` from that of another table under the same name.
         states: the versions used last.

@@ -74,15 +74,11 @@ class State:
     """A table at one version.
 
     Attributes:
-        version: Delta's version.
-        timestamp_ms: commit time, milliseconds since the epoch.
         metadata: the ``metaData`` action.
         definition: the table as Trinity sees it.
         files: path as the log has it -> live file, absolute path.
         sidecar: files with tombstones.
-        txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
-        protocol: the ``protocol`` action.
         added: path as the log has it -> add action: of all files of an external table, of the base of a Trinity table.
         clustering: columns by which Delta clusters the table, by their names in data files.
         changed: whether other engines changed the definition that Trinity recorded.
@@ -92,9 +88,6 @@ class State:
         order: what is remembered of the order of rows.
         displaced: paths of compacted files from which other engines removed rows.
         row_ids: the highest number that row tracking has given to a row, -1 for none.
-        commit: id of the commit.
-
-    Statistics and partitions of the files use the names that the files have for columns.
     """
 
     version: int
@@ -208,14 +201,7 @@ def allows_domains(definition: TableDefinition, protocol: Mapping[str, Any]) -> 
 def _in_force(
     state: State | None, what: State, found: Mapping[str, Sequence[Any]], files: Iterable[str]
 ) -> dict[str, Any]:
-    """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine.
-
-    Args:
-        state: the state before it.
-        what: the table after it.
-        found: the commit's actions by their kinds.
-        files: paths of the live files, as the log has them.
-    """
+    """Return ``forgotten`` and ``written`` after a commit; also an empty sidecar for a table of another engine."""
     ours = [domain for domain in found.get("domainMetadata", ()) if domain["domain"] in DOMAINS]
     if what.definition.external:  # the domain metadata is of a table that another engine has replaced
         return {"sidecar": (), "forgotten": None, "written": True}
@@ -356,12 +342,7 @@ def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
 
 
 def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
-    """Return the maker of a file.
-
-    Args:
-        added: its ``add`` action.
-        alone: True when its commit is known, and removed no file.
-    """
+    """Return the maker of a file; it was added alone where its commit is known, and removed no file."""
     if TAG_TIER in (added.get("tags") or {}):
         return Origin.OWN
     return Origin.ADDED if alone else Origin.REWRITTEN
@@ -393,11 +374,8 @@ def order_since(
 ) -> RowOrder:
     """Return the order of rows that is remembered at a version that was rebuilt from a checkpoint.
 
-    Args:
-        order: the order that Trinity's newest commit has remembered.
-        definition: the table's definition.
-        version: the version.
-        commits: number and actions of the commits since then; None for one whose file is gone.
+    It is that which Trinity's newest commit has remembered, and what the commits since then tell: their actions, or
+    None for one whose file is gone.
     """
     for number, actions in commits:
         if actions is None:  # it may have added rows

@@ -75,11 +75,7 @@ def check_own_readable(
 ) -> None:
     """Refuse a version of a Trinity table that the engine's own file scan would misread.
 
-    Args:
-        table: the table; for tables of others the native scan handles all this.
-        schema: the version's schema.
-        manifests: the version's manifests that still have files.
-        snapshot: the version's snapshot.
+    For tables of others the native scan handles all this.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the cause and the remedy.

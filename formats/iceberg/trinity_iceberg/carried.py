@@ -75,12 +75,9 @@ def definitions(metadata: TableMetadata) -> dict[str, str]:
 
 
 def kept(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:
-    """Return the properties that keep the present definition for versions until now, as another one is put.
+    """Return the properties that keep the present definition, a text, for versions until now, as another one is put.
 
-    Args:
-        metadata: the table before that.
-        definition: the text of the present definition.
-        same_schema: whether the other one may have the same schema.
+    The other one may have the same schema.
     """
     schema = metadata.current_schema_id
     return {f"{DEFINITION}.{schema}{f'.{newest(metadata)}' if same_schema else ''}": definition}
@@ -194,11 +191,7 @@ def on_record(
 ) -> tuple[TableUpdate, ...]:
     """Return the update that puts the facts of a commit into the table's properties.
 
-    Args:
-        metadata: the table before the commit; an external table without facts is left alone.
-        version: the commit's version.
-        found: the facts that it carries.
-        updates: the changes that it makes to the metadata, which may be of the definition.
+    An external table without facts is left alone. Other updates of the commit may be of the definition.
     """
     changed = [update.updates for update in updates if isinstance(update, SetPropertiesUpdate)]
     record = {
@@ -273,13 +266,7 @@ def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
 
 
 def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:
-    """Return the order of rows after commits of other engines.
-
-    Args:
-        order: the order that Trinity's newest commit before them has remembered.
-        others: the snapshots since then, oldest first.
-        version: the newest version, in case some of these have expired.
-    """
+    """Return the order of rows after commits of other engines, oldest first, of which some may have expired."""
     for snapshot in others:
         number = snapshot.sequence_number or 0
         if number != order.through + 1:

@@ -191,7 +191,6 @@ class SnapshotChange:
         removed: absolute paths of live files that are replaced.
         summary: entries of the snapshot summary, in addition to those carried forward.
         updates: further changes of the table's metadata in the same commit.
-        requirements: conditions of these updates.
         rewrites: True for a compaction: the same rows in other files.
         order: the order of rows to remember, where the commit changes it.
         deletes: rows deleted by position, of files that stay (R1).

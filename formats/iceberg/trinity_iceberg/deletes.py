@@ -60,14 +60,7 @@ class _Sink(PositionDeleteSink):
 def warn_of_views(
     table: TableHandle, version: int, *, before: Iterable[DataFile], deletes: Sequence[DeletesFragment]
 ) -> None:
-    """Warn when a version is the first one with delete files: Spark's changelog view fails from there on.
-
-    Args:
-        table: the table.
-        version: the version.
-        before: the live files of the version before.
-        deletes: the delete files that were added.
-    """
+    """Warn when a version is the first one with delete files: Spark's changelog view fails from there on."""
     if deletes and not any(file.deletes for file in before):
         _log.warning(
             "%s: version %d has delete files, so that Spark's create_changelog_view fails for it and for later ones: "
@@ -83,12 +76,7 @@ def delete_sink(rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
 
 
 def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
-    """Return a position delete file as Iceberg lists it.
-
-    Args:
-        made: the fragment of its sink.
-        of: the data file as Iceberg lists it, whose partition it shares.
-    """
+    """Return a position delete file as Iceberg lists it, in the partition of its data file."""
     [path] = made.deletes.paths
     name = of.file_path.encode()
     found = IcebergFile.from_args(

@@ -48,13 +48,7 @@ _BY_EQUALITY: Final = (DataFileContent.EQUALITY_DELETES, FileFormat.PARQUET)
 
 @dataclass(frozen=True)
 class _EqualityDeletes:
-    """A file whose rows delete those of data files that are equal in all of its columns.
-
-    Attributes:
-        path: the file.
-        columns: its columns as they are stored.
-        in_data: the same columns as the data file has them.
-    """
+    """A file whose rows delete those of data files that are equal in all of its columns, by both files' schemas."""
 
     path: str
     columns: pa.Schema
@@ -67,11 +61,8 @@ class _DeletesOfOthers(Deletes):
 
     Attributes:
         files: the delete files, those too that only Iceberg's own reader applies.
-        path: the data file.
         name: the data file as delete files name it.
         by_position: files of positions, of this data file and maybe others.
-        by_vector: files of deletion vectors.
-        by_equality: files of equal rows.
     """
 
     files: tuple[str, ...]
@@ -109,15 +100,7 @@ def why_not_applied(table: Table, schema: Schema, manifests: Iterable[ManifestFi
 def with_deletes_of_others(
     table: Table, schema: Schema, manifests: Sequence[ManifestFile], files: Sequence[DataFile], storage: pa.Schema
 ) -> list[DataFile]:
-    """Return the data files of a version with what its delete files take from them.
-
-    Args:
-        table: the table.
-        schema: the version's schema.
-        manifests: the version's manifests that still have files.
-        files: its data files.
-        storage: the columns as they are stored.
-    """
+    """Return the data files of a version with what its delete files take from them."""
     deletes = _Version(table, schema, _delete_entries(table, manifests), storage)
     if not deletes.entries:
         return list(files)

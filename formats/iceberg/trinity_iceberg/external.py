@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
 
 class IcebergScan(NativeScan):
-    """Reads a version through Iceberg's Spark reader: deletes, renamed columns, files without field ids.
-
-    Args:
-        table: the table.
-        loaded: the table as PyIceberg loaded it.
-        snapshot: the version's snapshot.
-        schema: the version's schema.
-        storage: the version's columns as they are stored.
-        manifests: returns the version's manifests that still have files.
-    """
+    """Reads a version through Iceberg's Spark reader: deletes, renamed columns, files without field ids."""
 
     def __init__(
         self,

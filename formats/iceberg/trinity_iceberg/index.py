@@ -48,12 +48,7 @@ def bad_data(path: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class FileIndex:
-    """Tier, bucket and commit number of the files that compaction wrote, and the sidecar.
-
-    Attributes:
-        files: path below the table's folder -> tier, bucket, commit number (K6).
-        sidecar: the files with tombstones.
-    """
+    """Tier, bucket and commit number (K6) of each file that compaction wrote, by path below the folder; the sidecar."""
 
     files: Mapping[str, tuple[Tier, Bucket | None, int | None]] = field(default_factory=dict)
     sidecar: tuple[DataFile, ...] = ()
@@ -68,14 +63,7 @@ class FileIndex:
     def rewritten(
         self, store: ObjectStore, removed: Collection[str], added: Iterable[DataFile], sidecar: tuple[DataFile, ...]
     ) -> FileIndex:
-        """Return the index after a compaction.
-
-        Args:
-            store: the table's folder.
-            removed: absolute paths of the files that it replaces.
-            added: the files that it wrote.
-            sidecar: the sidecar after it.
-        """
+        """Return the index after a compaction, which replaces files by their absolute paths."""
         gone = {store.relative(path) for path in removed}
         files = {n: entry for n, entry in self.files.items() if n not in gone}
         files |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in added}
@@ -112,11 +100,7 @@ def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
 
     An engine that removes orphan files keeps what the metadata names; it keeps ``_trinity`` only if it skips hidden
     folders. Statistics of a snapshot disappear with it. The numbers of these are negative, and no snapshot has such a
-    number.
-
-    Args:
-        name: name of the index.
-        sizes: absolute path of a file, the index first -> its bytes.
+    number. The index is the first of the files.
     """
     files = [
         StatisticsFile.model_validate(

@@ -127,13 +127,7 @@ class NewManifests:
         writer: Callable[..., ManifestWriter] | None = None,
         schema: Schema | None = None,
     ) -> ManifestFile:
-        """Write a manifest.
-
-        Args:
-            entries: the entries.
-            spec: the partition spec of their files; the table's when left out.
-            writer: the class that writes it; the one for data files when left out.
-            schema: a schema with the columns of the partition spec; one of the table when left out.
+        """Write a manifest; by default one of data files, with the partition spec of the table.
 
         Raises:
             TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED.
@@ -240,12 +234,9 @@ class Columns:
 
 
 def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:
-    """Return a live file of a manifest, without its partition.
+    """Return a live file of a manifest, without its partition; its entry has both sequence numbers.
 
-    Args:
-        entry: the file's entry, with both sequence numbers.
-        columns: the columns of the schema whose names its statistics use.
-        snapshot: the snapshot that added it; None once that has expired.
+    The snapshot that added it may have expired.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a file that is not Parquet.
@@ -306,12 +297,10 @@ def _value(kind: it.IcebergType, data: bytes | None) -> Any:
 
 
 def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
-    """Return the maker of a file.
+    """Return the maker of a file. Its entry has both sequence numbers.
 
-    Args:
-        entry: the file's entry, with both sequence numbers.
-        snapshot: the snapshot that added it; None once that has expired. Even then a file is known to be rewritten if
-            it was committed later than its rows.
+    Even when the snapshot that added it has expired, a file is known to be rewritten if it was committed later than its
+    rows.
     """
     if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
         return Origin.OWN

@@ -81,13 +81,7 @@ TABLE_PROPERTIES: Final = {
 
 
 class IcebergMetadata(RowChanges):
-    """Metadata of one Iceberg catalog.
-
-    Args:
-        catalog: the Trinity catalog's name.
-        iceberg: the PyIceberg catalog.
-        warehouse: folder under which tables are put, or None to let the catalog choose.
-    """
+    """Metadata of one Iceberg catalog. Without a warehouse the catalog chooses where tables are put."""
 
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
         self._catalog = catalog
@@ -307,13 +301,7 @@ _STAMPS: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).enco
 def target_of(
     table: TableHandle, state: State, stamp: int, after: TableDefinition | None = None
 ) -> tuple[TableDefinition, WriteTarget]:
-    """Return the definition and the target for the sinks of a statement.
-
-    Args:
-        table: the table.
-        state: the version that the statement is pinned to.
-        stamp: the stamp of rows without one.
-        after: the definition that the statement gives to the table; by default that of the version.
+    """Return the definition and the target for the sinks of a statement, which may redefine the table.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a partitioning that Trinity does not write.

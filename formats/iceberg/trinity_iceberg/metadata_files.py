@@ -43,13 +43,7 @@ _ALWAYS: Final = ("format-version", "location")
 
 @dataclass(frozen=True)
 class Numbered:
-    """The name of a metadata file of a table without a catalog.
-
-    Attributes:
-        number: the commit's number.
-        digits: the least number of digits.
-        ending: the part after the number.
-    """
+    """The name of a metadata file of a table without a catalog: a number of at least so many digits, and an ending."""
 
     number: int
     digits: int

@@ -80,13 +80,7 @@ def see_to_default(iceberg: Catalog) -> None:
 
 
 class CatalogNames:
-    """The schemas and tables of a catalog by their names.
-
-    Args:
-        catalog: the Trinity catalog's name.
-        iceberg: the PyIceberg catalog.
-        warehouse: the folder for new tables, or None to let the catalog choose.
-    """
+    """The schemas and tables of a catalog by their names. Without a warehouse it chooses the folders of new tables."""
 
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
         self._catalog = catalog
@@ -224,12 +218,6 @@ class CatalogNames:
     def rename_table(self, table: TableHandle, schema: str, name: str, check: Callable[[], None]) -> TableHandle:
         """Give a table another name in the catalog; its files stay where they are.
 
-        Args:
-            table: its handle.
-            schema: the schema of the new name.
-            name: the new name.
-            check: raises an error for a table that must keep its name.
-
         Raises:
             TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a catalog that does
                 not rename by one step; as ``check``.
@@ -275,11 +263,8 @@ class CatalogNames:
     def drop_table(self, table: TableHandle, check: Callable[[], None]) -> None:
         """Remove a table from the catalog, then its folder: a crash leaves nothing under the name.
 
-        The folder stays if it lies where Trinity puts no tables, is no Iceberg table's, or holds another table.
-
-        Args:
-            table: its handle.
-            check: raises an error for a table that must stay; on a disk nobody makes another one meanwhile.
+        The folder stays if it lies where Trinity puts no tables, is no Iceberg table's, or holds another table. On a
+        disk nobody makes another table between the check and the drop.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; as ``check``.

@@ -59,11 +59,6 @@ class Repair:
     """Goes back to the newest readable metadata file, and in it to the newest readable snapshot.
 
     If nothing is damaged, the definition is put back where another engine took it away, or changed it.
-
-    Args:
-        catalog: the catalog.
-        table: the table.
-        load: loads the table; raises BAD_DATA for a damaged metadata file.
     """
 
     def __init__(self, catalog: Catalog, table: TableHandle, load: Callable[[TableHandle], Table]) -> None:

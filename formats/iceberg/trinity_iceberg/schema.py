@@ -433,7 +433,6 @@ class _Named:
     Attributes:
         column: id of the column that the field is, or lies within.
         within: id of the field in which it lies directly; None for a column.
-        name: the name in lower case.
         number: the field's id.
     """
 

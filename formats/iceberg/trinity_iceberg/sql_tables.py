@@ -249,13 +249,7 @@ def _file_of(uri: str) -> Location | None:
 
 
 class SqliteTables(SqlTables):
-    """The catalog in an SQLite file.
-
-    Args:
-        file: the catalog's file, which may not exist yet.
-        name: the catalog's name.
-        properties: PyIceberg's properties.
-    """
+    """The catalog in an SQLite file, which may not exist yet."""
 
     def __init__(self, file: Location, name: str, **properties: str) -> None:
         self._file = file

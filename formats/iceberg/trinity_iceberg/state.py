@@ -38,13 +38,7 @@ from trinity_iceberg.trouble import catalog_trouble, trouble
 
 @dataclass(frozen=True)
 class State:
-    """A table at one version.
-
-    Attributes:
-        loaded: the table as it was loaded.
-        snapshot: the version's snapshot; None for a table without any.
-        schema: the schema to read the version with.
-    """
+    """A table as it was loaded, at one version: its snapshot, if there is one yet, and the schema to read it with."""
 
     loaded: Table
     snapshot: Snapshot | None

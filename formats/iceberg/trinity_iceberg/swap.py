@@ -46,11 +46,7 @@ def commit_updates(
 ) -> None:
     """Change a table's metadata, provided that no other snapshot has become current since it was loaded.
 
-    Args:
-        table: the table as it was loaded.
-        updates: the changes.
-        requirements: further conditions.
-        stands: tells from the table's metadata whether this commit was made.
+    ``stands`` tells from the table's metadata whether this commit was made.
 
     Raises:
         CommitRaced: another commit was first, or the table was made anew.
@@ -81,12 +77,6 @@ def same_schema(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
 
 def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest: Any) -> CreateTableTransaction:
     """Return the transaction that makes a new table; a REST catalog is asked for it first.
-
-    Args:
-        catalog: the PyIceberg catalog.
-        name: the full name.
-        schema: the Iceberg schema.
-        rest: further arguments of PyIceberg's ``create_table_transaction``.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, PERMISSION_DENIED, FILESYSTEM_ERROR.

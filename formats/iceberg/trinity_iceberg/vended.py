@@ -29,10 +29,7 @@ _S3: Final = re.compile(r"s3[an]:")
 class VendingCatalog(RestCatalog):
     """A REST catalog whose tables are reached with the keys that it hands out.
 
-    Args:
-        name: the catalog's name.
-        place: what is known of the store without the catalog; it overrides the catalog's settings.
-        properties: PyIceberg's properties.
+    What is known of the store without the catalog, its ``place``, overrides the catalog's settings.
     """
 
     def __init__(self, name: str, place: S3Options, **properties: Any) -> None:

@@ -47,7 +47,6 @@ class Claim:
     """One commit. Paths are below the folder.
 
     Attributes:
-        number: counts the commits of Trinity's writers.
         statement: the statement whose staging folder holds the files.
         moves: staged file -> the file that it becomes.
         removed: file that is replaced -> its mark.

@@ -45,14 +45,12 @@ class Listing:
     """A folder as it is now.
 
     Attributes:
-        name: schema and name of the table.
         files: in arrival order, all of one commit.
         times: path -> arrival time of the file, nanoseconds since the epoch.
         columns: those of the files, then those of the folders' names.
         partition_by: names of the columns of the folders' names.
         version: the newest file's time, milliseconds since the epoch; or a higher number, where this process has seen
             other files under that one, since ``cp -p`` adds files that are older than the present ones.
-        marks: path -> the file's mark.
         claim: number of the newest commit of a Trinity writer.
         settled: whether that commit is complete.
     """
@@ -108,11 +106,7 @@ class _Gone(Exception):
 
 
 class Folder:
-    """Lists a folder, and remembers the footers of its files.
-
-    Args:
-        location: absolute path.
-    """
+    """Lists a folder, and remembers the footers of its files."""
 
     def __init__(self, location: str) -> None:
         self._store = ObjectStore(location)
@@ -159,12 +153,6 @@ class Folder:
         """Make staged files part of the folder, and remove others: all or nothing.
 
         Files that replace others take the place of the newest of these in the order (K6).
-
-        Args:
-            listing: the folder that the commit was checked against.
-            target: where the files are staged.
-            files: in their order.
-            replaced: paths of files that they replace.
 
         Returns:
             the time of the commit, milliseconds since the epoch: now, or later than every file of the folder.

@@ -39,12 +39,9 @@ def is_table(folder: Location) -> bool:
 
 @dataclass(frozen=True)
 class _Known:
-    """What a process knows of a table.
+    """What a process knows of a table: its newest version, and the ``stat`` of the first and the newest manifest.
 
-    Attributes:
-        born: ``stat`` of its first manifest.
-        newest: the newest version seen.
-        stamp: ``stat`` of the manifest of that version: it differs once the table was put back.
+    The latter differs once the table was put back.
     """
 
     born: Stat
@@ -189,12 +186,7 @@ class Snapshots:
 
 
 class _Checkpoints:
-    """The checkpoints of a table: looked up one by one on a disk, listed in a bucket, where a look is a request.
-
-    Args:
-        store: the table.
-        number: the highest version that is asked for.
-    """
+    """The checkpoints of a table: looked up one by one on a disk, listed in a bucket, where a look is a request."""
 
     def __init__(self, store: ObjectStore, number: int) -> None:
         self._store = store

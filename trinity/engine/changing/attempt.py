@@ -44,10 +44,7 @@ class Begun:
     """A statement whose version is pinned, whoever executes it.
 
     Attributes:
-        table: the target.
-        program: the statement, expanded.
         merge: what ``begin_merge`` returned.
-        splits: the pinned version.
         facts: what ON, or the WHERE, tells about the rows of the target.
     """
 
@@ -93,13 +90,7 @@ def _names_of(program: Program) -> Names:
 
 @dataclass(frozen=True)
 class Attempt(ABC):
-    """One attempt at a statement.
-
-    Attributes:
-        begun: the statement and its version.
-        program: the statement, as it is executed.
-        source: facts about the source.
-    """
+    """One attempt at a statement, which is executed as ``program``."""
 
     begun: Begun
     program: Program
@@ -215,12 +206,7 @@ class Attempt(ABC):
         return MergeGuard(str(self.table.name), key or ("file", "pos"), tuple(map(names.index, key)), key)
 
     def conformers(self, data: pa.Schema, row_id: pa.DataType) -> tuple[PageConformer, PageConformer | None]:
-        """Return what brings data columns, and the row id of a keyed table, into storage form.
-
-        Args:
-            data: the data columns as the plan has them.
-            row_id: the row id.
-        """
+        """Return what brings data columns, and the row id of a keyed table, into storage form."""
         definition, storage = self.definition, self.merge.insert.target.storage
         conformer = self.conformer(data)
         if not definition.keyed:

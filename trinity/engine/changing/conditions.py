@@ -24,13 +24,7 @@ Bound = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Names:
-    """The names of an expression that mean the target, and those that mean the source.
-
-    Attributes:
-        target: alias of the target.
-        source: alias of the source, or None without one.
-        source_columns: its columns.
-    """
+    """The aliases of an expression that mean the target, and the source, if there is one."""
 
     target: str
     source: str | None = None

@@ -12,12 +12,7 @@ from trinity.spi import Column, parse_type
 
 @dataclass(frozen=True)
 class Place:
-    """What an assignment sets: a column, or a field in it.
-
-    Attributes:
-        column: the column.
-        path: the names of the fields on the way to the field; none for the column itself.
-    """
+    """What an assignment sets: a column, or a field in it by the names on the way to it."""
 
     column: Column
     path: tuple[str, ...] = ()
@@ -33,11 +28,7 @@ def place_of(
 ) -> Place:
     """Return what a dotted name means. A name that may be a column behind a qualifier is not a field.
 
-    Args:
-        parts: the parts of the name.
-        columns: the target's columns by their names in lower case.
-        qualifiers: what may stand before a column, in lower case.
-        table: full name of the target, for messages.
+    Columns and qualifiers are in lower case.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a field of what is no struct.

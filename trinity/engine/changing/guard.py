@@ -23,10 +23,8 @@ class MergeGuard:
     """The checks of a statement's changes, by a watch for each sink. Picklable.
 
     Attributes:
-        table: full name, for messages.
         identity: fields of the row id that identify a row of the target.
         key: places of the primary key columns in a page; empty for a plain table.
-        key_names: their names.
     """
 
     table: str

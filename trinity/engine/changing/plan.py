@@ -109,10 +109,9 @@ def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Equality:
-    """The value that ON says a target column equals.
+    """The value that ON says a target column equals, as an expression over the source.
 
     Attributes:
-        expression: over the source.
         stored: True when assigning the expression to the column stores the very value that ON compares.
         same: True when both have one type, so that nothing is converted.
     """
@@ -127,10 +126,6 @@ class StatementPlan:
     """A statement over the rows of its target.
 
     Attributes:
-        table: full name, for messages.
-        definition: the target.
-        program: the statement, expanded.
-        row_id: name of the row id column.
         layout: columns whose old values accompany deleted rows.
         equalities: column -> what it equals by ON, where that tells its value; empty where ON has other conditions too.
     """

@@ -46,9 +46,7 @@ class RowChangeProcessor(ABC):
     """The conversion of merge rows to changes that a table's paradigm asks for. Picklable.
 
     Attributes:
-        columns: names of the data columns in table order.
         layout: the columns among them whose old values come with each row.
-        row_id: name of the row id column.
         key: primary key columns; empty for a plain table.
     """
 

@@ -20,9 +20,7 @@ from trinity.storage import not_ours
 def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
     """Remove all rows, and of a keyed table its tombstones; the result's ``rows`` counts those of the removed files.
 
-    Args:
-        table: the table.
-        txn: (application, version): with the same or a lower version nothing is done (L4).
+    With the same or a lower version of a ``txn`` nothing is done (L4).
 
     Raises:
         TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for an invalid ``txn``.
@@ -37,13 +35,9 @@ def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
 
 
 def replace_table(table: Target, seen: SplitSource, wanted: TableDefinition, rows: Any) -> CommitResult:
-    """Give a table another definition and other rows.
+    """Give a table another definition and other rows, as for :func:`~trinity.engine.appending.append.append_rows`.
 
-    Args:
-        table: the table, one that Trinity made.
-        seen: its version when the statement began; the rows may have been read from it.
-        wanted: the new definition.
-        rows: the new rows, as for :func:`~trinity.engine.appending.append.append_rows`; None for none.
+    The rows may have been read from ``seen``, the version as the statement began.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT where anything was committed to the table since; the errors of ingest.
@@ -59,10 +53,7 @@ def replace_table(table: Target, seen: SplitSource, wanted: TableDefinition, row
 def restore(table: Target, version: int | None, timestamp: str | dt.datetime | None) -> CommitResult:
     """Make a version the newest one again; the result's rows, files and bytes are those of the version.
 
-    Args:
-        table: the table.
-        version: the version.
-        timestamp: a time, for the newest version that was committed by then.
+    A time stands for the newest version that was committed by then.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS unless one of both is given, and for a version that cannot be read;

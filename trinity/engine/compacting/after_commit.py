@@ -31,12 +31,9 @@ _log = logger("trinity.compacting")
 
 
 def after_commit(table: Target, definition: TableDefinition, done: CommitResult | Counts) -> None:
-    """Does what is due after a commit of rows: its changes are written (C6), a compaction is made or begun.
+    """Do what is due after a commit of rows: its changes are written (C6), a compaction is made or begun.
 
-    Args:
-        table: the table.
-        definition: its definition as the writer saw it.
-        done: the commit; nothing is due after a skipped one.
+    The definition is that which the writer saw. Nothing is due after a skipped commit.
     """
     if done.skipped:
         return
@@ -49,12 +46,9 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
 
 
 def compact_newest(table: Target, strength: Strength, every: int | None = None) -> CommitResult:
-    """Compacts the newest version, and does what is due after that. Raises as :meth:`trinity.Table.compact`.
+    """Compact the newest version, and do what is due after that. Raises as :meth:`trinity.Table.compact`.
 
-    Args:
-        table: the table.
-        strength: how much is folded.
-        every: commits that a minor one folds at a time, by levels; None to fold all of the log.
+    A minor one folds ``every`` so many commits by levels; None folds all of the log.
     """
     from trinity.engine.compacting.compact import compact
 
@@ -117,10 +111,7 @@ def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> 
 def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False) -> bool:
     """Begin a compaction and return at once; return False where one of the table has begun, or waits for another's.
 
-    Args:
-        table: the table.
-        compact: compacts it, and raises nothing.
-        daemon: True for a compaction that ends with the process.
+    ``compact`` raises nothing. A daemon ends with the process.
     """
     with _mutex:
         if _identity(table) in _waiting:

@@ -56,13 +56,7 @@ def in_order(rows: pa.Table, places: np.ndarray, key: Sequence[str]) -> Iterator
 
 
 class Written(NamedTuple):
-    """Work of tasks on buckets.
-
-    Attributes:
-        buckets: those that they have merged.
-        rows: fragments of rows.
-        deletes: fragments of positions.
-    """
+    """Work of tasks on buckets: those that they have merged, and the fragments of rows and of positions."""
 
     buckets: Sequence[int]
     rows: Sequence[bytes]
@@ -90,11 +84,10 @@ class Written(NamedTuple):
 
 
 class MergedBucket(NamedTuple):
-    """Winners of a bucket that no base row beats, and its base file.
+    """Winners of a bucket that no base row beats, and its base file, if it has one.
 
     Attributes:
         winners: rows with :data:`DELETED`, :data:`SINCE` and :data:`BUCKET`, in no order.
-        file: the base file; None for a bucket that has none.
         base: key and ordering columns of all its rows.
         lost: places of its rows that lose, ascending.
     """
@@ -107,13 +100,9 @@ class MergedBucket(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketMerge:
-    """Merges winners with base files, in a task.
+    """Merges winners with base files, by bucket, in a task.
 
-    Attributes:
-        spec: the table's options.
-        storage: columns of base and log.
-        base: bucket -> its base file.
-        now_ms: the present time, from which new tombstones of the sidecar age; milliseconds since the epoch.
+    New tombstones of the sidecar age from ``now_ms`` on, milliseconds since the epoch.
     """
 
     spec: MergeSpec
@@ -176,12 +165,7 @@ class BucketTask:
         return Written(done, written).results()
 
     def of_bucket(self, bucket: int, winners: pa.Table) -> list[bytes]:
-        """Write a bucket, and return the fragments.
-
-        Args:
-            bucket: its number, and its place in the order of the commit.
-            winners: the winners of its keys, without :data:`BUCKET`.
-        """
+        """Write a bucket, and return the fragments. Its number is its place in the order of the commit."""
         named = winners.append_column(BUCKET, as_arrow(np.full(len(winners), bucket, np.int32)))
         return self.write(bucket, self._rows(bucket, self.merge.of_bucket(bucket, named)))
 

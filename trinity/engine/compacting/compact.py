@@ -48,13 +48,8 @@ def compact(
 ) -> CommitResult:
     """Compact the pinned version; commits that come meanwhile stay in the log.
 
-    Args:
-        session: the session.
-        connector: the table's connector.
-        table: the table.
-        splits: the version to fold.
-        strength: how much is folded; of a table that has no log to resolve, a resolve folds as a minor one does.
-        every: commits from which a minor one folds the newest part of the log, by levels; None to fold all of it.
+    Of a table that has no log to resolve, a resolve folds as a minor one does. A minor one folds the newest part of the
+    log by levels of ``every`` so many commits; None folds all of it.
     """
     table = table.pinned(splits.version, splits.definition.id)
 
@@ -84,14 +79,7 @@ def _by_spark(session: Host, work: Callable[[Compactor], CommitResult | NotLocal
 
 @dataclass(frozen=True)
 class _Compaction:
-    """The compaction of one version of a table.
-
-    Attributes:
-        compactor: rewrites the rows.
-        connector: the table's connector.
-        table: the table, pinned to the version.
-        splits: the version.
-    """
+    """The compaction of one version of a table."""
 
     compactor: Compactor
     connector: Connector

@@ -38,13 +38,7 @@ def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema | None:
 
 @dataclass(frozen=True)
 class Resolve:
-    """A resolve that has begun.
-
-    Attributes:
-        fold: folds log, sidecar and runs; its base files stay.
-        sinks: make the sinks.
-        rewrite: the connector's handle.
-    """
+    """A resolve that has begun. It folds log, sidecar and runs; base files stay."""
 
     fold: FoldPlan
     sinks: PageSinkProvider
@@ -70,24 +64,13 @@ class Compactor(Protocol):
     """Rewrites rows. Each method returns fragments, or why this process leaves the work to Spark."""
 
     def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
-        """Fold base, log and sidecar, sorted by key.
-
-        Args:
-            fold: all files of a version.
-            write: writes live rows, and tombstones into the sidecar.
-            buckets: how many files the base gets; None for files by partition.
-        """
+        """Fold base, log and sidecar, sorted by key, into as many buckets; None for files by partition."""
         ...
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        """Fold some of the log into as many files, tombstones among the rows.
+        """Fold some of the log into as many files, tombstones among the rows; None for files by partition.
 
         Of an engine that folds by column all versions stay, in their order.
-
-        Args:
-            fold: the files to fold.
-            write: writes the rows.
-            count: the number of files; None for files by partition.
         """
         ...
 

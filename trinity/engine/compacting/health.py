@@ -90,12 +90,7 @@ class Health(InNotebooks):
 
 
 def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Health:
-    """Return the state of a version.
-
-    Args:
-        splits: the version.
-        since_checkpoint: commits behind the newest checkpoint of the format's log.
-    """
+    """Return the state of a version with so many commits behind the newest checkpoint of the format's log."""
     base = _size(f for f in splits.files if f.tier is Tier.BASE)
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
     log, commits = _size(log_files), len({f.commit for f in log_files})
@@ -181,13 +176,7 @@ def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
 
 
 def _due(own: CompactionTrigger | None, share: float, commits: int) -> tuple[Strength, str] | None:
-    """Return the compaction that a log of this state needs, and why.
-
-    Args:
-        own: the limits that the table's options name.
-        share: rows of the log by rows of the base.
-        commits: those of the log that count.
-    """
+    """Return the compaction that a log of this state needs, by the limits that the table's options name, and why."""
     limits = _limits(own or CompactionTrigger(None, None))
     if (strength := limits.due(share, commits)) is None:
         return None

@@ -29,12 +29,7 @@ class _Run(NamedTuple):
 
 
 def fresh_commits(files: Sequence[DataFile], every: int) -> int:
-    """Return the newest commits of a log that no compaction of the writer's has folded.
-
-    Args:
-        files: those of a version.
-        every: commits that the writer folds at a time.
-    """
+    """Return the newest commits of a log that no compaction of a writer's has folded, which folds ``every`` so many."""
     return len(_fresh(_runs(files), every))
 
 
@@ -42,8 +37,6 @@ def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
     """Return the log files that are due to be folded into a run, of adjacent commits up to the newest one.
 
     All of the log where another engine has rewritten some of it, since commit numbers do not order its rows (L3).
-
-    Args: as of :func:`fresh_commits`.
     """
     runs = _runs(files)
     taken = len(_fresh(runs, every))

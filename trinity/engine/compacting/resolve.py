@@ -72,13 +72,7 @@ def _fold(splits: SplitSource, spec: MergeSpec) -> FoldPlan:
 
 @dataclass(frozen=True)
 class DeleteTask:
-    """Writes positions of deleted rows.
-
-    Attributes:
-        provider: makes the sink.
-        rewrite: the resolve.
-        files: the files by what tells them.
-    """
+    """Writes positions of deleted rows of the files, which have any key that tells them."""
 
     provider: PageSinkProvider
     rewrite: RewriteTableHandle

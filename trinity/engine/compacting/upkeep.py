@@ -60,12 +60,7 @@ class Kept(Protocol):
 
 
 def keep_up(table: Kept, retain: str | None) -> Upkeep:
-    """Compact a table if that is due.
-
-    Args:
-        table: the table.
-        retain: versions replaced longer ago are vacuumed then; None for no vacuum.
-    """
+    """Compact a table if that is due, and vacuum versions that were replaced longer ago than ``retain``, if any."""
     name = str(table.name)
     strength: str | None = None
     compacted: CommitResult | None = None
@@ -94,10 +89,7 @@ class Places(Protocol):
 def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list[Upkeep]:
     """Remove what tables without a name have left; an entry for each schema where there was something.
 
-    Args:
-        catalogs: the session's.
-        place: a name of a schema; None for all schemas.
-        retain: what is younger stays; None to remove nothing.
+    A place is the name of a schema; None is all. What is younger than ``retain`` stays; None removes nothing.
     """
     done: list[Upkeep] = []
     if retain is not None:

@@ -46,12 +46,7 @@ def local_tree(text: str) -> exp.Expr | NotLocal:
 def compile_expression(
     expression: str | exp.Expr, scope: Scope, timezone: Callable[[], str] = lambda: "UTC"
 ) -> Compiled | NotLocal:
-    """Compile an expression.
-
-    Args:
-        expression: the text or its tree.
-        scope: the columns that it may name.
-        timezone: returns the zone of timestamps without zone; called only where it matters.
+    """Compile an expression. The zone of timestamps without zone is asked for only where it matters.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.

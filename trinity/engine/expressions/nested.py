@@ -109,10 +109,7 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
 def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[], str]) -> Compiled:
     """Return an array of the numbers, or of the dates, from one to another one, which it has if the steps meet it.
 
-    Args:
-        values: the first and the last, and the step, if one is given.
-        days: the step between dates; None for none.
-        timezone: returns the session's time zone.
+    The values are the first and the last, and the step, if one is given; ``days`` is that of dates.
 
     Raises:
         Refused: for other types, and for a step that is no literal.

@@ -97,10 +97,7 @@ class Compiled:
         return pa.null() if self.type == VOID else self.type.to_arrow()
 
     def evaluate(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return the value of each row.
-
-        Args:
-            rows: has the columns of ``fields`` in their logical types.
+        """Return the value of each row. The rows have the columns of ``fields`` in their logical types.
 
         Raises:
             TrinityError: the error that Spark raises for a value, with its code.
@@ -122,12 +119,7 @@ def as_array(found: Datum, rows: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class Held:
-    """The rows of a query.
-
-    Attributes:
-        schema: their columns.
-        read: returns them; called when a value of theirs is asked for.
-    """
+    """The rows of a query, which are read when a value of theirs is asked for."""
 
     schema: pa.Schema
     read: Callable[[], pa.Table]
@@ -147,9 +139,7 @@ class ScopeColumn:
     """A column that an expression may name.
 
     Attributes:
-        name: its name.
         field: the column of the batch that has its values.
-        type: its type.
         qualifier: the table's alias; empty without one.
         above: its schema, and catalog, as FROM names them before a table without an alias.
         merged: True of a column that USING made one with another one: only its table's alias names it.
@@ -175,7 +165,6 @@ class Scope:
     """The names that an expression may use, in any case.
 
     Attributes:
-        columns: the columns.
         queries: the rows of the queries that a subquery may select from, by name.
         lasting: True for an expression that is stored, which the present time is no part of.
     """

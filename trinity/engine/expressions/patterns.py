@@ -29,10 +29,9 @@ _REFERENCE: Final = re.compile(r"\$([0-9])(?![0-9])|[^$\\]")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of Java's, in parts that RE2 reads alike.
+    """A pattern as Java has it, in parts that RE2 reads alike.
 
     Attributes:
-        java: the pattern as it is written.
         tokens: its parts between ``^`` and ``$``.
         start: ``^``, or nothing.
         end: True where it ends with ``$``.

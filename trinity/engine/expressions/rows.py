@@ -13,13 +13,9 @@ from trinity.spi import DataType
 
 
 def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled, may_fail: bool = False) -> Compiled:
-    """Return what a kernel makes of some operands; NULL where one of them is.
+    """Return what a kernel, which takes arrays without NULLs, makes of some operands; NULL where one of them is.
 
-    Args:
-        kind: the type of the result.
-        kernel: takes arrays without NULLs.
-        operands: evaluated in this order, each, if it may raise, only for rows where none before it is NULL.
-        may_fail: True when the kernel may raise for some values.
+    They are evaluated in this order, each, if it may raise, only for rows where none before it is NULL.
     """
 
     def run(rows: pa.RecordBatch) -> pa.Array:

@@ -28,9 +28,7 @@ class Rows:
     """The rows of a subquery.
 
     Attributes:
-        held: what it selects, and the columns of its keys.
         keys: (an expression over the outer row, the column that it equals); the row sees those where all are equal.
-        timezone: returns the zone of timestamps without zone.
     """
 
     held: Held
@@ -137,12 +135,7 @@ def _among_seen(value: Compiled, listed: Callable[[], pa.Array], seen: _Seen) ->
 
 @dataclass(frozen=True)
 class _Numbered:
-    """The rows of a subquery by their keys.
-
-    Attributes:
-        keys: the distinct keys.
-        numbers: the number of each row's key; :data:`_NONE` of one with a NULL in it, which nothing equals.
-    """
+    """Rows of a subquery by the numbers of their keys; :data:`_NONE` of one with a NULL in it, which nothing equals."""
 
     keys: Keys
     numbers: np.ndarray
@@ -162,12 +155,7 @@ class _Numbered:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Which rows of a subquery the outer row sees.
-
-    Attributes:
-        outer: the expressions over the outer row.
-        numbered: returns the rows by the keys that these equal.
-    """
+    """Which rows of a subquery the outer row sees: those by the keys that expressions over it equal."""
 
     outer: Sequence[Compiled]
     numbered: Callable[[], _Numbered]
@@ -194,14 +182,10 @@ class _Seen:
         *,
         may_fail: bool = False,
     ) -> Compiled:
-        """Return an expression.
+        """Return an expression that reads its keys, and further fields.
 
-        Args:
-            kind: its type.
-            run: takes the subquery's rows, and the number of the key of each outer row, :data:`_NONE` for one that
-                sees no row.
-            fields: what else than its keys it reads.
-            may_fail: whether it may raise.
+        ``run`` takes the subquery's rows, and the number of the key of each outer row, :data:`_NONE` for one that sees
+        no row.
         """
 
         def of_rows(batch: pa.RecordBatch) -> pa.Array:

@@ -39,10 +39,7 @@ _MOST_DAYS: Final = LAST_DAY + 3
 def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
     """Return the times that texts say: a date, a time of day, and its zone; a TIMESTAMP may be a time of today.
 
-    Args:
-        texts: the texts, none of them NULL.
-        kind: TIMESTAMP; or TIMESTAMP_NTZ, for which a zone counts nothing.
-        zone: the session's zone.
+    None of the texts is NULL. For a TIMESTAMP_NTZ a zone counts nothing.
 
     Raises:
         TrinityError: TYPE_MISMATCH for another text.

@@ -39,11 +39,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True)
 class _Pattern:
-    """A pattern.
-
-    Attributes:
-        parts: its letters, each with those of its kind, and the text between them: (True for letters, text).
-    """
+    """A pattern in parts: its letters, each with those of its kind (True), and the text between them."""
 
     parts: tuple[tuple[bool, str], ...]
 

@@ -18,13 +18,7 @@ from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
 
 @dataclass(frozen=True)
 class TableChangelog:
-    """A changelog, and what identifies the table's changes in it.
-
-    Attributes:
-        changelog: the changelog.
-        producer: the producer of the feed.
-        id: the table's id.
-    """
+    """A changelog, and what identifies the table's changes in it: the producer of the feed, and the table's id."""
 
     changelog: Changelog
     producer: ChangelogProducer
@@ -86,13 +80,7 @@ def is_usable(kept: KeptChanges, definition: TableDefinition, form: Form) -> boo
 
 
 def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, place: str | None = None) -> list[Entry]:
-    """Delete the changes of versions that cannot be read any more, and files that nothing lists.
-
-    Args:
-        target: the table.
-        history: its readable commits.
-        older_than_ms: younger files that nothing lists stay; milliseconds since the epoch.
-        place: as of :func:`~trinity.engine.feed.kept.keep`.
+    """Delete the changes of versions that cannot be read any more, and older files that nothing lists.
 
     Returns:
         the Parquet files that were deleted.

@@ -20,7 +20,6 @@ class Bound:
     """One end of a feed.
 
     Attributes:
-        at: the version or time.
         inclusive: True when the feed includes the changes of that very version or time.
         check: raises where the commit of that version is not the expected one.
     """
@@ -32,13 +31,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Interval:
-    """The commits of a feed.
-
-    Attributes:
-        history: the readable commits in their order.
-        first: the place of the first commit in the history.
-        behind: the place after the last commit.
-    """
+    """The commits of a feed: those of the readable history from one place in it to the place after the last one."""
 
     history: list[HistoryEntry]
     first: int

@@ -25,11 +25,7 @@ def keep(
 ) -> list[KeptChanges]:
     """Return where the changes of some versions are on disk; compute and write those that are missing.
 
-    Args:
-        target: the table.
-        history: its readable commits in their order.
-        versions: the versions whose changes are wanted.
-        place: the folder for them; by default that of the table, which an external table lacks.
+    They are in the table's folder, or in another place, which those of an external table need.
 
     Returns:
         the changes of each version, in the order asked for.

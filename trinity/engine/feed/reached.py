@@ -18,12 +18,9 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Reached:
-    """A version that a reader has reached.
+    """A version that a reader has reached, with the first hexadecimal digits of the hash of the commit's id.
 
-    Attributes:
-        version: its number.
-        commit: the first hexadecimal digits of the hash of the commit's id; empty where an older release of Trinity
-            stored the place.
+    These are empty where an older release of Trinity stored the place.
     """
 
     version: int
@@ -35,13 +32,7 @@ class Reached:
         return cls(found.version, _hash(found)[:_DIGITS])
 
     def check(self, table: object, found: HistoryEntry | SplitSource, reader: str, remedy: str) -> None:
-        """Check that the commit of this number is the one that was read.
-
-        Args:
-            table: the table's name.
-            found: the table's commit of this number.
-            reader: the reader, for messages.
-            remedy: what to do, for messages.
+        """Check that the table's commit of this number is the one that was read. Reader and remedy are for messages.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS.

@@ -18,12 +18,7 @@ _DEFINES: Final = frozenset({"create", "alter"})
 
 @dataclass(frozen=True)
 class Round:
-    """The commits from one full compaction to the next.
-
-    Attributes:
-        before: the first full compaction's commit; None where the round begins with the table.
-        entries: the commits after it, up to that of the second one.
-    """
+    """The commits after a full compaction, or from the table's first one, up to the next full compaction's."""
 
     before: HistoryEntry | None
     entries: Sequence[HistoryEntry]

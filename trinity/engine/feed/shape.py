@@ -50,9 +50,7 @@ class Form:
     def recomputes(self, old: Sequence[Column], columns: Sequence[Column]) -> bool:
         """Return True where changes that are on disk are not shown as they are, since some may cancel out.
 
-        Args:
-            old: the columns that they are stored with.
-            columns: the columns of the feed. One that it lacks was dropped since.
+        A column that they are stored with, and that the feed lacks, was dropped since.
         """
         return self.net or not {c.identity for c in old} <= {c.identity for c in columns}
 

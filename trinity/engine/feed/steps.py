@@ -21,12 +21,7 @@ _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum star
 
 @dataclass(frozen=True)
 class Step:
-    """One commit that may have changed rows.
-
-    Attributes:
-        before: the version before the commit.
-        after: the version that it made.
-    """
+    """One commit that may have changed rows: the version before it, and that which it made."""
 
     before: SplitSource
     after: SplitSource
@@ -74,10 +69,7 @@ class Step:
 def steps(target: Target, before: HistoryEntry | None, entries: Sequence[HistoryEntry]) -> list[Step]:
     """Return the steps that may have changed rows.
 
-    Args:
-        target: the table.
-        before: the commit after which they begin; None: they begin with an empty table, before it was made.
-        entries: the commits, in their order.
+    They begin after a commit; or, where there is none before, with an empty table.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it

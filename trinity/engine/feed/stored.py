@@ -24,12 +24,7 @@ Written: TypeAlias = Mapping[int, Sequence[DataFile]]
 
 @dataclass(frozen=True)
 class EqualColumns:
-    """Parts of a table's history whose versions have the same columns.
-
-    Attributes:
-        definition: has these.
-        parts: the parts, in their order.
-    """
+    """Parts of a table's history, in their order, whose versions have the columns of one definition."""
 
     definition: TableDefinition
     parts: Sequence[Interval]

@@ -52,12 +52,9 @@ def split_buckets_and_runs(
 
 
 def _with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, keys: pa.Table) -> list[DataFile]:
-    """Leave out the files of buckets that have none of some keys.
+    """Leave out the files of buckets that have none of some keys, in logical types.
 
-    Args:
-        files: candidates. Those in no bucket, or hashed by earlier types, stay.
-        definition: a keyed table.
-        keys: its key columns in their logical types.
+    Files in no bucket, or hashed by earlier types, stay.
     """
     types = bucket_types(definition)
     counts = {file.bucket.count for file in files if file.bucket and file.bucket.types == types}

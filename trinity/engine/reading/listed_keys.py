@@ -22,11 +22,6 @@ _MOST: Final = 10_000
 def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[[], str]) -> pa.Table | None:
     """Return the keys that a predicate lists by comparing every key column with literals, by AND-ed ``=`` or IN.
 
-    Args:
-        definition: a keyed table.
-        tree: the predicate over bare column names.
-        timezone: see :func:`~trinity.syntax.comparisons.literal_value`.
-
     Returns:
         the key columns in their logical types; None where it lists none, too many, or where it is not certain what
         Spark compares.
@@ -53,11 +48,7 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
 
 
 def listing(definition: TableDefinition, keys: pa.Table) -> exp.Expr | None:
-    """Return the predicate that lists a few keys: each key column has one of their values.
-
-    Args:
-        definition: a keyed table.
-        keys: the key columns; whole numbers of any width.
+    """Return the predicate that lists a few keys: each key column has one of their values; whole numbers of any width.
 
     Returns:
         None for too many keys, and for types whose literals are not written here.

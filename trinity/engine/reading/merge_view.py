@@ -47,9 +47,7 @@ _PATTERN: Final = re.compile(r"([\[*?])")
 def merge_view_sql(splits: SplitSource, dialect: str) -> str:
     """Return one SELECT that yields what :func:`~trinity.engine.reading.merged_read.merged_read` yields.
 
-    Args:
-        splits: the version.
-        dialect: ``duckdb`` or ``spark``.
+    Dialects are ``duckdb`` and ``spark``.
 
     Raises:
         TrinityError: NOT_SUPPORTED for another dialect, for a function that cannot be said in it, or for files that the
@@ -134,10 +132,9 @@ def _refuse_unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> N
 
 @dataclass(frozen=True)
 class _Source:
-    """Files with the same columns, read under one name.
+    """Files with the same columns, read under the name of a common table expression.
 
     Attributes:
-        name: of the common table expression.
         columns: Spark SQL over the files for each column of the storage schema.
         legacy: columns that are instants, and stored as INT96, which does not say so.
         placed: whether the rows have commit and arrival.
@@ -152,24 +149,16 @@ class _Source:
 
 
 class _Scans:
-    """The files that a view reads.
-
-    Args:
-        foreign: whether others wrote the files: they come in arrival order, and without their partition values.
-    """
+    """The files that a view reads. Those of others come in arrival order, and without their partition values."""
 
     def __init__(self, *, foreign: bool) -> None:
         self.sources: list[_Source] = []
         self._foreign = foreign
 
     def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
-        """Return the rows of some files in storage form.
+        """Return the rows of some files in storage form; placed ones have :data:`~trinity.hidden.ARRIVAL`.
 
-        Args:
-            files: the files.
-            storage: the columns.
-            placed: whether to add :data:`~trinity.hidden.ARRIVAL`. Base and sidecar come before the log; among
-                themselves their order does not matter, no key being in two of them.
+        Base and sidecar come before the log; among themselves their order does not matter, no key being in two of them.
         """
         sources = self._by_column_names(files, storage, placed)
         dtypes = [(field.name, _kind(field)) for field in storage]

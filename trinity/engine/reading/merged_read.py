@@ -26,12 +26,8 @@ def merged_read(
 ) -> DataFrame:
     """Return the rows of a version: visible columns, logical types, one row per live key.
 
-    Args:
-        spark: the session.
-        splits: the version.
-        where: a condition on key columns by which files and rows may be left out below the fold (L9).
-        keys: of a keyed table, values of some key columns under their names, few enough for every task to hold:
-            rows with other keys are left out below the fold.
+    By a condition on key columns files and rows may be left out below the fold (L9). So are rows with other keys than
+    those with values of some key columns, few enough for every task to hold.
     """
     return SparkExecutor(spark, keys).rows(merged_plan(spark, splits, where, some_keys=keys is not None))
 

@@ -97,7 +97,6 @@ class _Version:
     """Facts that tell the merged rows of a version apart from those of others of the table.
 
     Attributes:
-        spec: the table's options.
         storage: key, ordering columns and marks of deletion as they are stored.
         base: base and sidecar.
         log: in arrival order.
@@ -137,9 +136,6 @@ class PositionReadState:
     """A version whose hidden rows can be marked by their positions, and what is known of them.
 
     Attributes:
-        splits: the version.
-        version: what tells it apart.
-        base: its base files.
         earlier: the log whose keys have been looked for, in arrival order.
         later: the log that came after it.
         known: path of a file -> the bits of the hidden rows that are known.
@@ -156,13 +152,7 @@ class PositionReadState:
 
     @classmethod
     def of(cls, splits: SplitSource, spec: MergeSpec, *, remembered: bool = True) -> PositionReadState | NotLocal:
-        """Return the state of a version with a log, or why it cannot be read so.
-
-        Args:
-            splits: the version.
-            spec: its table's options.
-            remembered: False for the state of a first read, of which nothing is known.
-        """
+        """Return the state of a version with a log, or of a first read of it; or why it cannot be read so."""
         base, log = tiers(splits.files)
         if (why := why_not_by_position(splits, spec, base, log)) is not None:
             return why
@@ -261,7 +251,6 @@ class FoldPlan:
 
     Attributes:
         splits: the version, with only the files that are folded.
-        spec: its table's options.
         base: base files that are joined with the winners of the others; no key is in two of them.
         runs: base files that are folded with the log.
         buckets: the number of buckets of ``base``, a sorted file for each; None where a join exchanges it.

@@ -25,13 +25,9 @@ Where: TypeAlias = "str | exp.Expr"
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition on a table's rows.
+    """A condition on a table's rows, given as Spark SQL over bare column names, or as its tree.
 
-    Attributes:
-        definition: the table.
-        given: Spark SQL over bare column names, or its tree.
-        tree: its tree.
-        timezone: returns the zone of timestamps without zone, Spark's session time zone; called only when there is one.
+    The zone of timestamps without zone, Spark's session time zone, is asked for only when there is one.
     """
 
     definition: TableDefinition

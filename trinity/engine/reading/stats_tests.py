@@ -32,12 +32,7 @@ def _no_test(_: Mapping[str, ColumnStats]) -> bool:
 
 @dataclass(frozen=True)
 class StatsTests:
-    """Turns the trees of predicates into tests of statistics.
-
-    Attributes:
-        known: lower case name -> (name, type) of the columns that may be used.
-        timezone: see :func:`~trinity.syntax.comparisons.literal_value`.
-    """
+    """Turns the trees of predicates into tests of statistics of the known columns: lower case name -> (name, type)."""
 
     known: dict[str, tuple[str, str]]
     timezone: Callable[[], str]

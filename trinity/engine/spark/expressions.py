@@ -112,12 +112,7 @@ def refuse_subquery(parsed: Parsed, text: str, what: str) -> None:
 
 
 def check_stored(spark: SparkSession, text: str, what: str) -> None:
-    """Refuse an expression that no table may keep.
-
-    Args:
-        spark: the session, whose functions are looked up.
-        text: the expression.
-        what: what it is, for messages.
+    """Refuse an expression that no table may keep; messages say what it is.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a subquery, reflection, files, and functions that are not Spark's own;
@@ -160,12 +155,7 @@ def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
 
 
 def is_deterministic(rows: DataFrame, text: str) -> bool:
-    """Return True when a frame gives the same answer each time.
-
-    Args:
-        rows: the frame.
-        text: the expression that the frame was made from.
-    """
+    """Return True when a frame, which was made from an expression, gives the same answer each time."""
     if is_remote(rows):
         return not varies(text)
     made: Any = rows

@@ -44,12 +44,7 @@ _mutex: Final = threading.Lock()
 
 @dataclass(frozen=True)
 class FileAccess:
-    """How Spark's reader reaches some files.
-
-    Attributes:
-        options: the reader's options.
-        scheme: the scheme of the files' URIs; None where they need no special one.
-    """
+    """How Spark's reader reaches some files: by its options, and by URIs of a scheme, where they need another one."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     scheme: str | None = None

@@ -22,11 +22,7 @@ def find_jars(requirements: Sequence[SparkRequirements], settings: Mapping[str, 
     """Return the files of the JARs that requirements list, and of packages without a list, which Ivy resolves.
 
     They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would also be on the path of the Python
-    workers, which search each for modules.
-
-    Args:
-        requirements: the requirements of formats and stores.
-        settings: Spark's settings, with excluded packages and repositories.
+    workers, which search each for modules. Spark's settings may exclude packages and name repositories.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID where they cannot be had; FILESYSTEM_ERROR or PERMISSION_DENIED where they
@@ -52,10 +48,7 @@ def add_jars(jvm: Any, jars: Iterable[str]) -> None:
 def resolve(packages: tuple[str, ...], settings: Mapping[str, str], addresses: Sequence[str]) -> list[str]:
     """Return the files of packages and of all that they need: those of an earlier run, or resolved now.
 
-    Args:
-        packages: coordinates ``group:artifact:version``.
-        settings: Spark's settings, with excluded packages.
-        addresses: the repositories.
+    Packages are coordinates ``group:artifact:version``.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID where they cannot be resolved.

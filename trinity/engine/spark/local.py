@@ -64,13 +64,7 @@ _starting = threading.Lock()
 
 @dataclass(frozen=True)
 class _Own:
-    """The Spark that Trinity started in this process.
-
-    Attributes:
-        context: its context.
-        requirements: the requirements that it was started with, and given since.
-        settings: the caller's own settings.
-    """
+    """The Spark that Trinity started in this process, with what it was asked for then, and has been given since."""
 
     context: SparkContext
     requirements: Sequence[SparkRequirements]
@@ -86,11 +80,8 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
     The new one is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
     ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs, it is as that was configured: its JVM
     runs already, so ``spark-submit`` has to bring the JARs. A running one that Trinity started gets the JARs that it
-    lacks, and where it lacks settings a further session.
-
-    Args:
-        requirements: the requirements of every format in use.
-        settings: the caller's own Spark settings. They override those of ``spark-submit``, and these Trinity's.
+    lacks, and where it lacks settings a further session. The caller's own settings override those of ``spark-submit``,
+    and these Trinity's.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, a server
@@ -260,12 +251,8 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
 def _further_session(running: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Return a session that has more settings, and that is the process's from now on.
 
-    Spark reads extensions only when it makes a session. The earlier one stays as it is, with what runs in it, and both
-    share the Spark, its tables and its caches.
-
-    Args:
-        running: the earlier session, whose JVM has the JARs.
-        settings: the settings; an extension whose JAR is missing is left out.
+    Spark reads extensions only when it makes a session; one whose JAR is missing is left out. The earlier session stays
+    as it is, with what runs in it, and both share the Spark, its tables and its caches.
     """
     from trinity.spark_names import SparkSession
 

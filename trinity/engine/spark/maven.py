@@ -37,13 +37,7 @@ _log: Final = logger("trinity.spark")
 
 @dataclass(frozen=True)
 class Fetched:
-    """A JAR on this machine.
-
-    Attributes:
-        jar: the JAR.
-        path: its file.
-        fetched: False where the file was there already.
-    """
+    """A JAR on this machine, which may have been there already."""
 
     jar: Jar
     path: Path
@@ -58,11 +52,7 @@ def jars_folder() -> Path:
 
 
 def repositories(settings: Mapping[str, str]) -> list[str]:
-    """Return the addresses of the repositories: those of ``spark.jars.repositories``, then the mirror or Maven Central.
-
-    Args:
-        settings: Spark's settings.
-    """
+    """Return the addresses of the repositories: of ``spark.jars.repositories``, then the mirror or Maven Central."""
     given = settings.get("spark.jars.repositories", "").split(",")
     every = [*given, os.environ.get(_MIRROR) or CENTRAL]
     return [address.strip().rstrip("/") for address in every if address.strip()]

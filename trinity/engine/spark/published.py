@@ -22,10 +22,7 @@ _SETTING: Final = "spark.trinity.published."
 class Published:
     """The table that a published view reads.
 
-    Attributes:
-        name: its name.
-        location: its location.
-        warehouse: the place of its catalog, which tells catalogs of one name apart; empty where only a service knows.
+    Its warehouse tells catalogs of one name apart, and is empty where only a service knows.
     """
 
     name: TableName

@@ -67,9 +67,7 @@ _SETTINGS: Final = re.compile(r"spark\.(?:sql|databricks\.delta)\.(?!catalog\.)(
 def reach_of_statement(spark: SparkSession, text: str) -> str | None:
     """Return the reach of a statement beyond rows, as the beginning of a sentence; None when it has none.
 
-    Args:
-        spark: the session, whose parser is asked.
-        text: the statement, as Spark runs it. Text that Spark cannot parse reaches nothing.
+    Text that Spark cannot parse reaches nothing.
     """
     closely = _suspect(text)
     if is_remote(spark):

@@ -52,10 +52,7 @@ def check_mode(of: Any) -> None:
 def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
     """Raise CONFIGURATION_INVALID for a session of Spark Connect, which has no JVM beside it.
 
-    Args:
-        spark: the session.
-        what: the feature that needs the JVM, as the beginning of a sentence.
-        instead: the remedy.
+    The message says what needs the JVM, and what to do instead.
     """
     if is_remote(spark):
         raise TrinityError(
@@ -116,13 +113,9 @@ def plan_text(frame: DataFrame) -> str:
 
 
 def query_over(spark: SparkSession, text: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the frame of a statement.
+    """Return the frame of a statement, which reads temporary views that are dropped after it.
 
-    Args:
-        spark: the session.
-        text: the statement.
-        views: temporary views that it reads and that are dropped after it, with their rows. A frame of Spark Connect
-            takes them along, since it would look for them at each use.
+    A frame of Spark Connect takes them along, since it would look for them at each use.
     """
     if not is_remote(spark) or not views:
         return analysed(spark.sql(text))

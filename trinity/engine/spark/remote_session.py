@@ -35,7 +35,6 @@ class RemoteCatalog:
     """A catalog of a session of Spark Connect.
 
     Attributes:
-        name: its name.
         module: the package of its format.
         folder: the place of its tables on a disk or in a bucket; None where the session does not know it.
         needs_jvm: True when its tables there are changed through Spark's JVM.

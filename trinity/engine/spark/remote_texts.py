@@ -127,9 +127,7 @@ def is_own_function(spark: SparkSession, name: str) -> bool:
 def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
     """Return whether a statement is a command that reaches nothing, and the statement within its EXPLAIN, or itself.
 
-    Args:
-        text: the statement.
-        setting: settings that a SET may change.
+    A SET reaches nothing where it changes such a setting.
     """
     if _SHOW.match(text):
         return True, text

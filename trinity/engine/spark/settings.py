@@ -179,10 +179,6 @@ def _release(spark: SparkSession, name: str) -> None:
 def check_late_settings(spark: SparkSession, text: str) -> None:
     """Refuse a query whose answer depends on a setting that Spark reads only when it is collected.
 
-    Args:
-        spark: the session, with the user's own settings.
-        text: the query.
-
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the setting.
     """

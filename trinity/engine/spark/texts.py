@@ -49,9 +49,7 @@ def _fields(value: SparkColumn, kind: DataType) -> SparkColumn:
 def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
     """Return rows whose CHAR columns Spark knows as such: it pads text that is compared with them (K2).
 
-    Args:
-        rows: rows whose CHAR columns are padded text.
-        columns: the table's columns; those that the rows lack do not matter.
+    The rows may lack columns of the table.
     """
     from trinity.spark_names import F
 

@@ -66,14 +66,7 @@ class Batches:
     """
 
     def __init__(self, table: Target, options: StreamOptions, planned: int, compactor: Compactor | None = None) -> None:
-        """Prepare a run.
-
-        Args:
-            table: the table.
-            options: the stream's options.
-            planned: the highest batch that the checkpoint had planned before this run.
-            compactor: the compactor to which each commit is reported.
-        """
+        """Prepare a run after the highest batch that the checkpoint had planned; a compactor is told of each commit."""
         self._table = table
         self._options = options
         self._planned = planned

@@ -39,9 +39,7 @@ class Contributions:
     """Row versions in fold order, and those of them that still count.
 
     Attributes:
-        rows: all of them.
         kinds: a :class:`~trinity.merge.row_kinds.FoldKind` for each.
-        place: the fold order by key.
         counted: True for the rows of a key from its last cut on. The cut is among them.
         removal: what removal by groups has left of them, as far as it is known.
     """
@@ -75,13 +73,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class ColumnFold:
-    """The fold of one table's rows, as Arrow data.
-
-    Attributes:
-        definition: the table; its columns are stored under their names.
-        spec: its options.
-        columns: names of the visible columns that are wanted; None for all.
-    """
+    """The fold of one table's rows as Arrow data, for the visible columns that are wanted, or all."""
 
     definition: TableDefinition
     spec: MergeSpec
@@ -107,11 +99,7 @@ class ColumnFold:
         return found
 
     def contributions(self, versions: pa.Table) -> Contributions:
-        """Return the row versions in fold order.
-
-        Args:
-            versions: rows in arrival order, with the columns of :attr:`reads`; none has a NULL in its key.
-        """
+        """Return the row versions in fold order, of rows in arrival order without a NULL in their keys."""
         spec = self.spec
         kinds = self._kinds(versions)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
@@ -172,12 +160,9 @@ class ColumnFold:
         return pa.Table.from_arrays(arrays, schema=pa.schema([given.rows.schema.field(name) for name in names]))
 
     def rewritten(self, given: Contributions, storage: pa.Schema, now_ms: int) -> Rewritten:
-        """Fold :meth:`contributions` as a compaction does.
+        """Fold :meth:`contributions`, rows with all columns and ``SINCE``, as a compaction does.
 
-        Args:
-            given: rows with all columns, and ``SINCE``.
-            storage: the columns that are stored.
-            now_ms: the present time, from which new rows of the sidecar age; milliseconds since the epoch.
+        New rows of the sidecar age from ``now_ms`` on, milliseconds since the epoch.
         """
         fold = _Fold(self, self.counting(given))
         found = fold.columns()

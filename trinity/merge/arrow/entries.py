@@ -24,7 +24,6 @@ class Entries:
         retract: True for entries that take the one like them away.
         newer: (a number for each entry, whether an equal number replaces): an entry replaces an earlier one
             only if its number is larger, or equal; None: it always does.
-        limit: the most entries that a key can have; None for any number.
     """
 
     values: pa.StructArray

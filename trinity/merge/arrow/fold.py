@@ -75,10 +75,7 @@ def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
 def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
     """Return True where the earlier arrival wins all the same, by a strictly fresher watermark (K3, K4).
 
-    Args:
-        spec: the table's options.
-        earlier: rows with the columns of :func:`compared_columns`.
-        later: as many rows of the same keys.
+    Both have the columns of :func:`compared_columns`, and rows of the same keys.
     """
     first = spec.engine is MergeEngine.FIRST_ROW
     wins = pa.chunked_array([as_arrow(np.full(len(earlier), first))])

@@ -24,12 +24,8 @@ class GroupFold:
     """The fold of one group.
 
     Attributes:
-        group: the group.
-        values: column -> its values.
-        place: the fold order of the table.
         order: the fold order in the group: by sequence, then place.
         part: True for rows that are folded and take part.
-        retract: True for retracts.
         carries: column -> True for rows that carry it; None when all that take part carry all of them.
         plain: those of its protected columns without a function that are wanted.
     """

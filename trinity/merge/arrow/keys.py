@@ -79,13 +79,7 @@ def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
 
 
 def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return the place in sorted rows before which each of other rows belongs; the number of rows for the end.
-
-    Args:
-        rows: has the key columns, in that order.
-        others: has them, too.
-        key: names of the key columns.
-    """
+    """Return the place in sorted rows before which each of other rows belongs; the number of rows for the end."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
     both = comparable(pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks())
@@ -101,7 +95,6 @@ class Keys:
     """Distinct keys, each with a number from 0 on. No key with a NULL in it is among them.
 
     Attributes:
-        key: names of the key columns.
         columns: the distinct values of each.
         together: from the second column on, the distinct pairs (number by the columns before, number by this one).
     """
@@ -143,9 +136,7 @@ class Keys:
     def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return (places of the rows whose key is among these, ascending; the numbers of these keys).
 
-        Args:
-            rows: has the key columns.
-            among: numbers, ascending, of all keys that rows may have; others are not searched.
+        Rows are known to have some keys alone, where the ascending numbers of these are given: no others are searched.
         """
         if not self.together and (found := self.columns[0].lookup(rows.column(self.key[0]), among)) is not None:
             return found

@@ -89,7 +89,6 @@ class FoldOrder:
 
     Attributes:
         keys: the number of each row's key.
-        count: the number of keys.
         codes: numbers of all rows, compared left to right.
     """
 

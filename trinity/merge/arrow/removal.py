@@ -48,12 +48,8 @@ def kept_after_removal(
 ) -> Removal:
     """Return what is left of the rows that are folded.
 
-    Args:
-        groups: those whose -D may remove.
-        values: column -> its values.
-        place: the fold order of the table.
-        kinds: a :class:`~trinity.merge.row_kinds.FoldKind` for each row.
-        folded: True for the rows that are folded, among which is no cut.
+    The groups are those whose -D may remove; each row has a :class:`~trinity.merge.row_kinds.FoldKind`. Among folded
+    rows is no cut.
     """
     may_die = np.zeros(place.count, bool)
     may_die[place.keys[folded & (kinds == FoldKind.RETRACT_DELETE)]] = True
@@ -76,10 +72,7 @@ def _numbers(group: SequenceGroup, values: Mapping[str, pa.Array], rows: np.ndar
 class _Machine:
     """The state of each key; ``run`` takes the first row of every key, then the second of all that have one, and so on.
 
-    Args:
-        keys: of the rows, ascending.
-        kinds: of the rows.
-        tuples: for each listed group the numbers of the rows.
+    The keys of the rows ascend. Each listed group has its tuples by the numbers of the rows.
     """
 
     def __init__(self, keys: np.ndarray, kinds: np.ndarray, tuples: Sequence[np.ndarray]) -> None:

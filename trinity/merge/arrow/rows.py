@@ -75,13 +75,7 @@ def picked(values: pa.Array, rows: np.ndarray) -> pa.Array:
 
 
 def lists(keys: np.ndarray, elements: pa.Array, there: np.ndarray) -> pa.ListArray:
-    """Return a list for each key.
-
-    Args:
-        keys: ascending, the number of the key of each element.
-        elements: the elements.
-        there: for each key False where its list is NULL.
-    """
+    """Return a list for each key, of elements by ascending numbers of keys; NULL for a key that is not there."""
     offsets = np.zeros(len(there) + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=len(there)), out=offsets[1:])
     mask = None if there.all() else as_arrow(~there)

@@ -36,11 +36,7 @@ def sums_of_digits(
 ) -> list[np.ndarray]:
     """Return the digits of the sum of each key, carried: all but the last are from 0 on and below the base.
 
-    Args:
-        digits: those of the values.
-        keys: the number of the key of each value.
-        count: the number of keys.
-        negative: True for values that are subtracted.
+    Negative values are subtracted.
     """
     found = [_sums(digit if negative is None else np.where(negative, -digit, digit), keys, count) for digit in digits]
     for n in range(len(found) - 1):

@@ -56,8 +56,6 @@ class ColumnFold:
     """The aggregation of one table's rows, as Spark SQL.
 
     Attributes:
-        definition: the table; its columns are stored under their names.
-        spec: its options.
         omits: False when every row has all columns of the groups in which it takes part.
         hard_deletes: False when none of the rows can be a hard delete.
         orders: number of a group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part in it.
@@ -74,10 +72,7 @@ class ColumnFold:
     raises: bool = True
 
     def contributions(self, versions: AnyRows) -> AnyRows:
-        """Return the row versions that still count, with :data:`KIND` and :data:`PLACE`.
-
-        Args:
-            versions: rows with :data:`~trinity.hidden.ARRIVAL`.
+        """Return the row versions that still count, with :data:`KIND` and :data:`PLACE`, of rows with an arrival.
 
         Returns:
             for each key the rows from its last cut on. The cut is among them: it stands for the rows that it removes.

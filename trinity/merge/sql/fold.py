@@ -66,12 +66,7 @@ def taking_part(versions: AnyRows, spec: MergeSpec) -> AnyRows:
 
 
 def winner_first(spec: MergeSpec, names: Mapping[str, str]) -> str:
-    """Return Spark SQL: the order of a key's row versions, the winner first (K3, K4, E2).
-
-    Args:
-        spec: the table's options.
-        names: ordering column -> the SQL for it.
-    """
+    """Return Spark SQL: the order of a key's row versions, the winner first (K3, K4, E2)."""
     way: str = "ASC" if spec.descending else "DESC"
     arrival = "ASC" if spec.engine is MergeEngine.FIRST_ROW else "DESC"
     return ", ".join([*(f"{names[c]} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} {arrival}"])
@@ -88,10 +83,7 @@ def beats(spec: MergeSpec, earlier: str, later: str) -> str:
 def greater(pairs: Sequence[tuple[str, str]], tie: str, sign: str = ">") -> str:
     """Return Spark SQL, never NULL: true where the first parts beat the second, left to right; NULL loses (K3).
 
-    Args:
-        pairs: the compared values, as Spark SQL.
-        tie: the result where all are equal, ``true`` or ``false``.
-        sign: ``>``, or ``<`` where the smallest is the freshest.
+    Where all are equal the result is ``tie``. The sign is ``<`` where the smallest is the freshest.
     """
     wins = tie
     for mine, other in reversed(pairs):

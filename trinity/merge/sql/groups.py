@@ -20,11 +20,8 @@ class GroupFold:
     """The Spark SQL that folds one group.
 
     Attributes:
-        number: of the group in the table.
-        group: the group.
         plain: its protected columns without a function.
         place: BIGINT column, the fold order within a key.
-        key: the key columns, quoted.
         retract: Spark SQL: true for a retract, or None when there are none.
         carries: column -> Spark SQL: true for rows that carry it; None when all that take part carry all of them.
         packed: BIGINT column, the fold order in the group, NULL for rows that take no part; None: sequence and place.

@@ -23,11 +23,8 @@ _STATE = "_trinity_state"
 def kept_after_removal(rows: AnyRows, spec: MergeSpec, place: str, kind: str) -> AnyRows:
     """Return the rows of a live key from its last revival on, and for a dead key one -D that carries its thresholds.
 
-    Args:
-        rows: row versions in any order.
-        spec: the table's options.
-        place: BIGINT column, the fold order within a key.
-        kind: INT column, a :class:`~trinity.merge.row_kinds.FoldKind` that is no cut.
+    The place, BIGINT, is the fold order within a key. The kind is a :class:`~trinity.merge.row_kinds.FoldKind`, and no
+    cut.
     """
     types = {place: "bigint", kind: "int"}  # the place first: the rows are sorted by it
     types |= {name: of for name, of in rows.dtypes if name not in types}

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SqlRows:
-    """Rows as the text of a Spark query, with those methods of a DataFrame that a fold calls.
-
-    Attributes:
-        text: the query.
-        dtypes: (name, Spark's text of the type) of the first query's columns.
-    """
+    """Rows as the text of a Spark query, with those methods of a DataFrame that a fold calls; ``dtypes`` as there."""
 
     text: str
     dtypes: list[tuple[str, str]]

@@ -32,13 +32,7 @@ from trinity.spi import DataFile, Operation, SplitSource
 
 @dataclass(frozen=True)
 class LocalAttempt(Attempt):
-    """One attempt at a statement.
-
-    Attributes:
-        source: facts about the source, and the join with it.
-        statement: what the statement means.
-        compiled: its expressions.
-    """
+    """One attempt at a statement, which is compiled."""
 
     source: LocalSource
     statement: StatementPlan
@@ -176,13 +170,7 @@ _Part = Callable[[], Iterable[pa.RecordBatch]]
 
 
 def _write_changes(parts: Sequence[_Part], last: _Part, task: ChangeTask, sink: SinkTask) -> Written:
-    """Write the changes, and commit nothing.
-
-    Args:
-        parts: made side by side, each with a sink of its own.
-        last: made when the others are.
-        task: turns rows of the plan into changes.
-        sink: takes these.
+    """Write the changes, and commit nothing. The last part is made when the others are, each by a sink of its own.
 
     Raises:
         TrinityError: the errors of conforming, guard and sink, and of the statement's expressions.

@@ -39,12 +39,7 @@ def source_scope(rows: pa.Schema, alias: str) -> list[ScopeColumn]:
 
 @dataclass(frozen=True)
 class CompiledValue:
-    """The value of a column in the row that a case makes.
-
-    Attributes:
-        value: its expression.
-        assignment: the assignment of that to the column.
-    """
+    """The value of a column in the row that a case makes, and its assignment to the column."""
 
     value: Compiled
     assignment: Assignment
@@ -68,7 +63,6 @@ class CompiledFields:
     Attributes:
         column: the column of the join's rows that has the struct, or the struct around it.
         path: the fields on the way to it from there.
-        type: its type.
         values: the new values of its fields.
     """
 
@@ -101,13 +95,7 @@ class CompiledFields:
 
 @dataclass(frozen=True)
 class CompiledCase:
-    """A WHEN clause.
-
-    Attributes:
-        case: the clause.
-        condition: its condition; None without one.
-        values: the columns that it sets.
-    """
+    """A WHEN clause, its condition, and the values of the columns that it sets."""
 
     case: Case
     condition: Compiled | None
@@ -122,12 +110,7 @@ class CompiledCase:
 
 @dataclass(frozen=True)
 class CompiledStatement:
-    """A statement.
-
-    Attributes:
-        cases: its WHEN clauses, in order.
-        checks: the constraints on the rows that it stores; None without any.
-    """
+    """A statement: its WHEN clauses, in order, and the constraints on the rows that it stores."""
 
     cases: tuple[CompiledCase, ...]
     checks: LocalChecks | None
@@ -136,12 +119,7 @@ class CompiledStatement:
     def of(
         cls, plan: StatementPlan, source: Iterable[ScopeColumn], timezone: Callable[[], str]
     ) -> CompiledStatement | NotLocal:
-        """Compile the expressions of a statement.
-
-        Args:
-            plan: the statement.
-            source: the columns of its source.
-            timezone: returns the zone of timestamps without zone.
+        """Compile the expressions of a statement over the columns of its target and its source.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.

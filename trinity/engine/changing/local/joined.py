@@ -52,7 +52,6 @@ class Join:
     """The join of pages of the target with all rows of the source.
 
     Attributes:
-        rows: the source, with the columns that the statement reads.
         equal: the equalities of ON; None without any: each row of the target is then joined with each of the source.
         also: what else ON says of two rows.
         matched: whether a row has matched; set as pages are joined.
@@ -73,12 +72,9 @@ class Join:
     ) -> Join:
         """Return the join with a source.
 
-        Args:
-            rows: the source.
-            values: column of the target in the join's rows -> the value that ON says it equals.
-            also: what else ON says of two rows.
-            kinds: the rows that some WHEN clause is about.
-            once: whether a row of the target that several of the source match is one row.
+        ``values`` has columns of the target in the join's rows, and of each the value that ON says it equals; ``also``
+        is what else ON says of two rows. The kinds of rows are those that some WHEN clause is about. A row of the
+        target that several of the source match may be one row.
         """
         matched = np.zeros(rows.num_rows, bool)
         if not values.num_columns:

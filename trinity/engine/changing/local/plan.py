@@ -34,7 +34,6 @@ class LocalPlan(StatementPlan):
     """The plan of a statement over the rows of its target.
 
     Attributes:
-        compiled: its expressions.
         joined: the columns of the join's rows that the join itself reads.
         kept: columns that no UPDATE changes, and that sinks keep as they are stored: new rows have NULL there.
     """
@@ -183,13 +182,9 @@ def _sequences(plan: LocalPlan) -> list[str]:
 
 
 def _without_effect_on(plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa.Table], refusal: pa.Array) -> pa.Array:
-    """Return the errors of rows, with those of updates of a group that would not take effect.
+    """Return the errors of rows, as JSON, with those of an UPDATE of a group that would not take effect.
 
-    Args:
-        plan: the statement.
-        case: an UPDATE of it.
-        rows: the sequence columns of the stored rows, and of the new ones.
-        refusal: the errors so far, as JSON.
+    The rows are the sequence columns of the stored rows, and of the new ones.
     """
     assert plan.spec is not None
     for group in touched_groups(plan.spec, case.values or {}):

@@ -32,8 +32,6 @@ class LocalSource(Source):
 
     Attributes:
         columns: its columns, as expressions name them, in the rows of the join.
-        equalities: the equalities of ON.
-        join: joins it with the target; None without a source.
         values: target columns -> the values that ON lets a matched row have, BIGINT for whole numbers; None where every
             row of the target matters.
     """
@@ -50,11 +48,7 @@ class LocalSource(Source):
 
 
 def local_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotLocal:
-    """Return the facts about the source of a statement; or why Spark has to join it.
-
-    Args:
-        begun: the statement, whose source is in this process.
-        timezone: returns the zone of timestamps without zone.
+    """Return the facts about the source of a statement, which is in this process; or why Spark has to join it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
@@ -131,12 +125,7 @@ _TEXTS: Final = frozenset({"string", "char", "varchar"})
 
 @dataclass(frozen=True)
 class LocalEquality(Equality):
-    """The value that ON says a target column equals.
-
-    Attributes:
-        column: the target column.
-        value: the expression, over the source's rows.
-    """
+    """The value that ON says a target column equals, over the source's rows."""
 
     column: Column
     value: Compiled
@@ -153,12 +142,6 @@ def compared(
     definition: TableDefinition, equalities: Mapping[str, str], scope: Scope, timezone: Callable[[], str]
 ) -> dict[str, LocalEquality]:
     """Return the equalities by which rows are found, by column: those of values that Arrow compares as Spark does.
-
-    Args:
-        definition: the target.
-        equalities: target column -> expression over the source.
-        scope: the columns of the source.
-        timezone: returns the zone of timestamps without zone.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.

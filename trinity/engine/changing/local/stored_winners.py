@@ -26,13 +26,7 @@ from trinity.spi import ROW_KIND, Column, DataFile, SplitSource
 def stored_winners(
     splits: SplitSource, spec: MergeSpec, wanted: pa.Table, columns: Sequence[Column]
 ) -> pa.Table | NotLocal:
-    """Return the winning row version of each key that begins as one of some does.
-
-    Args:
-        splits: the version.
-        spec: its table's options.
-        wanted: values of some key columns.
-        columns: the columns of the result.
+    """Return the winning row version of each key that begins as one of the wanted does: values of some key columns.
 
     Returns:
         these columns in their logical types, with ``ROW_KIND`` if the table has it, and ``DELETED``; or why Spark has

@@ -74,14 +74,9 @@ def keyed_rows(
     keys: pa.Table | None,
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch] | NotLocal:
-    """Return the merged rows of a keyed table.
+    """Return the merged rows of a keyed table, of files that have all versions of the wanted keys.
 
-    Args:
-        splits: the version.
-        files: those of its files that have all versions of the wanted keys.
-        columns: the columns that are read.
-        keys: the keys among which the wanted ones are, whole ones; None for all.
-        predicate: one that is true for all wanted rows; None where none is known.
+    These are among some whole keys, and a predicate is true for their rows; None where that is not known.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file.

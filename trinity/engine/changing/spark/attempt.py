@@ -45,12 +45,7 @@ _ROWS_PER_TASK: Final = 100_000
 
 @dataclass(frozen=True)
 class SparkAttempt(Attempt):
-    """One attempt at a statement.
-
-    Attributes:
-        source: facts about the source.
-        equalities: the equalities of ON that tell which values a target column may have.
-    """
+    """One attempt at a statement."""
 
     source: SparkSource
     equalities: Mapping[str, SparkEquality]

@@ -47,11 +47,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
 def _padded_text(text: str, definition: TableDefinition, names: Names, source: DataFrame) -> str:
     """Return an expression whose comparisons of CHAR columns of the target with text of the source are padded.
 
-    Args:
-        text: the expression, in Spark's dialect; what sqlglot cannot parse is left alone.
-        definition: the target.
-        names: the names that mean target and source.
-        source: its rows.
+    What sqlglot cannot parse is left alone.
     """
     from trinity.syntax.as_written import tree_as_written, written
 

@@ -27,11 +27,7 @@ _OPERATION = f"{MERGE_ROW}._trinity_operation"
 def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
     """Refuse keys that are live and not vacated by the same statement, and moves that would lose.
 
-    Args:
-        spark: the session.
-        plan: the statement.
-        splits: the pinned version.
-        changes: the plan's rows, persisted: they are read here and again when they are written.
+    The changes are persisted: they are read here and again when they are written.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).

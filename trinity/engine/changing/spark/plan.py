@@ -49,8 +49,7 @@ class MergePlan(StatementPlan):
     def changes(self, target: DataFrame) -> DataFrame:
         """Return the plan's rows: layout columns, row id, merge row, refusal. Not run yet.
 
-        Args:
-            target: the target's rows in logical columns, for a plain table with the row id.
+        The target has logical columns, for a plain table with the row id.
 
         Raises:
             TrinityError: TYPE_MISMATCH; Spark's errors in the expressions are raised as they are.
@@ -254,12 +253,8 @@ def _refusing_groups(
 ) -> DataFrame:
     """Return the changes, in which updates of a group that would not take effect are refused (M9, M11).
 
-    Args:
-        changes: rows of the plan.
-        program: the statement.
-        spec: the table's options.
-        names: columns of the plan: row id (with the old sequences), merge row, refusal.
-        given: tells whether a value is a bare column of a MERGE's source: late rows then lose silently.
+    The names are those of row id (with the old sequences), merge row and refusal. ``given`` tells whether a value is a
+    bare column of a MERGE's source: late rows then lose silently.
     """
     row_id, merge_row, refusal = names
     found = F.col(refusal)

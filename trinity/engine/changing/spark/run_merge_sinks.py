@@ -156,13 +156,7 @@ def write_upserts(
 ) -> list[bytes]:
     """Write rows that are all inserted, each in the task that reads it, and commit nothing.
 
-    Args:
-        rows: the columns of a keyed table, and :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
-        provider: makes the sinks.
-        merge: what ``begin_merge`` returned.
-        case_number: of the INSERT.
-        conformer: brings the rows into storage form.
-        row_id: name of the row id column.
+    They have the columns of a keyed table, and :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
 
     Returns:
         the sinks' fragments.

@@ -31,11 +31,7 @@ _FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smal
 
 @dataclass(frozen=True)
 class SparkEquality(Equality):
-    """The value that ON says a target column equals.
-
-    Attributes:
-        value: the expression in the column's type, NULL where no value of that type equals it.
-    """
+    """The value that ON says a target column equals, in its type: NULL where no value of that type equals it."""
 
     value: Column
 
@@ -43,14 +39,7 @@ class SparkEquality(Equality):
 def compared(
     spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
 ) -> dict[str, SparkEquality]:
-    """Return the equalities that tell which values a column may have, by column.
-
-    Args:
-        spark: the session.
-        program: the statement.
-        definition: its target.
-        equalities: target column -> expression over the source.
-    """
+    """Return the equalities that tell which values a column may have, by column."""
     if program.source is None or not equalities:
         return {}
     source = program.source.alias(program.source_alias)
@@ -133,11 +122,9 @@ SMALL: Final = 2_000_000
 
 @dataclass(frozen=True)
 class SparkSource(Source):
-    """Facts about the source of a statement.
+    """Facts about the source of a statement, and the values of target columns that ON lets a matched row have.
 
-    Attributes:
-        values: target columns -> the values that ON lets a matched row have; None when they are too many, or ON has no
-            equality that tells them.
+    These are None when they are too many, or ON has no equality that tells them.
     """
 
     values: DataFrame | None = None
@@ -149,11 +136,7 @@ def persisted_source(
 ) -> Iterator[SparkSource]:
     """Persist the source's rows for the statement: it is read once, and every use sees the same rows.
 
-    Args:
-        program: the statement.
-        definition: its target.
-        equalities: the equalities of ON that tell which values a target column may have.
-        files: number of files of the target; of a single one nothing can be skipped.
+    Of a single file of the target nothing can be skipped.
     """
     if program.source is None:
         yield SparkSource()
@@ -199,12 +182,7 @@ def _points(values: DataFrame) -> dict[str, list[Any]]:
 
 
 def key_frame(frame: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
-    """Return the distinct keys of a frame as they are stored, under the names of the key columns.
-
-    Args:
-        frame: has a column for each of ``columns``, in any case.
-        columns: the key columns.
-        table: full name of the table, for messages.
+    """Return the distinct keys of a frame, which has their columns in any case, as they are stored.
 
     Raises:
         TrinityError: TYPE_MISMATCH for keys of a type that cannot be assigned.

@@ -28,13 +28,7 @@ from trinity.spi import CARRIED, ROW_KIND
 
 
 class ColumnRewrite:
-    """A compaction of sidecar and log, with all of the base, or with the rows of it that they meet.
-
-    Args:
-        fold: the files.
-        count: how many files the base, or its run, gets.
-        stays: True to leave the base files, but for the runs, as they are.
-    """
+    """A compaction of sidecar and log, with all of the base, or only with the rows of it that they meet."""
 
     def __init__(self, fold: FoldPlan, count: int, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage

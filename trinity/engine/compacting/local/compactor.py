@@ -154,12 +154,7 @@ def _why_not(fold: FoldPlan) -> NotLocal | None:
 
 
 class _Found(NamedTuple):
-    """What a fold comes to.
-
-    Attributes:
-        staying: the winners of log, sidecar and runs.
-        lost: of each base file that was looked at the places of rows that lose, ascending.
-    """
+    """What a fold comes to: what stays, and of each base file looked at the places of rows that lose, ascending."""
 
     staying: Sequence[Staying]
     lost: Sequence[np.ndarray]

@@ -103,10 +103,8 @@ def _read(path: Path, place: int) -> pa.RecordBatch:
 class Layout:
     """Parts by the hash of the key, of all rows or of those of each partition.
 
-    Attributes:
-        key: the key columns.
-        count: the number of parts of rows that no partition is known of.
-        partitions: path of a file -> the first part of its partition, and how many that has.
+    ``partitions`` has for the path of a file the first part of its partition, and how many that has; ``count`` parts
+    have the rows that no partition is known of.
     """
 
     key: Sequence[str]

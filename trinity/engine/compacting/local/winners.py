@@ -40,7 +40,6 @@ class Staying:
     """Rows of one file that a rewrite keeps.
 
     Attributes:
-        file: the file.
         marks: a byte for each of its rows: 0, or how the row stays.
         stamped: True where rows that another engine added get the stamp of their commit.
     """
@@ -80,11 +79,7 @@ class Staying:
 
 
 class LogFiles:
-    """The files of sidecar, runs and log, in arrival order. A row is known by its place among all of their rows.
-
-    Args:
-        fold: what is folded.
-    """
+    """The files of sidecar, runs and log, in arrival order. A row is known by its place among all of their rows."""
 
     def __init__(self, fold: FoldPlan) -> None:
         self.files: Sequence[DataFile] = [
@@ -135,8 +130,6 @@ class LogWinners:
     """The winners of some keys.
 
     Attributes:
-        fold: what is folded.
-        keys: the keys.
         rows: the winner of each by its number: key, ordering columns and marks, with its place and ``DELETED``.
         place: the column with the place of a row among all rows of the log.
     """
@@ -168,13 +161,7 @@ class LogWinners:
         return losers(spec, base, self.keys, self.rows, file.deletes)
 
     def keep_in(self, files: LogFiles, beaten: np.ndarray, *, deleted_too: bool) -> None:
-        """Mark them in their files.
-
-        Args:
-            files: the files.
-            beaten: numbers of those that do not stay.
-            deleted_too: False to leave out those that delete their keys.
-        """
+        """Mark them in their files, but for the beaten ones, and maybe for those that delete their keys."""
         places, deleted = as_numpy(self.rows.column(self.place)), as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(places), bool) if deleted_too else ~deleted
         stays[beaten] = False

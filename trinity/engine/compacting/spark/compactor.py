@@ -88,10 +88,7 @@ class SparkCompactor:
 def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask) -> list[bytes]:
     """Rewrite base, log and sidecar, bucket by bucket, and return the fragments.
 
-    Args:
-        spark: the session.
-        fold: the plan of a version whose base tasks compare with the log in Arrow.
-        write: writes rows into buckets.
+    Base tasks compare with the log in Arrow.
     """
     assert fold.buckets is not None
     spec, count = fold.spec, fold.buckets

@@ -53,13 +53,6 @@ def _by_partition(
 
     A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
     transforms, since those of dates, numbers and texts keep the order of their column.
-
-    Args:
-        rows: in storage form; row versions that are not folded have their arrival.
-        definition: the table.
-        spec: its merge options.
-        files: what the rows come from, for their sizes.
-        file_bytes: the size of a file that is wanted.
     """
     columns = [quoted(c) for c in definition.partition_columns]
     order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))

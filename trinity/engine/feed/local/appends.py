@@ -20,10 +20,7 @@ FIRST: Final = -1
 class Appends:
     """Consecutive commits that only added row versions.
 
-    Attributes:
-        splits: the version that the last of them made.
-        spec: the table's options.
-        added: path of each file that they added -> version that added it.
+    ``splits`` is the version that the last of them made; a file that they added has the version that added it.
     """
 
     splits: SplitSource

@@ -24,13 +24,10 @@ def is_counted(kind: pa.DataType) -> bool:
 
 
 def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> pa.Table:
-    """Return the rows of the feed.
+    """Return the rows of the feed of at least one step.
 
-    Args:
-        steps: at least one, in their order.
-        columns: the columns of the feed.
-        net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
-            version that touched its row.
+    A net feed cancels out a row that one version adds and another removes; a change then belongs to the last version
+    that touched its row.
     """
     parts = [(step, sign, part) for step in steps for sign in (1, -1) for part in [_moved_rows(step, sign, columns)]]
     rows = pa.concat_tables([part for _, _, part in parts]).combine_chunks()

@@ -39,12 +39,9 @@ class LocalFeed:
     """The feed of a part of a table's history.
 
     Attributes:
-        target: the table.
         parts: the commits whose changes are computed.
         kept: changes that are on disk, and shown, too.
         definition: the columns and the key of the feed: those of its last version.
-        producer: what a commit shows.
-        form: how changes are shown.
     """
 
     target: Target

@@ -27,13 +27,11 @@ def feed_schema(columns: Sequence[Column]) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of images.
+    """Pairs of images, in the columns of the feed, and their versions.
 
     Attributes:
-        rows: images, in the columns of the feed.
         before: the place of each pair's row as it was; :data:`NONE` where there was none.
         after: the place of the row as it became, likewise.
-        versions: the version of each pair.
     """
 
     rows: pa.Table

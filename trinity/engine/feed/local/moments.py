@@ -85,8 +85,6 @@ class _States:
     """The states of each key: before the first append, and after each that touched it.
 
     Attributes:
-        versions: the row versions.
-        numbers: the number of each one's key.
         firsts: the first state of its key of which each is a part; it is a part of the later ones, too.
         ends: the state behind them.
         moments: the moment of each state; those of a key lie side by side, and ascend.

@@ -28,12 +28,7 @@ def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal 
 
 @dataclass(frozen=True)
 class InColumns:
-    """Shows rows of files in the columns of a feed: one that they lack is NULL, one dropped since is left out.
-
-    Attributes:
-        splits: the version of the files.
-        columns: the columns of the feed.
-    """
+    """Shows rows of files in the columns of a feed: one that they lack is NULL, one dropped since is left out."""
 
     splits: SplitSource
     columns: Sequence[Column]
@@ -67,12 +62,7 @@ class InColumns:
                 yield self.shown(to_user_columns(page, there), there)
 
     def shown(self, rows: pa.RecordBatch, old: Sequence[Column]) -> pa.RecordBatch:
-        """Return rows in the columns of the feed.
-
-        Args:
-            rows: the rows, in the logical types of their columns.
-            old: these columns.
-        """
+        """Return rows in the columns of the feed; they have their old columns in logical types."""
         known = {c.identity: rows.column(place) for place, c in enumerate(old)}
         arrays = []
         for column in self.columns:

@@ -33,11 +33,7 @@ _FEW: Final = 500_000
 class Appends:
     """Consecutive commits that only added row versions.
 
-    Attributes:
-        spark: the session.
-        splits: the version that the last of them made.
-        spec: the table's options.
-        versions: path of each file that they added -> version that added it.
+    ``splits`` is the version that the last of them made; a file that they added has the version that added it.
     """
 
     spark: SparkSession

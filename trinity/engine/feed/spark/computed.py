@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes, not run yet. The lists are empty where there are none.
-
-    Attributes:
-        pairs: pairs of images that differ, with their version.
-        rows: rows of the feed, with all that it can show.
-    """
+    """Changes, not run yet: pairs of images that differ, with their version, and rows with all that a feed can show."""
 
     pairs: list[DataFrame] = field(default_factory=list)
     rows: list[DataFrame] = field(default_factory=list)
@@ -41,12 +36,6 @@ def computed_changes(
     target: Target, parts: Sequence[Interval], definition: TableDefinition, producer: ChangelogProducer
 ) -> Changes:
     """Return the changes of a keyed table.
-
-    Args:
-        target: the table.
-        parts: parts of its history, in their order.
-        definition: has the columns and the key of the feed.
-        producer: the producer of the feed.
 
     Raises:
         TrinityError: see :func:`~trinity.engine.feed.steps.steps` and :func:`~trinity.engine.feed.rounds.rounds`.

@@ -23,14 +23,10 @@ _COUNT: Final = "_trinity_count"
 
 
 def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> DataFrame:
-    """Return the rows of the feed.
+    """Return the rows of the feed of at least one step.
 
-    Args:
-        spark: the session.
-        steps: at least one, in their order.
-        columns: the columns of the feed.
-        net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
-            version that touched its row.
+    A net feed cancels out a row that one version adds and another removes; a change then belongs to the last version
+    that touched its row.
     """
     moved = union([_moved_rows(spark, step, columns) for step in steps])
     rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")

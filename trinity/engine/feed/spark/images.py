@@ -27,12 +27,7 @@ AFTER: Final = "_trinity_after"
 
 
 def image(columns: Sequence[Column], of: TableDefinition) -> str:
-    """Return Spark SQL: the image of a row.
-
-    Args:
-        columns: the columns of the feed.
-        of: the definition under which the row was read, with its columns under their names.
-    """
+    """Return Spark SQL: the image of a row that was read under a definition, in the columns of the feed."""
     fields = zip(columns, _values(columns, of.visible), strict=True)
     return f"named_struct({', '.join(f'{text_literal(column.name)}, {value}' for column, value in fields)})"
 
@@ -111,10 +106,7 @@ def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -
 def changed_rows(pairs: DataFrame, columns: Sequence[Column], form: Form) -> DataFrame:
     """Return the rows of the feed: its columns, :data:`CHANGE_TYPE` and :data:`VERSION`.
 
-    Args:
-        pairs: :data:`VERSION`, :data:`BEFORE` and :data:`AFTER`, which differ.
-        columns: the columns of the feed.
-        form: how changes are shown.
+    The pairs have :data:`VERSION`, :data:`BEFORE` and :data:`AFTER`, which differ.
     """
     before = _change("update_preimage" if form.updates else "delete", BEFORE)
     after = _change("update_postimage" if form.updates else "insert", AFTER)

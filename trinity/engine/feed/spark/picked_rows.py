@@ -39,14 +39,7 @@ def pickable(splits: SplitSource, keyed: Sequence[DataFile]) -> bool:
 def picked_rows(
     spark: SparkSession, splits: SplitSource, key: Sequence[str], files: Sequence[DataFile], keyed: Sequence[DataFile]
 ) -> DataFrame:
-    """Return those rows of some files whose key occurs in other files, in storage form.
-
-    Args:
-        spark: the session.
-        splits: the version of all the files; see :func:`pickable`.
-        key: names of the key columns in the storage schema.
-        files: to pick from, one task each.
-        keyed: the files with the keys.
+    """Return those rows of some files whose key occurs in other files, in storage form: a task for each file.
 
     Raises:
         TrinityError: BAD_DATA naming a file that is missing.
@@ -60,14 +53,7 @@ def picked_rows(
 
 @dataclass(frozen=True)
 class _Pick:
-    """The task that picks rows.
-
-    Attributes:
-        storage: the schema of the rows.
-        key: key columns in it.
-        files: to pick from, by number: path, and the rows deleted by position.
-        keyed: paths of the files with the keys.
-    """
+    """The task that picks rows, from files by number: path, and the rows deleted by position."""
 
     storage: pa.Schema
     key: tuple[str, ...]

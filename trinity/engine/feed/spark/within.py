@@ -31,12 +31,7 @@ class _Field:
 
 
 def value_by_id(column: Column, old: Column) -> str:
-    """Return Spark SQL for the value of a nested column in rows of another version.
-
-    Args:
-        column: the column as it is wanted.
-        old: the column as the rows have it, under its name there.
-    """
+    """Return Spark SQL for the value of a nested column in rows of another version, under its name there."""
     theirs, ours = (_Field.of(c.name, None, parse_type(c.type), iter(c.within)) for c in (old, column))
     return f"CAST({_value(quoted(old.name), theirs, ours, 0)} AS {spark_type(column.type)})"
 

@@ -38,8 +38,6 @@ class RowArrival:
     """Tells by their stamps when row versions arrived, where the commits of their files do not.
 
     Attributes:
-        table: the table's full name.
-        spec: its options.
         late: stamp -> commit number, of appends that were committed after a row change that did not see them.
         strangers: True where another engine may have added rows, which have no stamp.
     """
@@ -89,11 +87,7 @@ class RowArrival:
         return rows
 
     def check(self, rows: pa.Table, winners: np.ndarray) -> None:
-        """Refuse winners that tie with a row which may have come before or after them.
-
-        Args:
-            rows: all row versions, with ``MOMENT``.
-            winners: the places of those that win.
+        """Refuse winners that tie with a row which may have come before or after them; the rows are all row versions.
 
         Raises:
             TrinityError: BAD_DATA naming the first such key.

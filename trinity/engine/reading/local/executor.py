@@ -28,11 +28,7 @@ from trinity.storage import Location, in_file, reporting_unreadable_file, rows_i
 
 @dataclass(frozen=True)
 class LocalExecutor:
-    """Executes plans in this process: those whose ``not_local`` is None.
-
-    Attributes:
-        columns: the visible columns that are wanted.
-    """
+    """Executes plans in this process, those whose ``not_local`` is None, for the visible columns that are wanted."""
 
     columns: Sequence[Column] = ()
 

@@ -60,14 +60,7 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
 
 @dataclass(frozen=True)
 class FoldedKeys:
-    """The log of a version, whose keys are folded.
-
-    Attributes:
-        fold: the plan.
-        storage: the columns that are read.
-        log: its rows, in arrival order.
-        given: keys that are folded; None for those of the log.
-    """
+    """The log of a version, whose rows are in arrival order, and whose keys are folded, or others that are given."""
 
     fold: FoldPlan
     storage: pa.Schema

@@ -60,10 +60,7 @@ class SearchedFile:
 
     Attributes:
         number: by which the search tells of it; :data:`SIDECAR` of a sidecar.
-        path: absolute path.
         rows: number of its rows, deleted ones too.
-        arrival: what it tells of when they arrived.
-        deletes: those of them that are deleted by position.
         bucket: of a base file, the one whose keys it has.
         partition: its values of the columns that are in file lists alone.
     """
@@ -85,11 +82,9 @@ class SearchedFile:
 
 @dataclass(frozen=True)
 class FoldedLog:
-    """The log by itself.
+    """The log by itself, and its distinct keys.
 
     Attributes:
-        log: all its rows.
-        keys: their distinct keys.
         winners: the winning row of each key, by its number.
         parts: bucket -> the numbers of its keys; empty where that spares no work.
     """
@@ -105,12 +100,9 @@ class Search:
     """The task: its pages have the numbers of the base files that it looks at, and :data:`LOG` for the log by itself.
 
     Attributes:
-        spec: the table's options.
         storage: key, ordering columns and marks of deletion as they are stored.
         earlier: sidecar and log whose superseded rows are known but for keys of ``later``; in arrival order.
         later: further log, in arrival order; it comes after ``earlier``.
-        base: base files by their numbers.
-        buckets: number of the buckets that base files have.
         only: keys among which alone superseded rows are looked for; None for all.
         files_stay: False where another file may come under the name of one that is gone.
         arrival: tells when rows arrived; None where the order of the files is theirs.
@@ -136,12 +128,7 @@ class Search:
         return self.found(self.folded(len(wanted)), wanted)
 
     def folded(self, files: int, read: Read = read_columns) -> FoldedLog:
-        """Fold the log by itself. Raises as a call does.
-
-        Args:
-            files: number of the base files that are looked at then.
-            read: reads files.
-        """
+        """Fold the log by itself, to be looked up in some number of base files. Raises as a call does."""
         log = self._log(read)
         keys, won = winners(self.spec, taking_part(self.spec, log))
         if self.arrival is not None:

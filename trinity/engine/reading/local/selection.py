@@ -62,8 +62,6 @@ class Selection:
     Attributes:
         columns: those that are read: the wanted ones, then those that only the predicate needs.
         names: the names of the wanted ones.
-        storage: the columns that are read, as they are stored.
-        predicate: what rows are asked for; None for all.
     """
 
     columns: Sequence[Column]
@@ -121,13 +119,6 @@ class Selection:
         """Return such rows of a row group by the pages of the predicate's columns; None where these are most of them.
 
         Listed keys are looked for in all pages, if need be.
-
-        Args:
-            file: the file.
-            left: True for each of its rows that is shown; None for all.
-            in_file: its schema.
-            group: the row group.
-            first: the place of its first row.
         """
         assert self.predicate is not None
         assert not isinstance(self.predicate.compiled, NotLocal)

@@ -26,11 +26,7 @@ POSITION_BITS: Final = 40
 def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Return the row versions, with an arrival in which no row change comes undone.
 
-    Args:
-        rows: row versions with their arrival by file and position.
-        files: their files, in the order in which the arrival counts them.
-        splits: the version.
-        spec: the table's options.
+    They come with an arrival by file, in the order of the files, and position.
     """
     if not order_is_lost(splits):
         return rows

@@ -37,13 +37,9 @@ _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
 def without_deleted(
     spark: SparkSession, rows: DataFrame, files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN
 ) -> DataFrame:
-    """Return the rows of a scan of Parquet files, but for those that are deleted by position.
+    """Return the rows of a scan of Parquet files, but for those that are deleted by position, or hidden.
 
-    Args:
-        spark: the session.
-        rows: the scan, with its ``_metadata``; order and buckets stay.
-        files: all files of the scan.
-        hidden: path of a file -> the bits of further rows that are left out.
+    The scan has its ``_metadata``; order and buckets stay.
 
     Raises:
         TrinityError: BAD_DATA naming a file of deleted rows that is missing or corrupt.
@@ -57,13 +53,7 @@ def without_deleted(
 
 
 class _Table(NamedTuple):
-    """A table of files by numbers of theirs, whose remainders are their places in it.
-
-    Attributes:
-        places: of each file.
-        length: of the table, 0 without files.
-        shared: True for each file that shares its place.
-    """
+    """A table of files by numbers of theirs, whose remainders are their places in it; some share their place."""
 
     places: np.ndarray
     length: int

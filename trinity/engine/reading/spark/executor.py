@@ -33,7 +33,6 @@ class SparkExecutor:
     """Executes plans by Spark.
 
     Attributes:
-        spark: the session.
         keys: values of some key columns under their names: rows with other keys are left out before they are folded;
             None to leave out none.
         few: whether these keys are known to be few enough for every task to hold.

@@ -38,11 +38,7 @@ _SIDECAR_ROWS: Final = 1 << 40
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
     """Return the row versions to be folded, with :data:`~trinity.hidden.ARRIVAL`: base, sidecar and log.
 
-    Args:
-        spark: the session.
-        splits: the version.
-        spec: the table's options.
-        ordered: True for the true arrival, also where the fold does not need it.
+    The arrival is the true one where the fold needs it, or that is asked for.
     """
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
     base = needed_base(splits, spec)
@@ -79,11 +75,7 @@ def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
 def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Return the row versions to be folded.
 
-    Args:
-        rows: those of log and sidecar, with :data:`~trinity.hidden.ARRIVAL`.
-        base: those of :func:`needed_base`, without it; None when there are none.
-        splits: the version.
-        spec: the table's options.
+    Those of log and sidecar have :data:`~trinity.hidden.ARRIVAL`; those of :func:`needed_base` come without it.
     """
     if _may_have(splits, ROW_KIND):
         rows = _folded_first(rows, spec)
@@ -103,13 +95,7 @@ def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
 
 
 def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
-    """Return one row per key in storage form, with ``DELETED`` (True for a key that is not visible).
-
-    Args:
-        rows: what :func:`with_base` yields.
-        splits: the version.
-        spec: the table's options.
-    """
+    """Return one row per key of :func:`with_base` in storage form, with ``DELETED`` (True where it is not visible)."""
     fold = _fold(splits, spec, pack=isinstance(rows, DataFrame))
     found = fold(fold.contributions(rows))
     return found.selectExpr(*[quoted(f.name) for f in splits.storage], f"NOT {VISIBLE} AS {DELETED}")
@@ -140,16 +126,10 @@ Run = Callable[..., list[bytes]]
 
 
 def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
-    """Fold row versions into base and sidecar, and returns the fragments.
+    """Fold row versions, all or those of some keys, into base and sidecar, and return the fragments.
 
     The row versions of a key with a value out of range stay in the log, where a read raises the error and a later row
     can repair it (A4).
-
-    Args:
-        rows: all :func:`versions`, or those of some keys.
-        splits: the version.
-        spec: the table's options.
-        run: writes rows.
     """
     rewrite = _Rewrite(rows, splits, spec)
     try:
@@ -178,9 +158,8 @@ class _Rewrite:
     def rows(self, unfit: DataFrame | None) -> DataFrame:
         """Return the rows of base and sidecar, and of unfit keys the row versions for the log.
 
-        Args:
-            unfit: keys with a value out of range; None when it is not known whether there are any: the base rows that
-                should not be there are then marked ``LEFT``.
+        Unfit keys have a value out of range. While it is not known whether there are any (None), base rows that should
+        not be there are marked ``LEFT``.
         """
         base = self.folded.where(VISIBLE if unfit is None else f"{VISIBLE} AND {FITS}")
         base = base.selectExpr(*self.marked, FITS)

@@ -46,14 +46,7 @@ def plain_scan(
     storage: pa.Schema,
     hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
 ) -> DataFrame:
-    """Return rows of some files but for deleted ones, read by column name; a column that a file lacks is NULL.
-
-    Args:
-        spark: the session.
-        files: to be read.
-        storage: the columns.
-        hidden: path of a file -> the bits of further rows that are left out
-            (:func:`~trinity.engine.reading.data_files.bitmap_of`).
+    """Return rows of some files but for deleted and hidden ones, by column name; a column that a file lacks is NULL.
 
     Raises:
         TrinityError: BAD_DATA naming the file that is missing.
@@ -221,14 +214,9 @@ def bucketed_scan(
 def _relation(
     spark: SparkSession, session: Any, files: Sequence[DataFile], storage: pa.Schema, buckets: Any = None
 ) -> DataFrame:
-    """Return rows of some files as they have them.
+    """Return rows of some files as they have them, read by the settings of a session of Spark's own.
 
-    Args:
-        spark: the session, in which the rows are to be queried.
-        session: Spark's own session by whose settings they are read.
-        files: to be read.
-        storage: the columns.
-        buckets: Spark's own ``BucketSpec`` of the files, if they have one.
+    ``buckets`` is Spark's own ``BucketSpec`` of the files, if they have one.
     """
     jvm: Any = spark._jvm
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(file_schema(storage).json())
