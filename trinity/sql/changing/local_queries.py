@@ -13,16 +13,15 @@ from sqlglot import exp
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import VOID, Refused
 from trinity.engine.spark.types import spark_type
-from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.changing.scope import Known, Relation, Scope, Side
-from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, joined_nodes, names_of
-from trinity.sql.local.column_names import with_column_names
-from trinity.sql.local.correlated import Correlated, OuterQuery, correlated
+from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, names_of
+from trinity.sql.local.correlated import OuterQuery, subquery_text
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
 from trinity.sql.parsing.reader import Piece
 from trinity.sql.parsing.row_change import CommonTable
+from trinity.sql.queries.references import joined_nodes
 from trinity.syntax.parse import Statement, expression_or_none, parse
 from trinity.syntax.quoting import quoted
 
@@ -105,42 +104,19 @@ class LocalQueries:
             Refused: where only Spark runs it.
         """
         statement = self._within_common(piece.text, piece.dialect)
-        statement = replace(statement, tree=with_column_names(statement.tree))
-        found = self._correlated(statement, scope, word)
-        try:
-            if found is None:
-                return f"SELECT * FROM {self._hold(statement)}"
-            rows = found.rows_of(self._hold(replace(statement, tree=found.query)))
-            if found.of_none is None:
-                return rows
-            none = self._hold(replace(statement, tree=found.of_none))
-            return f"IF(EXISTS ({rows}), ({rows}), (SELECT * FROM {none}))"
-        except TrinityError as error:
-            query = statement.tree if found is None else found.query
-            columns = {c.name.lower() for c in query.find_all(exp.Column)}
-            if error.code == "COLUMN_NOT_FOUND" and any(columns & side.columns.keys() for side in scope.sides):
-                raise Refused("a subquery names a column of the outer query") from None
-            raise
-
-    def _hold(self, statement: Statement) -> str:
-        """Read the rows of a query, and return their name."""
-        name = f"{HIDDEN_PREFIX}rows{len(self.rows_of)}"
-        self.rows_of[name] = _read(self._rows(statement))
-        return name
-
-    def _correlated(self, statement: Statement, scope: Scope, word: str) -> Correlated | None:
-        """Return a correlated query as rows that are found by keys; None for another one."""
-        tree = statement.tree
-        if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
-            return None
-        everything = exp.Select(expressions=[exp.Star()])
-        for clause in ("with_", "from_", "joins", "laterals"):
-            everything.set(clause, tree.args.get(clause))
-        rows = self._rows(replace(statement, tree=everything.copy()))
-        tables = {node.alias_or_name.lower() for node in (*joined_nodes(tree), *(tree.args.get("laterals") or []))}
-        return correlated(
-            tree, OuterQuery(partial(_named_column, scope), tables, {name.lower() for name in rows.names}), word
+        outer = OuterQuery(
+            partial(_named_column, scope), lambda name: any(name.lower() in side.columns for side in scope.sides)
         )
+
+        def rows_of(query: exp.Expr) -> LocalRows:
+            return self._rows(replace(statement, tree=query))
+
+        def hold(query: exp.Expr) -> str:
+            name = f"{HIDDEN_PREFIX}rows{len(self.rows_of)}"
+            self.rows_of[name] = _read(rows_of(query))
+            return name
+
+        return subquery_text(statement.tree, word, outer, lambda query: rows_of(query).names, hold)
 
     def _within_common(self, text: str, dialect: str) -> Statement:
         """Return a query in Spark's dialect, behind the statement's WITH."""

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError, nearest
-from trinity.sql.queries.references import Edit, Reference
+from trinity.sql.queries.references import Edit, Reference, joined_nodes
 from trinity.syntax.quoting import quoted
 
 _KEYWORDS: Final = frozenset({
@@ -257,7 +257,7 @@ def _is_inner(column: exp.Column, qualifier: tuple[str, ...], references: Sequen
     full = {id(r.node): r.full for r in references}
     select = column.find_ancestor(exp.Select)
     while select is not None:
-        for relation in _relations(select):
+        for relation in joined_nodes(select):
             if relation.alias:
                 names: frozenset[tuple[str, ...]] = frozenset({(relation.alias.lower(),)})
             elif isinstance(relation, exp.Table):
@@ -268,12 +268,3 @@ def _is_inner(column: exp.Column, qualifier: tuple[str, ...], references: Sequen
                 return True
         select = select.find_ancestor(exp.Select)
     return False
-
-
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    clause = select.args.get("from_")
-    if clause is not None:
-        yield clause.this
-        yield from (j.this for j in clause.this.args.get("joins") or [])
-    yield from (j.this for j in select.args.get("joins") or [])
-    yield from select.args.get("laterals") or []

@@ -13,7 +13,7 @@ from trinity.errors import TrinityError
 from trinity.sql.changing.scope import Known, Relation, Side, name_suffixes
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads
-from trinity.sql.queries.references import apply_edits
+from trinity.sql.queries.references import apply_edits, joined_nodes
 from trinity.syntax.parse import Statement
 from trinity.syntax.quoting import quoted
 
@@ -74,14 +74,6 @@ def alias_of(node: exp.Expr, target_alias: str) -> str:
     """Return the alias of a source of one table for the engine, which differs from the target's."""
     name = node.alias_or_name
     return name if name and name.lower() != target_alias.lower() else UNNAMED
-
-
-def joined_nodes(select: exp.Select) -> list[exp.Expr]:
-    """Return the nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views."""
-    first = select.args["from_"].this
-    joins = [*(first.args.get("joins") or []), *(select.args.get("joins") or [])]
-    laterals = [*(first.args.get("laterals") or []), *(select.args.get("laterals") or [])]
-    return [first, *(j.this for j in joins), *laterals]
 
 
 def names_of(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozenset[tuple[str, ...]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
 from trinity.engine.expressions import Refused
+from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.sql.local.column_names import with_column_names
+from trinity.sql.queries.references import joined_nodes
 from trinity.syntax.comparisons import conjuncts, equal_sides
 from trinity.syntax.parse import expression_or_none
 
@@ -23,13 +26,15 @@ class OuterQuery:
     Attributes:
         named: returns the column of the outer query that a name means: (number of parts that name it, the column, None
             where only Spark knows it). None for a name that is no column.
+        has: returns True for a bare name of one of its columns.
         tables: names, in lower case, of what the subquery selects from.
         columns: names, in lower case, of the columns of these.
     """
 
     named: Callable[[Sequence[str]], tuple[int, exp.Expr | None] | None]
-    tables: Collection[str]
-    columns: Collection[str]
+    has: Callable[[str], bool]
+    tables: Collection[str] = ()
+    columns: Collection[str] = ()
 
     def columns_in(self, tree: exp.Expr) -> list[exp.Column]:
         """Return the columns of the outer query in an expression. Raises COLUMN_NOT_FOUND."""
@@ -74,7 +79,7 @@ class OuterQuery:
 
 
 @dataclass(frozen=True)
-class Correlated:
+class _Correlated:
     """A query whose rows are found by keys, which are its first columns.
 
     Attributes:
@@ -93,17 +98,55 @@ class Correlated:
         return f"SELECT * FROM {name} WHERE {' AND '.join(pairs)}"
 
 
-def correlated(tree: exp.Select, outer: OuterQuery, word: str) -> Correlated | None:
-    """Return a query as one whose rows are found by keys; None where it is about itself alone.
+def subquery_text(
+    tree: exp.Expr,
+    word: str,
+    outer: OuterQuery,
+    names_in: Callable[[exp.Select], Sequence[str]],
+    hold: Callable[[exp.Expr], str],
+) -> str:
+    """Return the text of a query of a subquery's rows, those that the outer row sees, out of rows that are kept.
 
     Args:
-        tree: the query, a SELECT with WHERE whose columns have names.
-        outer: the columns of the outer query that it may name.
+        tree: the subquery.
         word: the keyword before it: EXISTS, IN, or another one where it is a value.
+        outer: the columns of the outer query.
+        names_in: returns the names of the columns of a query.
+        hold: keeps the rows of a query, and returns their name.
 
     Raises:
+        TrinityError: as a query.
         Refused: where only Spark runs it.
     """
+
+    def held(query: exp.Expr) -> str:
+        try:
+            return hold(query)
+        except TrinityError as error:
+            if error.code == "COLUMN_NOT_FOUND" and any(outer.has(c.name) for c in query.find_all(exp.Column)):
+                raise Refused("a subquery names a column of the outer query") from None
+            raise
+
+    tree = with_column_names(tree)
+    found = None
+    if isinstance(tree, exp.Select) and tree.args.get("from_") is not None and tree.args.get("where") is not None:
+        everything = tree.copy()
+        for clause in everything.args.keys() - {"with_", "from_", "joins", "laterals"}:
+            everything.set(clause, None)
+        everything.set("expressions", [exp.Star()])
+        tables = {node.alias_or_name.lower() for node in joined_nodes(tree)}
+        columns = {name.lower() for name in names_in(everything)}
+        found = _correlated(tree, replace(outer, tables=tables, columns=columns), word)
+    if found is None:
+        return f"SELECT * FROM {held(tree)}"
+    rows = found.rows_of(held(found.query))
+    if found.of_none is None:
+        return rows
+    return f"IF(EXISTS ({rows}), ({rows}), (SELECT * FROM {held(found.of_none)}))"
+
+
+def _correlated(tree: exp.Select, outer: OuterQuery, word: str) -> _Correlated | None:
+    """Return a query with WHERE as one whose rows are found by keys; None where it is about itself alone."""
     parts = list(conjuncts(tree.args["where"].this))
     keys = [outer.key(part) for part in parts if outer.columns_in(part)]
     rest = [part for part in parts if not outer.columns_in(part)]
@@ -126,7 +169,7 @@ def correlated(tree: exp.Select, outer: OuterQuery, word: str) -> Correlated | N
     if any(not isinstance(value.unalias(), exp.Min | exp.Max | exp.Sum) for value in aggregates):
         of_none = tree.copy()
         of_none.set("where", exp.Where(this=exp.false()))
-    return Correlated(query, [other for _, other in keys], of_none)
+    return _Correlated(query, [other for _, other in keys], of_none)
 
 
 def _key(number: int) -> str:

@@ -9,10 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.engine.expressions import Held, Refused, Scope
-from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.sql.local.column_names import with_column_names
-from trinity.sql.local.correlated import Correlated, OuterQuery, correlated
+from trinity.sql.local.correlated import OuterQuery, subquery_text
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Relation
 from trinity.syntax.parse import expression_tree
@@ -59,32 +57,18 @@ class Subqueries:
 
     def _replaced(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Exists):
-            return expression_tree(self._text(node.this, "EXISTS"))
+            return expression_tree(f"EXISTS ({self._text(node.this, 'EXISTS')})")
         if isinstance(node, exp.In) and (query := node.args.get("query")) is not None:
-            return exp.In(this=self.within(node.this), query=expression_tree(self._text(query, "IN")))
-        return expression_tree(self._text(node, "=")) if isinstance(node, exp.Subquery) else node
+            return exp.In(this=self.within(node.this), query=expression_tree(f"({self._text(query, 'IN')})"))
+        return expression_tree(f"({self._text(node, '=')})") if isinstance(node, exp.Subquery) else node
 
     def _text(self, query: exp.Expr, word: str) -> str:
-        """Return the text of a subquery of held rows, with EXISTS before it; word is the keyword before it."""
-        tree = with_column_names(query.unnest())
-        found = self._correlated(tree, word)
-        before = "EXISTS " if word == "EXISTS" else ""
-        if found is None:
-            return f"{before}(SELECT * FROM {self._hold(tree)})"
-        rows = found.rows_of(self._hold(found.query))
-        if found.of_none is None:
-            return f"{before}({rows})"
-        return f"IF(EXISTS ({rows}), ({rows}), (SELECT * FROM {self._hold(found.of_none)}))"
+        outer = OuterQuery(self._named, lambda name: self._outer.has("", name))
+        return subquery_text(query.unnest(), word, outer, self._names_in, self._hold)
 
     def _hold(self, query: exp.Expr) -> str:
         """Keep the rows of a query, and return their name."""
-        try:
-            relation = self._rows_of(query)
-        except TrinityError as error:
-            named = [column.name for column in query.find_all(exp.Column)]
-            if error.code == "COLUMN_NOT_FOUND" and any(self._outer.has("", name) for name in named):
-                raise Refused("a subquery names a column of the outer query") from None
-            raise
+        relation = self._rows_of(query)
         names = [column.name for column in relation.columns]
         schema = pa.schema([(name, field.type) for name, field in zip(names, relation.schema, strict=True)])
         if pa.null() in schema.types:
@@ -92,19 +76,6 @@ class Subqueries:
         name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
         self.held[name] = Held(schema, cache(lambda: reader_with_names(relation, names).read_all()))
         return name
-
-    def _correlated(self, tree: exp.Expr, word: str) -> Correlated | None:
-        """Return a correlated query as rows that are found by keys; None for another one."""
-        if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or tree.args.get("where") is None:
-            return None
-        everything = tree.copy()
-        for clause in everything.args.keys() - {"with_", "from_", "joins", "laterals"}:
-            everything.set(clause, None)
-        everything.set("expressions", [exp.Star()])
-        further = [join.this for join in tree.args.get("joins") or []]
-        items = [tree.args["from_"].this, *further, *(tree.args.get("laterals") or [])]
-        own = {name.lower() for name in self._names_in(everything)}
-        return correlated(tree, OuterQuery(self._named, {item.alias_or_name.lower() for item in items}, own), word)
 
     def _named(self, parts: Sequence[str]) -> tuple[int, exp.Expr]:
         """Return the column of the outer query that a name means, as :class:`OuterQuery` asks for it."""

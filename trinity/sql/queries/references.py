@@ -186,6 +186,16 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
     return table
 
 
+def joined_nodes(select: exp.Select) -> list[exp.Expr]:
+    """Return the nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views; none without FROM."""
+    clause = select.args.get("from_")
+    if clause is None:
+        return []
+    joins = [join for node in (clause.this, select) for join in node.args.get("joins") or []]
+    laterals = [lateral for node in (clause.this, select) for lateral in node.args.get("laterals") or []]
+    return [clause.this, *(join.this for join in joins), *laterals]
+
+
 def _with_distinct_aliases(references: list[Reference]) -> list[Reference]:
     """Use full names as aliases where tables of one FROM clause have the same last part."""
     seen: dict[tuple[int, str], set[tuple[str, str, str]]] = {}
