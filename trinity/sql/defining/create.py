@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from trinity.names import TableName
     from trinity.session import Session
-    from trinity.spi import TableDefinition
     from trinity.table import Table
 
 
@@ -70,26 +69,27 @@ def create_table(session: Session, statement: Statement) -> Rows:
         return no_rows()
     _check_format(session, name, options)
     replaced = _table_to_replace(session, create, name)
-    if create.expression is None:
-        if given.names:
-            raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
-        defined: _TableClauses = {
-            "primary_key": key,
-            "partition_by": options.partition_by,
-            "properties": options.properties,
-            "checks": given.named_checks(name.table, columns, statement.dialect),
-        }
-        if replaced is not None:
-            definition = session.checked_definition(name, columns, **defined)
-            return replace(session, replaced, Replacement(lambda _: definition))
-        session.create_table(name, columns, **defined, if_not_exists=exists)
-        return no_rows()
-    if columns:
-        raise TrinityError(
-            "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
-        )
-    _refuse_checks(name, given, "takes its columns from the query; add them with ALTER TABLE ... ADD CONSTRAINT")
-    return _create_as(session, statement, name, given.names, key, options, exists, replaced)
+    if create.expression is not None:
+        if columns:
+            raise TrinityError(
+                "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
+            )
+        _refuse_checks(name, given, "takes its columns from the query; add them with ALTER TABLE ... ADD CONSTRAINT")
+    elif given.names:
+        raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
+    defined: _TableClauses = {
+        "primary_key": key,
+        "partition_by": options.partition_by,
+        "properties": options.properties,
+        "checks": given.named_checks(name.table, columns, statement.dialect),
+    }
+    if create.expression is not None:
+        return _create_as(session, statement, name, given.names, defined, options.with_data, exists, replaced)
+    if replaced is not None:
+        definition = session.checked_definition(name, columns, **defined)
+        return replace(session, replaced, Replacement(lambda _: definition))
+    session.create_table(name, columns, **defined, if_not_exists=exists)
+    return no_rows()
 
 
 class _TableClauses(TypedDict):
@@ -202,8 +202,8 @@ def _create_as(
     statement: Statement,
     name: TableName,
     names: list[str],
-    key: list[str],
-    options: Options,
+    defined: _TableClauses,
+    with_data: bool,
     exists: bool,
     replaced: Table | None,
 ) -> Rows:
@@ -219,14 +219,8 @@ def _create_as(
         found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
         return _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
 
-    defined: _TableClauses = {
-        "primary_key": key,
-        "partition_by": options.partition_by,
-        "properties": options.properties,
-        "checks": {},
-    }
     if replaced is not None:
-        text = query.to_spark().text if options.with_data else None
+        text = query.to_spark().text if with_data else None
 
         def definition(rows: Any) -> TableDefinition:
             return session.checked_definition(name, columns_of_rows(rows), **defined)
@@ -236,7 +230,7 @@ def _create_as(
     columns = columns_of_rows(rows)
 
     def fill(made: Table) -> None:
-        if options.with_data:
+        if with_data:
             written.append(_write(made, rows))
 
     session.create_table(name, columns, **defined, if_not_exists=exists, fill=fill)
@@ -375,16 +369,7 @@ def _register_table(
     exists: bool,
     query: bool,
 ) -> None:
-    """Register the table of a CREATE TABLE with a location.
-
-    Args:
-        session: the session.
-        name: the table's full name.
-        columns: the declared columns; if empty, the table's own.
-        key: the declared primary key.
-        options: the options of the statement.
-        exists: True for IF NOT EXISTS.
-        query: True if AS SELECT follows.
+    """Register the table of a CREATE TABLE with a location; without declared columns it has its own.
 
     Raises:
         TrinityError: NOT_SUPPORTED for AS SELECT; INVALID_ARGUMENTS where the statement and the table differ in their

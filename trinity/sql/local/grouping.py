@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from trinity.engine.expressions import Refused
 from trinity.spi import DataType
+from trinity.sql.local.refusals import refuse_other_clauses
 
 _SETS: Final[dict[type[exp.Expr], str]] = {
     exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS",
@@ -79,8 +80,7 @@ class GroupBy:
 
 def keys_replaced(clause: exp.Group, meant: Callable[[exp.Expr], exp.Expr]) -> exp.Group:
     """Return a clause with other keys in the places of its own. Raises Refused for other parts of it."""
-    if further := [name for name, value in clause.args.items() if value and name not in ("expressions", *_BEHIND)]:
-        raise Refused(f"'{further[0]}' of GROUP BY is run by Spark only")
+    refuse_other_clauses(clause, "expressions", *_BEHIND)
 
     def replaced(part: exp.Expr) -> exp.Expr:
         if type(part) not in _SETS:

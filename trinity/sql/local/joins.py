@@ -11,6 +11,7 @@ from sqlglot import exp
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
 from trinity.sql.local.aggregates import as_one_value
+from trinity.sql.local.refusals import or_refuse
 from trinity.sql.local.relations import Relation, filtered, with_values
 from trinity.syntax.comparisons import conjuncts
 
@@ -172,8 +173,6 @@ def _compared(one: Compiled, other: Compiled, timezone: _Timezone) -> tuple[Comp
 
 def _certain(found: Compiled | NotLocal) -> Compiled:
     """Return an expression of a join. Raises Refused for one that may fail: it depends on the plan for which rows."""
-    if isinstance(found, NotLocal):
-        raise Refused(found.reason)
-    if found.may_fail:
+    if or_refuse(found).may_fail:
         raise Refused("only Spark joins by an expression that may fail")
-    return found
+    return or_refuse(found)

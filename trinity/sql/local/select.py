@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import (
     FLOATS,
     VOID,
@@ -30,6 +29,7 @@ from trinity.sql.local.column_names import with_column_names
 from trinity.sql.local.generators import Generated
 from trinity.sql.local.grouping import GroupBy, keys_replaced
 from trinity.sql.local.joins import On, word_of
+from trinity.sql.local.refusals import or_refuse, refuse_other_clauses
 from trinity.sql.local.relations import Pages, Relation, cast_to, filtered, limited, new_field, projected, union_all
 from trinity.sql.local.rewrites import simpler
 from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
@@ -84,14 +84,14 @@ class _Queries:
         """Return the rows of a query, whose WITH queries may use those around it."""
         common = self._with(tree, common)
         if isinstance(tree, exp.Subquery):
-            _refuse_other_clauses(tree, "this", "with_")
+            refuse_other_clauses(tree, "this", "with_")
             return self.query(tree.this, common)
         if isinstance(tree, exp.SetOperation):
             return self._set_operation(tree, common)
         if isinstance(tree, exp.Select):
             return _Select(self, tree, common).rows()
         if isinstance(tree, exp.Values):
-            _refuse_other_clauses(tree, "expressions")
+            refuse_other_clauses(tree, "expressions")
             return value_rows(tree, (), self.timezone)
         raise Refused(f"only Spark runs {tree.key.upper()}")
 
@@ -99,9 +99,9 @@ class _Queries:
         clause = tree.args.get("with_")
         if clause is None:
             return common
-        _refuse_other_clauses(clause, "expressions")
+        refuse_other_clauses(clause, "expressions")
         for cte in clause.expressions:
-            _refuse_other_clauses(cte, "this", "alias")
+            refuse_other_clauses(cte, "this", "alias")
             common = {**common, cte.alias.lower(): (cte, common)}
         return common
 
@@ -112,7 +112,7 @@ class _Queries:
 
     def _set_operation(self, tree: exp.SetOperation, common: _Common) -> Relation:
         """Return the rows of UNION, INTERSECT or EXCEPT."""
-        _refuse_other_clauses(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
+        refuse_other_clauses(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
         first, second = self.query(tree.this, common), self.query(with_column_names(tree.expression), common)
         if len(first.columns) != len(second.columns):
             raise Refused(f"the parts of {tree.key.upper()} have other numbers of columns")
@@ -179,7 +179,7 @@ class _Select:
 
     def rows(self) -> Relation:
         """Return the rows of a SELECT."""
-        _refuse_other_clauses(
+        refuse_other_clauses(
             self.tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
             "distinct", "with_", "laterals",
         )  # fmt: skip
@@ -254,17 +254,17 @@ class _Select:
         """Return the rows of an item of FROM; the condition may leave some of them out."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Values):
-            _refuse_other_clauses(node, "expressions", "alias")
+            refuse_other_clauses(node, "expressions", "alias")
             names = [column.name for column in alias.columns] if alias is not None else []
             return _renamed(value_rows(node, names, self.queries.timezone), node.alias)
         if isinstance(node, exp.Subquery):
-            _refuse_other_clauses(node, "this", "alias")
+            refuse_other_clauses(node, "this", "alias")
             return _named(_renamed(self.queries.query(node.this, self.common), node.alias), alias)
         if alias is not None and alias.columns:
             raise Refused("a table's alias names columns")
         if not isinstance(node, exp.Table):
             raise Refused(f"only Spark reads '{node.sql(dialect='spark')}'")
-        _refuse_other_clauses(node, "this", "db", "catalog", "alias", "version")
+        refuse_other_clauses(node, "this", "db", "catalog", "alias", "version")
         named = self.common.get(node.name.lower()) if len(node.parts) == 1 else None
         if named is not None:
             cte, around = named
@@ -286,7 +286,7 @@ class _Select:
         return sorted({part.name.lower() for part in (*parts, *merged)})
 
     def _joined(self, left: Relation, join: exp.Join, parts: Sequence[exp.Expr]) -> Relation:
-        _refuse_other_clauses(join, "this", "side", "kind", "on", "using")
+        refuse_other_clauses(join, "this", "side", "kind", "on", "using")
         word, using = word_of(join), [name.name for name in join.args.get("using") or []]
         if word is None or (join.args.get("on") is None and not using and word != "CROSS"):
             raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
@@ -311,7 +311,7 @@ class _Select:
 
     def _viewed(self, source: Relation, view: exp.Lateral) -> Relation:
         """Return the rows with the columns of a LATERAL VIEW."""
-        _refuse_other_clauses(view, "this", "view", "outer", "alias")
+        refuse_other_clauses(view, "this", "view", "outer", "alias")
         alias = view.args.get("alias")
         if not isinstance(view.this, exp.Explode) or not view.args.get("view") or alias is None or not alias.name:
             raise Refused(f"only Spark reads '{view.sql(dialect='spark')}'")
@@ -340,7 +340,7 @@ class _Select:
         found = list[tuple[str, exp.Expr]]()
         for node in self.tree.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-                _refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ("except_",)))
+                refuse_other_clauses(node, *(("this", "table") if isinstance(node, exp.Column) else ("except_",)))
                 found += [(c.name, _column(c)) for c in _of_star(source.columns, node)]
             elif made is not None and _unnamed(node) is made.node:
                 found += [(c.name, exp.column(c.field, quoted=True)) for c in made.columns]
@@ -360,7 +360,7 @@ class _Select:
         columns = [(ScopeColumn(name, new_field(), _result_type(value.type)), value) for name, value in values]
         shown = tuple(column for column, _ in columns)
         if self.tree.args.get("distinct"):
-            _refuse_other_clauses(self.tree.args["distinct"])
+            refuse_other_clauses(self.tree.args["distinct"])
             fields = [column.field for column in shown]
             named = self.tree.args["order"].expressions if order else []
             keys = [
@@ -383,10 +383,10 @@ class _Select:
         return found.query().over(f"SELECT {listed} FROM {{0}} ORDER BY {', '.join(keys)}{_limit(self.tree)}", shown)
 
     def _expression(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return _or_refuse(compile_expression(tree, replace(scope, queries=self.held), self.queries.timezone))
+        return or_refuse(compile_expression(tree, replace(scope, queries=self.held), self.queries.timezone))
 
     def _predicate(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return _or_refuse(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
+        return or_refuse(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
 
     def _simpler(self, tree: exp.Expr, source: Relation) -> exp.Expr:
         """Return an expression whose aggregate functions are those that DuckDB computes."""
@@ -417,7 +417,7 @@ class _Select:
         if clause is None:
             return exp.Group()
         if clause.args.get("all"):
-            _refuse_other_clauses(clause, "all")
+            refuse_other_clauses(clause, "all")
             return exp.Group(expressions=_plain_columns(wanted))
         return keys_replaced(clause, lambda key: _resolve_aliases(key, wanted, source, outer=False))
 
@@ -526,19 +526,12 @@ class _Groups:
 # -- parts of trees -------------------------------------------------------------------------------------
 
 
-def _refuse_other_clauses(node: exp.Expr, *known: str) -> None:
-    """Refuse a node with further clauses than some."""
-    further = [name for name, value in node.args.items() if value and name not in known]
-    if further:
-        raise Refused(f"'{further[0].strip('_')}' of {node.key.upper()} is run by Spark only")
-
-
 def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.Expr, str]]:
     """Return the expressions of a query's ORDER BY, each with the words after it."""
     clause = tree.args.get("order")
     if clause is None:
         return []
-    _refuse_other_clauses(clause, "expressions")
+    refuse_other_clauses(clause, "expressions")
     found = []
     for node in clause.expressions:
         tree, words = ordering(node)
@@ -636,7 +629,7 @@ def _number(clause: exp.Expr | None) -> int | None:
     if clause is None:
         return None
     value = clause.args.get("expression")
-    _refuse_other_clauses(clause, "expression")
+    refuse_other_clauses(clause, "expression")
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise Refused(f"only Spark evaluates '{clause.sql(dialect='spark')}'")
     return int(value.name)
@@ -721,7 +714,7 @@ def _of_star(columns: Sequence[ScopeColumn], node: exp.Expr) -> list[ScopeColumn
         Refused: for a star of no table, and for EXCEPT of what is no single column of it.
     """
     qualifier, star = node.text("table").lower(), node.this if isinstance(node, exp.Column) else node
-    _refuse_other_clauses(star, "except_")
+    refuse_other_clauses(star, "except_")
     shown = [column for column in columns if not column.merged]
     if qualifier:
         its = (column for column in columns if column.qualifier.lower() == qualifier)
@@ -734,9 +727,3 @@ def _of_star(columns: Sequence[ScopeColumn], node: exp.Expr) -> list[ScopeColumn
     if not shown:
         raise Refused(f"'{node.sql(dialect='spark')}' names no columns")
     return shown
-
-
-def _or_refuse(found: Compiled | NotLocal) -> Compiled:
-    if isinstance(found, NotLocal):
-        raise Refused(found.reason)
-    return found

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import (
     BOOLEAN,
     ONE_ROW,
@@ -21,6 +20,7 @@ from trinity.engine.expressions import (
     widened,
 )
 from trinity.spi import DataType
+from trinity.sql.local.refusals import or_refuse
 from trinity.sql.local.relations import Pages, new_field
 
 
@@ -35,7 +35,9 @@ def value_rows(tree: exp.Values, names: Sequence[str], timezone: Callable[[], st
     Raises:
         Refused: for values that only Spark evaluates.
     """
-    rows = [[_constant(cell, timezone) for cell in _cells(row)] for row in tree.expressions]
+    rows = [
+        [or_refuse(compile_expression(cell, Scope([]), timezone)) for cell in _cells(row)] for row in tree.expressions
+    ]
     if len({len(row) for row in rows}) != 1 or len(names) not in (0, len(rows[0])):
         raise Refused("the rows of VALUES have other numbers of values")
     columns, arrays = list[ScopeColumn](), list[pa.Array]()
@@ -58,13 +60,6 @@ def one_row() -> Pages:
 
 def _cells(row: exp.Expr) -> list[exp.Expr]:
     return list(row.expressions) if isinstance(row, exp.Tuple) else [row]
-
-
-def _constant(cell: exp.Expr, timezone: Callable[[], str]) -> Compiled:
-    found = compile_expression(cell, Scope([]), timezone)
-    if isinstance(found, NotLocal):
-        raise Refused(found.reason)
-    return found
 
 
 def _array(cells: Sequence[Compiled], kind: DataType, timezone: Callable[[], str]) -> pa.Array:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from trinity.engine.expressions import Compiled, Refused, Scope, ScopeColumn
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
+from trinity.sql.local.refusals import refuse_other_clauses
 from trinity.sql.local.relations import Relation, new_field, with_values
 
 _INT: Final = DataType("int")
@@ -67,9 +68,7 @@ class Windows:
         return rows.query().over(f"SELECT {shown}{listed} FROM {{0}}", columns)
 
     def _field(self, node: exp.Window) -> str:
-        known = {"this", "partition_by", "order", "spec", "over"}
-        if further := [name for name, value in node.args.items() if value and name not in known]:
-            raise Refused(f"'{further[0]}' of a window is run by Spark only")
+        refuse_other_clauses(node, "this", "partition_by", "order", "spec", "over")
         clause, function = node.args.get("order"), type(node.this)
         of_order = function in (*_RANKS, *_SHIFTS, exp.Ntile)
         if of_order and (clause is None or node.args.get("spec") is not None):
@@ -149,10 +148,7 @@ def _frame(spec: exp.Expr | None) -> str:
     """Return a frame in DuckDB's SQL. Raises Refused for one whose bounds are calculated."""
     if spec is None:
         return ""
-    if further := [
-        n for n, v in spec.args.items() if v and n not in ("kind", "start", "start_side", "end", "end_side")
-    ]:
-        raise Refused(f"'{further[0]}' of a window is run by Spark only")
+    refuse_other_clauses(spec, "kind", "start", "start_side", "end", "end_side")
     bounds = [_bound(spec, "start"), _bound(spec, "end") if spec.args.get("end") else "CURRENT ROW"]
     return f"{spec.text('kind')} BETWEEN {' AND '.join(bounds)}"
 
