@@ -12,11 +12,11 @@ from trinity.engine.reading.metadata import detail
 from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult
-from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.queries.instants import instant
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
 from trinity.sql.show import shown_properties
+from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:
     from trinity.session import Session

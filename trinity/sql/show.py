@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.names import split_name
 from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
-from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name
+from trinity.sql.parsing.names import catalog_name, parts, quoted_name
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement
 from trinity.syntax.quoting import text_literal
+from trinity.syntax.reader import Piece, Reader
 from trinity.zones import zone_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def show(session: Session, statement: Statement) -> Rows:
             partitions of a table that has none.
     """
     words = statement.words(3)[1:]
-    what, arguments = (words[0] if words else ""), _Arguments(statement, 2)
+    what, arguments = (words[0] if words else ""), _Arguments(Piece.of(statement), 2)
     if what == "CATALOGS":
         return _names("catalog", arguments.matching(sorted(session.catalogs)))
     if what in ("SCHEMAS", "DATABASES", "NAMESPACES"):
@@ -44,7 +45,7 @@ def show(session: Session, statement: Statement) -> Rows:
     if what == "TABLES":
         return _tables(session, arguments)
     if words == ("ALL", "TABLES"):
-        return _all_tables(session, _Arguments(statement, 3))
+        return _all_tables(session, _Arguments(Piece.of(statement), 3))
     if what == "COLUMNS":
         return _columns(session, arguments)
     if what == "PARTITIONS":
@@ -52,44 +53,33 @@ def show(session: Session, statement: Statement) -> Rows:
     if what == "TBLPROPERTIES":
         return _tblproperties(session, arguments)
     if words == ("CREATE", "TABLE"):
-        table = _table(session, _Arguments(statement, 3).name())
+        table = session.table(session.table_name(_Arguments(Piece.of(statement), 3).name()))
         return _names("createtab_stmt", [create_statement(session, table)])
     return run_text(session, statement.text)
 
 
-class _Arguments:
+class _Arguments(Reader):
     """The words after a SHOW: [IN | FROM] name, [LIKE] 'pattern'."""
 
-    def __init__(self, statement: Statement, at: int) -> None:
-        self.tokens: tuple[Token, ...] = statement.tokens
-        self.at = at
-        self.sql_like = statement.dialect != "spark"
-
-    def word(self, *words: str) -> bool:
-        """Step over one of the words if it is next; return True if so."""
-        found = self.at < len(self.tokens) and self.tokens[self.at].text.upper() in words
-        self.at += found
-        return found
-
-    def name(self) -> list[str]:
-        found, self.at = read_name(self.tokens, self.at)
-        return found
+    def takes_in(self) -> bool:
+        """Step over IN or FROM if it is next; return True if so."""
+        return self.take("IN") or self.take("FROM")
 
     def end(self) -> None:
         """Check that no word follows. Raises SYNTAX_ERROR."""
-        if self.at < len(self.tokens):
+        if not self.done:
             token = self.tokens[self.at]
             raise TrinityError("SYNTAX_ERROR", f"SHOW: '{token.text}' on line {token.line} is not understood.")
 
     def matching(self, names: Iterable[str]) -> list[str]:
         """Return the names that match the pattern at the end; all names without a pattern."""
-        self.word("LIKE")
-        if self.at == len(self.tokens):
+        self.take("LIKE")
+        if self.done:
             return list(names)
         token = self.tokens[self.at]
         self.at += token.token_type is TokenType.STRING
         self.end()
-        pattern = _pattern(token.text, self.sql_like)
+        pattern = _pattern(token.text, self.piece.dialect != "spark")
         return [n for n in names if pattern.fullmatch(n)]
 
 
@@ -104,13 +94,13 @@ def _names(column: str, names: Iterable[str]) -> Rows:
 
 
 def _schemas(session: Session, arguments: _Arguments) -> Rows:
-    catalog = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog]
+    catalog = arguments.name() if arguments.takes_in() else (session.current_catalog,)
     connector = session.connector(catalog_name(catalog))
     return _names("namespace", arguments.matching(connector.metadata.list_schemas()))
 
 
 def _tables(session: Session, arguments: _Arguments) -> Rows:
-    given = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog, session.current_schema]
+    given = arguments.name() if arguments.takes_in() else (session.current_catalog, session.current_schema)
     catalog, schema = session.schema_name(given)
     metadata = session.catalogs[catalog].metadata
     if schema not in metadata.list_schemas():
@@ -129,16 +119,16 @@ def _all_tables(session: Session, arguments: _Arguments) -> Rows:
 
 
 def _columns(session: Session, arguments: _Arguments) -> Rows:
-    if not arguments.word("IN", "FROM"):
+    if not arguments.takes_in():
         raise TrinityError("SYNTAX_ERROR", "SHOW COLUMNS names its table: SHOW COLUMNS IN t.")
     name = arguments.name()
-    if arguments.word("IN", "FROM"):
-        name = [*arguments.name(), name[-1]]
-    return _names("col_name", [c.name for c in _table(session, name).definition.visible])
+    if arguments.takes_in():
+        name = (*arguments.name(), name[-1])
+    return _names("col_name", session.table(session.table_name(name)).columns)
 
 
 def _partitions(session: Session, arguments: _Arguments) -> Rows:
-    table = _table(session, arguments.name())
+    table = session.table(session.table_name(arguments.name()))
     arguments.end()
     if not table.definition.partition_by:
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' is not partitioned.")
@@ -167,16 +157,8 @@ def _escaped(text: str) -> str:
 
 
 def _tblproperties(session: Session, arguments: _Arguments) -> Rows:
-    table = _table(session, arguments.name())
+    table = session.table(session.table_name(arguments.name()))
     return small_table({"key": "string", "value": "string"}, sorted(shown_properties(table.definition).items()))
-
-
-def _table(session: Session, name: list[str]) -> Table:
-    full = session.table_name(name)
-    table = session.find_table(full)
-    if table is None:
-        raise session.table_missing(full)
-    return table
 
 
 def shown_properties(definition: TableDefinition) -> dict[str, str]:

@@ -23,13 +23,13 @@ from trinity.errors import TrinityError
 from trinity.spi import Column
 from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
 from trinity.sql.changing.source import Source, read_source
-from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads, spelled_out
 from trinity.sql.queries.references import Edit, Reference, apply_edits, resolve
 from trinity.syntax.parse import Statement, parse, parse_tokens, tokenize
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece, Reader
 from trinity.syntax.translate import to_spark_text
 
 if TYPE_CHECKING:

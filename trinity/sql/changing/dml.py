@@ -14,7 +14,6 @@ from trinity.calls import quiet
 from trinity.engine.executes import NotLocal
 from trinity.errors import TrinityError
 from trinity.sql.parsing.merge import read_merge
-from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import (
     RowChange,
     common_tables,
@@ -25,6 +24,7 @@ from trinity.sql.parsing.row_change import (
 )
 from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:
     from trinity.engine.program import Counts, Program

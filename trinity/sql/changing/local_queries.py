@@ -19,11 +19,11 @@ from trinity.sql.changing.source import Source, alias_of, check_aliases, joined,
 from trinity.sql.local.correlated import OuterQuery, subquery_text
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
-from trinity.sql.parsing.reader import Piece
 from trinity.sql.parsing.row_change import CommonTable
 from trinity.sql.queries.references import joined_nodes
 from trinity.syntax.parse import Statement, expression_or_none, parse
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece
 
 if TYPE_CHECKING:
     from trinity.session import Session

@@ -12,11 +12,12 @@ from trinity.definition import evolve
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
-from trinity.sql.parsing.names import existing_table, parts, read_name, target_name
+from trinity.sql.parsing.names import existing_table, parts, target_name
 from trinity.sql.parsing.properties import table_properties
 from trinity.sql.queries.results import Rows, no_rows
 from trinity.syntax.collations import not_collated
 from trinity.syntax.parse import Statement, parse
+from trinity.syntax.reader import Piece, Reader
 from trinity.syntax.types import type_text
 
 if TYPE_CHECKING:
@@ -190,37 +191,33 @@ def alter_as_text(session: Session, statement: Statement) -> Rows:
     SET PROPERTIES a = 'b', UNSET TBLPROPERTIES [IF EXISTS] ('a'), ADD COLUMN (a INT), ALTER COLUMN a FIRST | AFTER b,
     CHANGE a b BIGINT.
     """
-    tokens = statement.tokens
     if statement.words(2) != ("ALTER", "TABLE"):
         raise _unsupported(statement)
-    name, at = read_name(tokens, 2)
-    words = [t.text.upper() for t in tokens[at : at + 3]]
-    table = session.table(session.table_name(name))
-    if words[:2] == ["SET", "PROPERTIES"] and len(tokens) > at + 2:
-        listed = statement.text[tokens[at + 2].start :]
-        listed = listed[1:-1] if words[2] == "(" else listed
-        source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
+    reader = Reader(Piece.of(statement), 2)
+    table = session.table(session.table_name(reader.name()))
+    if reader.take("SET", "PROPERTIES") and not reader.done:
+        whole = reader.opens()
+        listed = reader.rest("a property").text
+        text = f"CREATE TABLE t (a INT) WITH {listed if whole else f'({listed})'}"
+        source = parse(text, statement.dialect).tree
         table.set_properties(table_properties(source.args["properties"].expressions))
-        return no_rows()
-    if words[:2] == ["UNSET", "TBLPROPERTIES"]:
-        _unset_properties(table, statement, at + 2)
-        return no_rows()
-    if words == ["ADD", "COLUMN", "("]:
-        rest = statement.text[tokens[at + 2].start :]
-        return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
-    if words[:1] == ["CHANGE"] and words[1:2] != ["COLUMN"] and len(tokens) > at + 1:
-        rest = statement.text[tokens[at + 1].start :]
-        return _alter(session, table, parse(f"ALTER TABLE t CHANGE COLUMN {rest}", "spark"))
-    if words[:2] == ["ALTER", "COLUMN"] and len(tokens) > at + 2:
-        return _move(session, table, statement, at + 2)
-    raise _unsupported(statement)
+    elif reader.take("UNSET", "TBLPROPERTIES"):
+        _unset_properties(table, statement, reader)
+    elif reader.take("ADD", "COLUMN") and reader.opens():
+        return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {reader.rest('a column').text}", "spark"))
+    elif reader.take("CHANGE") and not reader.words("COLUMN") and not reader.done:
+        return _alter(session, table, parse(f"ALTER TABLE t CHANGE COLUMN {reader.rest('a column').text}", "spark"))
+    elif reader.take("ALTER", "COLUMN") and not reader.done:
+        _move(table, statement, reader)
+    else:
+        raise _unsupported(statement)
+    return no_rows()
 
 
-def _unset_properties(table: Table, statement: Statement, at: int) -> None:
-    """Unset the properties that the tokens from a place on list, as texts or as dotted names."""
-    tokens = statement.tokens[at:]
-    if_exists = [t.text.upper() for t in tokens[:2]] == ["IF", "EXISTS"]
-    listed = tokens[2:] if if_exists else tokens
+def _unset_properties(table: Table, statement: Statement, reader: Reader) -> None:
+    """Unset the properties that are listed next, as texts or as dotted names."""
+    if_exists = reader.take("IF", "EXISTS")
+    listed = reader.tokens[reader.at :]
     if len(listed) < 3 or (listed[0].text, listed[-1].text) != ("(", ")"):
         raise _unsupported(statement)
     names = [""]
@@ -232,12 +229,11 @@ def _unset_properties(table: Table, statement: Statement, at: int) -> None:
     table.unset_properties(*names, if_exists=if_exists)
 
 
-def _move(session: Session, table: Table, statement: Statement, at: int) -> Rows:
-    column, at = read_name(statement.tokens, at)
-    rest = statement.tokens[at:]
+def _move(table: Table, statement: Statement, reader: Reader) -> None:
+    column = reader.name()
+    rest = reader.tokens[reader.at :]
     place = rest[0].text.upper() if rest else ""
     if len(column) != 1 or place not in _PLACES or len(rest) != 1 + _PLACES.index(place):
         raise _unsupported(statement)
     behind = rest[1].text if place == "AFTER" else evolve.FIRST
     table.alter(partial(evolve.moved, name=column[0], place=behind))
-    return no_rows()

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.names import catalog_name, read_name, target_name
+from trinity.sql.parsing.names import catalog_name, target_name
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.results import Rows, no_rows
 from trinity.syntax.parse import Statement
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:
     from trinity.session import Session
@@ -40,9 +41,10 @@ def use(session: Session, statement: Statement) -> Rows:
     """
     words = statement.words(3)
     kind = words[1] if len(words) > 2 and words[1] in ("SCHEMA", "DATABASE", "NAMESPACE", "CATALOG") else ""
-    given, end = read_name(statement.tokens, 2 if kind else 1)
-    if end != len(statement.tokens):
-        raise TrinityError("SYNTAX_ERROR", f"USE {'.'.join(given)}: '{statement.tokens[end].text}' is left over.")
+    reader = Reader(Piece.of(statement), 2 if kind else 1)
+    given = reader.name()
+    if not reader.done:
+        raise TrinityError("SYNTAX_ERROR", f"USE {'.'.join(given)}: '{reader.tokens[reader.at].text}' is left over.")
     first = given[0].lower()
     current = session.catalogs[session.current_catalog].metadata
     is_catalog = len(given) == 1 and first in session.catalogs and not kind and first not in current.list_schemas()

@@ -9,8 +9,8 @@ from sqlglot import TokenType
 from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
-from trinity.sql.parsing.reader import Piece, Reader, word_of
 from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange, assignments, column_list, target
+from trinity.syntax.reader import Piece, Reader, word_of
 
 _AFTER_MERGE: Final = ("RETURNING", "OUTPUT", "LIMIT", "ORDER BY")
 _AFTER_ACTION: Final = ("WHERE", "DELETE WHERE", *_AFTER_MERGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.syntax.quoting import quoted
@@ -29,27 +29,6 @@ def parts(node: exp.Expr) -> list[str]:
     return [p.name for p in found]
 
 
-def read_name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
-    """Read the dotted name that begins at a token; return it with the index of the token after it.
-
-    Raises:
-        TrinityError: SYNTAX_ERROR when no name begins there.
-    """
-    found: list[str] = []
-    while at < len(tokens):
-        token = tokens[at]
-        plain = token.token_type is not TokenType.STRING and token.text.replace("_", "a").isalnum()
-        if not (token.token_type is TokenType.IDENTIFIER or plain):
-            break
-        found.append(token.text)
-        at += 1
-        if at == len(tokens) or tokens[at].token_type is not TokenType.DOT:
-            return found, at
-        at += 1
-    where = f"'{tokens[at].text}' on line {tokens[at].line}" if at < len(tokens) else "the end of the statement"
-    raise TrinityError("SYNTAX_ERROR", f"A name is expected at {where}.")
-
-
 def target_name(session: Session, node: exp.Expr) -> TableName:
     """Return the full name of a statement's target table. Raise INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
     return session.table_name(parts(node))
@@ -64,7 +43,7 @@ def existing_table(session: Session, node: exp.Expr) -> Table:
     return session.table(target_name(session, node))
 
 
-def catalog_name(given: list[str]) -> str:
+def catalog_name(given: Sequence[str]) -> str:
     """Return the catalog name in lower case. Raise INVALID_ARGUMENTS for a name of several parts."""
     if len(given) != 1:
         raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no catalog name: it has several parts.")

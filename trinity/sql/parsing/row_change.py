@@ -10,9 +10,9 @@ from sqlglot import exp
 from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
-from trinity.sql.parsing.reader import Piece, Reader
 from trinity.syntax.parse import parse, tokenize
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece, Reader
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Of a query that Spark can parse and sqlglot cannot, Spark's own parser finds the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import Token, TokenType
@@ -17,12 +17,12 @@ from trinity.engine.spark.remote import is_remote, query_over
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
 from trinity.names import split_name
-from trinity.sql.parsing.names import read_name
 from trinity.sql.queries.reads import Read, Reads
 from trinity.sql.queries.references import Edit, apply_edits, resolve
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement, parse, tokenize
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -145,7 +145,7 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
         return other if other.code == "CATALOG_NOT_FOUND" else None
 
 
-_FoundName = tuple[list[str], int, int, bool]
+_FoundName = tuple[Sequence[str], int, int, bool]
 """(parts, first character, character after the last, True if the keyword TABLE is before it)."""
 
 
@@ -167,17 +167,18 @@ def _names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[
         plan = session.spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
     except (PySparkException, Py4JJavaError):
         raise refusal from None
-    tokens = tokenize(text)
+    piece = Piece(text, "spark", tuple(tokenize(text)))
     ctes: set[str] = set()
-    found = [_name(tokens, start) for start in _relations(plan, ctes)]
+    found = [_name(piece, start) for start in _relations(plan, ctes)]
     return [f for f in found if not (len(f[0]) == 1 and f[0][0].lower() in ctes)]
 
 
-def _name(tokens: list[Token], start: int) -> _FoundName:
-    at = next(i for i, t in enumerate(tokens) if t.start >= start)
-    parts, end = read_name(tokens, at)
-    after_table = at > 0 and tokens[at - 1].token_type is TokenType.TABLE
-    return parts, tokens[at].start, tokens[end - 1].end + 1, after_table
+def _name(piece: Piece, start: int) -> _FoundName:
+    at = next(i for i, t in enumerate(piece.tokens) if t.start >= start)
+    reader = Reader(piece, at)
+    parts, name = reader.name(), reader.read_since(at)
+    after_table = at > 0 and piece.tokens[at - 1].token_type is TokenType.TABLE
+    return parts, name.start, name.tokens[-1].end + 1, after_table
 
 
 def _relations(plan: Any, ctes: set[str]) -> Iterator[int]:

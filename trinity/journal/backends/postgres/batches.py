@@ -56,7 +56,7 @@ def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tu
             continue  # a column that is left out gets its DEFAULT
         names.append(trees.identifier(column.name).sql(dialect="postgres"))
         if item.constant:
-            values.append(item.text)
+            values.append(item.piece.text)
             continue
         element = _ELEMENTS.get(column.type)
         if not item.bare or element is None:

@@ -121,7 +121,7 @@ class Rows:
         session = self.table.session
         names = [f"_trinity_parameter_{n}" for n in range(1, len(parameters) + 1)]
         items = [
-            default_text(column, lambda: session.spark) if item.default else item.filled(names, "spark")
+            default_text(column, lambda: session.spark) if item.default else item.filled(names)
             for item, column in zip(self.batch.items, self.targets, strict=True)
         ]
         with _rows_view(session, pa.Table.from_arrays(list(parameters), names=names)) as view, spark_errors():

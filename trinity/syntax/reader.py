@@ -1,4 +1,4 @@
-"""The token reader for row-changing statements: every expression stays the text that the user wrote.
+"""The token reader of statements: every expression stays the text that the user wrote.
 
 A :class:`Piece` is a part of a statement. A :class:`Reader` reads a piece clause by clause. sqlglot parses only the
 expressions and queries in between.
@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
-from trinity.syntax.parse import parse_tokens
+from trinity.syntax.parse import Statement, parse_tokens
 
 _OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
@@ -35,6 +35,11 @@ class Piece:
     whole: str
     dialect: str
     tokens: tuple[Token, ...]
+
+    @classmethod
+    def of(cls, statement: Statement) -> Piece:
+        """Return a whole statement."""
+        return cls(statement.text, statement.dialect, statement.tokens)
 
     @property
     def start(self) -> int:
@@ -64,9 +69,9 @@ def word_of(token: Token) -> str:
 class Reader:
     """Reads the clauses of a piece; steps over brackets and CASE ... END as a whole."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Piece, at: int = 0) -> None:
         self.piece = piece
-        self.at = 0
+        self.at = at
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -167,7 +172,7 @@ class Reader:
             self._step()
         if self.at == start:
             raise self.unexpected(wanted)
-        return self._piece(start)
+        return self.read_since(start)
 
     def _is_one_of(self, keywords: Sequence[str]) -> bool:
         word = word_of(self.tokens[self.at])
@@ -216,7 +221,8 @@ class Reader:
                 return parts
             self.at += 1
 
-    def _piece(self, start: int) -> Piece:
+    def read_since(self, start: int) -> Piece:
+        """Return the piece from a place to here."""
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at])
 
     def _step(self) -> bool:
