@@ -108,10 +108,7 @@ class Catalogs(Mapping[str, Connector]):
         return found if found and here else None
 
     def tables(self, place: TableName | None = None) -> list[TableName]:
-        """Return the names of the catalogs' own tables, sorted by catalog, schema and name.
-
-        Args:
-            place: any name in the wanted schema; None for all schemas of all catalogs.
+        """Return the names of the catalogs' own tables, sorted: those in the schema of a place, or all.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, CONFIGURATION_INVALID.

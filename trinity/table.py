@@ -279,16 +279,10 @@ class Table:
         *,
         lazy: bool = False,
     ) -> pl.DataFrame | pl.LazyFrame:
-        """Return the merged rows as a Polars DataFrame. Arguments and errors are those of :meth:`to_arrow`.
+        """Return the merged rows as a Polars DataFrame. Other arguments and errors are those of :meth:`to_arrow`.
 
-        Args:
-            columns: as in :meth:`to_arrow`.
-            where: as in :meth:`to_arrow`.
-            version: as in :meth:`to_arrow`.
-            timestamp: as in :meth:`to_arrow`.
-            limit: as in :meth:`to_arrow`.
-            lazy: True for a LazyFrame of this version. Its rows are read when Polars collects it, and of its columns
-                those that it needs.
+        With ``lazy`` it is a LazyFrame of this version. Its rows are read when Polars collects it, and of its columns
+        those that it needs.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID without Polars.
@@ -313,15 +307,9 @@ class Table:
         timestamp: str | dt.datetime | None = None,
         limit: int | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Return the merged rows as a relation of DuckDB's. Errors are those of :meth:`to_arrow`.
+        """Return the merged rows as a relation of DuckDB's. Other arguments and errors are those of :meth:`to_arrow`.
 
-        Args:
-            connection: the connection to whose tables it may be joined; DuckDB's default one without.
-            columns: as in :meth:`to_arrow`.
-            where: as in :meth:`to_arrow`.
-            version: as in :meth:`to_arrow`.
-            timestamp: as in :meth:`to_arrow`.
-            limit: as in :meth:`to_arrow`.
+        It may be joined to the tables of ``connection``; of DuckDB's default one without.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID without DuckDB.
@@ -343,12 +331,7 @@ class Table:
     def count(self, version: int | None = None, timestamp: str | dt.datetime | None = None) -> int:
         """Return the number of merged rows. It is found without a read of them, where the plan allows it.
 
-        Args:
-            version: as in :meth:`to_df`.
-            timestamp: as in :meth:`to_df`.
-
-        Raises:
-            TrinityError: as :meth:`to_df`.
+        Arguments and errors are those of :meth:`to_df`.
         """
         from trinity.engine.reading.arrow_read import counted_rows
 

@@ -107,22 +107,9 @@ def create_changes_target(
 ) -> Table:
     """Create an empty table into which :func:`apply_changes` with the same arguments can apply events.
 
-    Args:
-        session: the session.
-        name: full or relative name of the table; its catalog decides the format.
-        source: the events; or their columns as an Arrow or Spark schema, or a list of :class:`Column`.
-        keys: see :func:`apply_changes`.
-        sequence_by: the same.
-        apply_as_deletes: the same.
-        ignore_null_updates: the same.
-        column_list: the same.
-        except_columns: the same.
-        stored_as_scd_type: the same.
-        track_history_column_list: the same.
-        track_history_except_column_list: the same.
-        partition_by: partition columns, which must be among the keys (K5).
-        properties: further table properties.
-        if_not_exists: return the table if it exists already.
+    The catalog of the name decides the format. ``source`` may also be the columns of the events: an Arrow or Spark
+    schema, or a list of :class:`Column`. Partition columns must be among the keys (K5). ``properties`` are further ones
+    of the table. With ``if_not_exists`` a table that exists already is returned.
 
     Raises:
         TrinityError: as :func:`apply_changes` for its arguments, and as ``session.create_table``.

@@ -13,13 +13,7 @@ from trinity.spi import CommitResult, TransactionId
 
 
 def apply_to_history(table: Target, rows: Any, words: Words, txn: TransactionId | None) -> CommitResult:
-    """Apply events to those applied before; try again if others changed the same rows meanwhile (L7).
-
-    Args:
-        table: the target, of the shape that the arguments need.
-        rows: the events: a DataFrame of Spark's, or Arrow data.
-        words: the arguments of ``apply_changes``.
-        txn: see :meth:`trinity.Table.upsert`.
+    """Apply events, Spark's or Arrow data; try again if others changed the same rows meanwhile (L7).
 
     Raises:
         TrinityError: what an event is refused for; TRANSACTION_CONFLICT after ``commit.retry.timeout``.

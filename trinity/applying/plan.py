@@ -60,8 +60,6 @@ class HistoryPlan:
     """How events become versions in one version of a target.
 
     Attributes:
-        table: the target.
-        splits: its version.
         words: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
     """
 

@@ -18,13 +18,7 @@ _ROW_KIND: Final = "_row_kind"
 
 @dataclass(frozen=True)
 class Shape:
-    """A table as the arguments need it.
-
-    Attributes:
-        columns: its columns in order.
-        key: its primary key.
-        properties: its options.
-    """
+    """A table as the arguments need it."""
 
     columns: tuple[Column, ...]
     key: tuple[str, ...]

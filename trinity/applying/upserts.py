@@ -69,15 +69,7 @@ def apply_as_upserts(
     spec: MergeSpec,
     txn: TransactionId | None,
 ) -> CommitResult:
-    """Append the events (U1, U4; P1, D3).
-
-    Args:
-        table: the target, of the shape that the arguments need.
-        source: the events, a Spark DataFrame.
-        words: the arguments of ``apply_changes``.
-        definition: the target's definition.
-        spec: its options.
-        txn: see :meth:`trinity.Table.upsert`.
+    """Append the events of a Spark DataFrame (U1, U4; P1, D3).
 
     Raises:
         TrinityError: what an event is refused for.

@@ -29,7 +29,6 @@ class Words:
         sequence: columns by which events are ordered, compared left to right.
         columns: columns that the target stores, in the source's order; keys among them.
         tracked: for SCD type 2, the columns whose change begins a new version.
-        deletes: the condition of events that delete.
         history: True for SCD type 2.
         ignore_nulls: True when a NULL leaves the value as it was.
     """

@@ -89,11 +89,8 @@ def _worker_crashed(text: str) -> TrinityError | None:
 def _raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
     """Return the error of a Python traceback in Spark's message; None for a text without a traceback.
 
-    A TrinityError keeps its code and message. A missing module is CONFIGURATION_INVALID.
-
-    Args:
-        text: Spark's message.
-        code_of: returns the code of any other error, by its message.
+    A TrinityError keeps its code and message. A missing module is CONFIGURATION_INVALID. ``code_of`` returns the code
+    of any other error, by its message.
     """
     _, begins, frames = text.rpartition(_BEGINS)
     raised = _ERROR.fullmatch(_ENDS.split(without_traceback(begins + frames), maxsplit=1)[0].strip())

@@ -122,21 +122,8 @@ def debezium_flat(
     ``+I``; every other one ``+U``. A message with neither field is no change of a row: the transform needs
     ``delete.tombstone.handling.mode`` = ``rewrite`` (older: ``delete.handling.mode``), or ``add.fields`` = ``op``.
 
-    Args:
-        messages: the messages; details of all arguments as for :func:`debezium`.
-        rows: columns of the rows, or the table that they are for.
-        key: key columns; the table's without it.
-        column: the column with the messages.
-        position: the watermark's value, in a field of ``add.fields``: ``source.lsn`` in ``__source_lsn`` or
-            ``__lsn``, ``source.ts_ms`` in ``__source_ts_ms``, ``ts_ms`` in ``__ts_ms``.
-        watermark: name of the watermark column.
-        row_kind: name of a row kind column.
-        tombstone: name of a tombstone column instead.
-        timestamps: unit of integers in timestamp columns.
-        decimals: form of decimals.
-        unavailable: column that may hold the placeholder -> a watermark column of its own.
-        placeholder: ``unavailable.value.placeholder`` of the connector.
-        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+    The arguments are those of :func:`debezium`. The position is in a field of ``add.fields``: ``source.lsn`` in
+    ``__source_lsn`` or ``__lsn``, ``source.ts_ms`` in ``__source_ts_ms``, ``ts_ms`` in ``__ts_ms``.
 
     Raises:
         TrinityError: as :func:`debezium`.

@@ -25,7 +25,6 @@ class Form:
     """Form of a result.
 
     Attributes:
-        key: key columns.
         watermark: name of the watermark column; None for none.
         row_kind: name of the row kind column, or None.
         tombstone: name of the tombstone column, or None; there is exactly one of the two.
@@ -79,14 +78,8 @@ def form_of(
 ) -> Form:
     """Return the form of a result.
 
-    Args:
-        given: a table, which has the defaults of the other arguments; anything else is ignored.
-        key: key columns.
-        position: what goes into the watermark column; None for rows that get none.
-        watermark: name of the watermark column.
-        row_kind: name of the row kind column.
-        tombstone: name of the tombstone column.
-        preimages: True to keep the old rows of updates.
+    ``given`` may be a table, which has the defaults of the other arguments. ``position`` goes into the watermark
+    column; rows without one get none.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for both marks, for preimages without a row kind, for rows without key, for a
@@ -120,12 +113,7 @@ def form_of(
 
 
 def row_columns(given: Rows, form: Form, others: Sequence[str] = ()) -> list[Column]:
-    """Return the columns that a row has in its message: those of a table without the ones that the result adds.
-
-    Args:
-        given: the columns, or the table.
-        form: the form of the result.
-        others: further names that the result adds.
+    """Return the columns that a row has in its message: a table's without those that the result adds, as ``others``.
 
     Raises:
         TrinityError: as :meth:`Form.check`.

@@ -33,18 +33,10 @@ def iceberg_changes(
     The watermark, BIGINT, is ``after`` + 1 + ``_change_ordinal``: the ordinals of each view begin at 0, and the id of
     a snapshot says nothing of its age. Old and deleted rows are treated as by :func:`delta_changes`.
 
-    Args:
-        changes: the view, in any order; with or without ``compute_updates`` and ``identifier_columns``.
-        key: as for :func:`delta_changes`.
-        after: sequence number of the snapshot after which the view begins (its ``start-snapshot-id``), 0 for a view
-            from the first one on; or any number that is not below the watermarks of earlier views.
-        watermark: as for :func:`delta_changes`.
-        row_kind: as for :func:`delta_changes`.
-        tombstone: as for :func:`delta_changes`.
-        preimages: as for :func:`delta_changes`; the view needs ``compute_updates``.
-
-    Raises:
-        TrinityError: as :func:`delta_changes`.
+    The view is in any order, with or without ``compute_updates``, which preimages need, and ``identifier_columns``.
+    ``after`` is the sequence number of the snapshot after which it begins (its ``start-snapshot-id``), 0 for a view
+    from the first one on; or any number that is not below the watermarks of earlier views. Other arguments, and errors,
+    are those of :func:`delta_changes`.
     """
     columns = None if isinstance(key, Table) else key
     form = form_of(key, columns, "version", watermark, row_kind, tombstone, preimages)

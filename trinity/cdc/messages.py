@@ -31,10 +31,7 @@ class Reading:
     """Messages of a tool, and how they are read: the arguments that all tools' functions have.
 
     Attributes:
-        messages: the messages.
         column: the column with their JSON text, STRING or BINARY.
-        columns: columns of the rows.
-        form: the form of the result.
         position: the field of a message that orders the changes of a row; None for none.
         invalid: what a message that is no change of a row does.
     """
@@ -95,11 +92,8 @@ class Reading:
     def by_old_values(self, changes: DataFrame, old: str, new: str, encoding: Encoding) -> DataFrame:
         """Return the row versions of changes whose messages have the old values of the changed fields alone.
 
-        Args:
-            changes: the messages, as of :meth:`of_rows`.
-            old: Spark SQL of the old values, a MAP<STRING, STRING>.
-            new: Spark SQL of the fields after the change, or before a deletion.
-            encoding: how the fields' values are written.
+        ``old`` is Spark SQL of these, a MAP<STRING, STRING>; ``new`` of the fields after the change, or before a
+        deletion.
         """
         with pinned(changes.sparkSession):
             before, at = _image_before(self.columns, old, new), _position_of(self.position)
@@ -128,10 +122,8 @@ def _no_change(reason: str, invalid: Invalid) -> str:
 def _image_before(columns: Sequence[Column], old: str, new: str) -> str:
     """Return Spark SQL of the fields of a row before an update.
 
-    Args:
-        columns: the columns.
-        old: Spark SQL of a MAP<STRING, STRING> of the changed fields' old values; NULL for none.
-        new: Spark SQL of the fields after the update, a STRUCT; NULL for none.
+    ``old`` is a MAP<STRING, STRING> of the old values of the changed fields, ``new`` a STRUCT of the fields after the
+    update; NULL for none.
     """
     fields = []
     for column in columns:
@@ -160,8 +152,6 @@ class _Changes:
     Attributes:
         rows: ``text``; ``kind`` (``+I``, ``+U`` or ``-D``); ``before`` and ``after``, the row's fields; ``at``, the
             position. An insert lacks ``before``, a delete ``after``; an update may lack ``before``.
-        columns: the columns that the fields are for.
-        encoding: how the fields' values are written.
         placeholder: the text that stands for a value that the tool does not know; None where there is none.
         own: column that may hold the placeholder -> the watermark column of its own.
     """
@@ -226,12 +216,7 @@ def _old_key(names: Sequence[str]) -> str:
 
 
 def unlocated(name: str, where: str) -> str:
-    """Return Spark SQL, a BOOLEAN, of the failure of an update that does not say which row it changes.
-
-    Args:
-        name: a column of the key.
-        where: the part of the message that lacks it.
-    """
+    """Return Spark SQL, a BOOLEAN, of the failure of an update that lacks a column of the key somewhere."""
     reason = (
         f"Key column '{name}': {where} lacks it, so an older row of another '{name}' might stay; let the source log "
         "whole rows (PostgreSQL: REPLICA IDENTITY FULL): "

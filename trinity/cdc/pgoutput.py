@@ -58,12 +58,10 @@ class Change:
     """A change of a row, or the truncation of a relation.
 
     Attributes:
-        relation: the table.
         op: ``c`` (insert), ``u`` (update), ``d`` (delete), ``t`` (truncation), or ``r`` for a row as it was found:
             Debezium's letters.
         lsn: the position of the change in the log.
         before: the old row; or its replica identity's columns, the others None. None where it was not logged.
-        after: the new row.
         whole: True when ``before`` is the whole row (REPLICA IDENTITY FULL).
     """
 
@@ -80,7 +78,6 @@ class Transaction:
     """A transaction that was committed.
 
     Attributes:
-        xid: its number.
         time_ms: when it was committed, in milliseconds since 1970.
         end: the LSN after its commit.
         changes: in the order in which they were made.
@@ -93,10 +90,7 @@ class Transaction:
 
 
 def transactions(messages: Iterable[tuple[int, bytes]]) -> Iterator[Transaction]:
-    """Yield the transactions in messages.
-
-    Args:
-        messages: (LSN, message) as the slot gives them, from the beginning of a transaction.
+    """Yield the transactions in messages: (LSN, message) as the slot gives them, from the beginning of a transaction.
 
     Raises:
         TrinityError: BAD_DATA for a message that is not of this protocol.

@@ -33,7 +33,6 @@ class Snapshot:
     Attributes:
         lsn: every later commit ends after it.
         first: no change of the slot is before it. A change of a transaction that was open may be before ``lsn``.
-        name: name of the snapshot.
     """
 
     lsn: int
@@ -42,13 +41,7 @@ class Snapshot:
 
 
 class Server:
-    """A server; the connection is made at the first call, and again after it was lost.
-
-    Args:
-        conninfo: libpq's connection string.
-        slot: name of the slot.
-        publications: names of the publications.
-    """
+    """A server; the connection is made at the first call, and again after it was lost."""
 
     def __init__(self, conninfo: str, slot: str, publications: Sequence[str]) -> None:
         if not re.fullmatch(r"[a-z0-9_]{1,63}", slot):

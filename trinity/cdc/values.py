@@ -25,7 +25,6 @@ class Encoding:
 
     Attributes:
         timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; None refuses integers.
-        decimals: form of decimals.
         days: True where an integer in a DATE column counts days from 1970-01-01.
         latin1: True where bytes are the characters U+0000 to U+00FF, and not base64.
     """
@@ -38,12 +37,8 @@ class Encoding:
     def value(self, column: Column, field: str, text: str | None = None) -> str:
         """Return Spark SQL of a column's value, read from its field (:func:`fields_of`); NULL for NULL.
 
-        A value that does not fit fails by TYPE_MISMATCH, naming the column, the place in it, and the value.
-
-        Args:
-            column: the column.
-            field: its field.
-            text: a name for the field's text (:func:`~trinity.cdc.json_text.text_of`), which makes shorter plans.
+        A value that does not fit fails by TYPE_MISMATCH, naming the column, the place in it, and the value. A name for
+        the field's text (:func:`~trinity.cdc.json_text.text_of`) makes shorter plans.
         """
         unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(column.name)
         return _Reading(self, column.name, unit).value(parse_type(column.type), field, "''", 0, text)
@@ -55,13 +50,7 @@ def fields_of(columns: Sequence[Column]) -> str:
 
 
 def failing(code: str, message: str, kind: str) -> str:
-    """Return Spark SQL of a value that fails with a TrinityError.
-
-    Args:
-        code: the code.
-        message: Spark SQL of the message; a NULL in it is left out.
-        kind: Spark's text of the type.
-    """
+    """Return Spark SQL of a value of a type that fails with a TrinityError; a NULL in the message is left out."""
     return f"CAST(raise_error(concat_ws('', '{code}: ', {message})) AS {kind})"
 
 
@@ -76,12 +65,8 @@ class _Reading:
     def value(self, kind: DataType, field: str, path: str, depth: int, text: str | None = None) -> str:
         """Return Spark SQL of a value, read from its field.
 
-        Args:
-            kind: the type.
-            field: its field.
-            path: Spark SQL of the value's place in the column: empty, or such as ``[2].name``.
-            depth: the number of containers around it.
-            text: its field's text, where that has a name.
+        ``path`` is Spark SQL of the value's place in the column, empty or such as ``[2].name``, and ``depth`` the
+        number of containers around it.
         """
         if kind.name in ("string", "char", "varchar"):
             return shown(field)

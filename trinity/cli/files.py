@@ -125,12 +125,7 @@ def _kind_of(file: Path) -> str:
 
 
 def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReader:
-    """Read files of one kind.
-
-    Args:
-        files: the files, or folders of them.
-        into: the table whose columns' types a text's values are read as; None to find the types in the text.
-    """
+    """Read files of one kind, or folders of them; the values of a text as the types of a table, if one is given."""
     from pyarrow import csv, dataset, json
 
     every = [file for given in files for file in _files_in(given)]

@@ -37,10 +37,7 @@ def edited_lines(
 ) -> Iterator[tuple[Iterator[str], Callable[[str], None]]]:
     """Yield the typed lines, until the end of input, and a function that remembers a statement.
 
-    Args:
-        prompt: returns the prompt before a line.
-        complete: returns the words that complete one.
-        forget: called when Ctrl-C takes back what was typed.
+    ``forget`` is called when Ctrl-C takes back what was typed.
     """
     try:
         import readline

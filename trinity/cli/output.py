@@ -19,13 +19,7 @@ _Rows = Sequence[Sequence[Any]]
 
 
 def print_result(rows: Result, limit: int, *, as_json: bool) -> None:
-    """Print a result on standard output.
-
-    Args:
-        rows: the result.
-        limit: most rows of a table.
-        as_json: True for a JSON object in each line, of all rows.
-    """
+    """Print a result on standard output: all rows, as a JSON object in each line; or some of them as a table."""
     if as_json:
         for batch in rows.to_reader():
             sys.stdout.writelines(json_lines(batch))
@@ -79,12 +73,8 @@ def _with_text_keys(value: Any) -> Any:
 def write_rows(to: TextIO, kind: Format, columns: Sequence[str], rows: _Rows) -> None:
     """Write a result.
 
-    Args:
-        to: the output.
-        kind: ``table``; ``csv`` with a header, NULL as an empty field; ``json``: one array of objects; ``arrow``: a
-            stream of record batches.
-        columns: the columns' names.
-        rows: the values.
+    ``csv`` has a header, and NULL as an empty field; ``json`` is one array of objects; ``arrow`` a stream of record
+    batches.
     """
     FORMATS[kind](to, columns, rows)
 

@@ -128,12 +128,7 @@ class Shell:
     # -- input ------------------------------------------------------------------------------------------
 
     def run(self, lines: Iterable[str], stop: bool) -> None:
-        """Run lines; a statement ends with a semicolon or with the input.
-
-        Args:
-            lines: the input.
-            stop: True to stop at the first failure.
-        """
+        """Run lines, with ``stop`` to the first failure; a statement ends with a semicolon or with the input."""
         for item in self._items(lines):
             if item in ("!quit", "!exit", "!q"):
                 break

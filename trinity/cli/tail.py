@@ -66,13 +66,7 @@ def _in_order(table: Table, changes: Result) -> Result:
 
 
 def print_changes(changes: Result, to: TextIO, *, lines: bool) -> int:
-    """Print changes, and return their number.
-
-    Args:
-        changes: the rows of changes.
-        to: the output.
-        lines: True for a JSON object in each line, False for tables.
-    """
+    """Print changes, as a JSON object in each line or as tables, and return their number."""
     count = 0
     rows = iter(changes.collect()) if changes.frame is None else changes.frame.toLocalIterator()
     while found := list(islice(rows, _ROWS_AT_ONCE)):

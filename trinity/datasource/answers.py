@@ -61,9 +61,7 @@ class Tables(Protocol):
 def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]) -> Any:
     """Answer a question, as JSON.
 
-    Args:
-        sessions: returns the open sessions, the newest first.
-        question: ``ask``, the kind of question; ``table``, the table's name; and further fields of that kind.
+    ``question`` has ``ask``, the kind of question, ``table``, the table's name, and further fields of that kind.
 
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND; CONFIGURATION_INVALID without an open
@@ -274,10 +272,7 @@ def reads_all_now(spark: SparkSession) -> bool:
 def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> KeptChanges:
     """Return the rows of a version, in files that the next vacuum removes; write them if they do not exist yet.
 
-    Args:
-        table: the table.
-        entry: the version.
-        place: the folder for the changes; None for the table's own, which an external table lacks.
+    ``place`` is the folder for the changes; None for the table's own, which an external table lacks.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read; NOT_SUPPORTED for an external table without a

@@ -50,10 +50,7 @@ def shown_columns(table: str, columns: Sequence[Column], schema: StructType) -> 
 def differences(old: Iterable[Column], new: Iterable[Column], *, chosen: bool) -> list[str]:
     """Return the differences between columns, for a message; empty when a stream may go on.
 
-    Args:
-        old: the stream's columns.
-        new: the table's columns.
-        chosen: True when the caller chose the stream's columns: then added columns are no difference.
+    Where the caller chose the stream's columns, added ones are no difference.
     """
     before, after = ({column.identity: column for column in columns} for columns in (old, new))
     gone = [f"'{column.name}' was dropped" for key, column in before.items() if key not in after]

@@ -100,11 +100,7 @@ class Options:
         return self
 
     def beginning(self, milliseconds: Callable[[str], int]) -> Offset:
-        """Return the offset at which a new stream begins.
-
-        Args:
-            milliseconds: converts a time as ISO text to milliseconds since the epoch.
-        """
+        """Return the offset at which a new stream begins; ``milliseconds`` tells those since the epoch of ISO text."""
         if self.start is None:
             return Offset(begins="rows")
         if self.start == "latest":

@@ -23,8 +23,6 @@ class SourceFile:
     """A Parquet file of a batch.
 
     Attributes:
-        path: its path.
-        bytes: its size.
         columns: the table's columns in it.
         version: the version of all its rows.
         timestamp_ms: when the version was committed, in milliseconds since the epoch.

@@ -15,12 +15,7 @@ from trinity.storage import learn_options, open_parquet
 
 
 def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files.
-
-    Args:
-        files: the files.
-        columns: the stream's columns, those of :data:`CHANGE_COLUMNS` among them.
-        schema: a field for each column.
+    """Yield the rows of files, with the stream's columns, those of :data:`CHANGE_COLUMNS` among them.
 
     Raises:
         TrinityError: BAD_DATA for a missing file; NUMERIC_VALUE_OUT_OF_RANGE for a value of a column that has become

@@ -71,13 +71,7 @@ class _Part(InputPartition):
 
 
 class _Files:
-    """Reads the files of parts, with the columns of a DataFrame.
-
-    Args:
-        found: the table's columns.
-        schema: the DataFrame's schema.
-        chosen: True when the caller chose the schema: then further columns of the table do not matter.
-    """
+    """Reads the files of parts. Where the caller chose the schema, further columns of the table do not matter."""
 
     def __init__(self, found: Mapping[str, Any], schema: StructType, chosen: bool = False) -> None:
         self.chosen = chosen

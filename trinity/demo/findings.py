@@ -36,7 +36,6 @@ class Findings:
     Attributes:
         truth: what DuckDB computed from the source.
         delivered, late, batches: the numbers of rows of the change stream, of late rows, and of micro-batches.
-        formats: catalog -> findings.
         seen: (reader's name, stage) -> result of the read, if it was made.
     """
 

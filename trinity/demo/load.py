@@ -25,8 +25,6 @@ class Figures:
     Attributes:
         log_rows: row versions in log files.
         live_rows: rows of the merged read.
-        files: data files.
-        bytes: their size.
         read_s: seconds for the query by carrier over the merged read.
     """
 

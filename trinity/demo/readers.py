@@ -25,11 +25,8 @@ class Reader:
 
     Attributes:
         catalog: the table's catalog.
-        name: the engine's name.
-        read: reads the table.
         merged: stages of the table in which it sees the merged rows.
         in_buckets: False for an engine that reads only files of a disk.
-        by_spark: whether the engine is Spark.
     """
 
     catalog: str

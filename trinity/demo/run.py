@@ -39,15 +39,10 @@ def run_demo(
 ) -> Findings:
     """Load the flights into three formats, check the answers, and write ``output/report.html``.
 
-    May be killed at any moment and run again with the same ``batches``: committed batches are not repeated.
-
-    Args:
-        output: folder for the source and the report.
-        batches: number of micro-batches.
-        console: the output of progress and results.
-        warehouse: place of the tables: a folder, by default in ``output``, or ``s3://bucket/path``, which is reached by
-            the environment's settings; Iceberg's catalog is then a file in ``output``.
-        engine: who executes, as of :func:`trinity.connect`; with ``local`` the readers that are Spark's are left out.
+    May be killed at any moment and run again with the same ``batches``: committed batches are not repeated. The tables
+    are in ``warehouse``: a folder, by default in ``output``, or ``s3://bucket/path``, which is reached by the
+    environment's settings; Iceberg's catalog is then a file in ``output``. With engine ``local`` the readers that are
+    Spark's are left out.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when a package is missing; NOT_SUPPORTED for a place in another object

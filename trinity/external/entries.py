@@ -37,13 +37,7 @@ class Entries(Protocol):
         """Return a file's bytes. Raise FileNotFoundError."""
 
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
-        """Put a new file after a check. Raise AlreadyExists, and as the check.
-
-        Args:
-            file: the file.
-            data: its bytes.
-            check: raises an error for a file that must not be put.
-        """
+        """Put a new file after a check that raises for one that must not be. Raise AlreadyExists, and as the check."""
 
     def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
         """Replace a file's bytes by a function of them; return False when it does not exist."""

@@ -100,13 +100,9 @@ class Registry:
             ) from error
 
     def add(self, name: TableName, registration: Registration, check: Callable[[], object]) -> None:
-        """Register a table. Raise TABLE_ALREADY_EXISTS, and as ``check``.
+        """Register a table after a check that nothing else has the name. Raise TABLE_ALREADY_EXISTS, and as the check.
 
-        Args:
-            name: the table's name.
-            registration: the entry.
-            check: raises an error where something else has the name. What gets the name is made in
-                :meth:`excluding`.
+        What else gets the name is made in :meth:`excluding`.
         """
         try:
             self._entries.add(_file(name), _encode(name, registration), check)
@@ -137,12 +133,8 @@ class Registry:
     ) -> AbstractContextManager[None]:
         """Run a block that makes a table or drops a schema, so that nothing is registered there meanwhile.
 
-        Args:
-            catalog: of the schema.
-            schema: the schema.
-            check: takes the registered names of the schema, and raises an error for a block that must not run;
-                called as by :meth:`trinity.external.entries.Entries.excluding`.
-            table: the name of the table; None for the schema.
+        ``check`` takes the registered names of the schema, and raises for a block that must not run; it is called as by
+        :meth:`trinity.external.entries.Entries.excluding`. A block that makes a table names it.
         """
         folder = _folder(catalog, schema)
         name = table and f"{_quoted(table)}{SUFFIX}"

@@ -37,9 +37,7 @@ class Item:
     """One value of the row.
 
     Attributes:
-        piece: it as written.
         first: position of its first parameter.
-        count: the number of its parameters.
     """
 
     piece: Piece
@@ -119,11 +117,7 @@ def refused_rows() -> TrinityError:
 
 
 def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None:
-    """Find the first row that fails, by binary search.
-
-    Args:
-        count: the number of rows.
-        attempt: raises when one of the first n rows fails.
+    """Find the first row that fails, by binary search; an attempt raises when one of the first n rows fails.
 
     Returns:
         the error; None when no row fails.

@@ -25,7 +25,6 @@ class Bound:
     """SQL with parameters ``$1``, ``$2``, ..., and the positions of their values.
 
     Attributes:
-        sql: the text.
         parameters: for ``$1``, ``$2``, ... the position (from 0) among the caller's parameters; or
             :data:`LOCKED_KEYS`. Positions after the caller's last one are those of the values computed beforehand.
     """

@@ -44,7 +44,6 @@ class Changes:
     """The changes of one statement.
 
     Attributes:
-        table: the target.
         alias: its name in the statement, under which ``base`` has its live rows with their version.
         base: a query without projections: FROM, joins, WHERE.
         actions: the possible changes of a row; the first whose condition holds counts.

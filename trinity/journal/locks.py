@@ -26,7 +26,6 @@ class Lock:
     """The keys that have to be locked before a statement runs.
 
     Attributes:
-        table: the journalled table.
         keys: a query for the hashes of the keys, at most one more than :data:`MAX_KEYS`; None: the whole table.
     """
 
@@ -37,11 +36,7 @@ class Lock:
 def lock_of(table: JournalTable, source: exp.Select, key: Sequence[exp.Expr], read: Iterable[exp.Expr | None]) -> Lock:
     """Return a lock of the keys that a query finds; or of the table, when a second run could find other keys.
 
-    Args:
-        table: the table.
-        source: the query; its projections are replaced.
-        key: the key's expressions over its FROM clause.
-        read: all parts of the statement that decide which keys are found.
+    ``read`` are all parts of the statement that decide which keys are found. The query's projections are replaced.
     """
     if not all(repeatable(part) for part in read if part is not None):
         return Lock(table)

@@ -20,11 +20,8 @@ def live_rows(
 ) -> exp.Select:
     """Return a query of the rows that users see.
 
-    Args:
-        table: the table.
-        dialect: the backend's dialect; PostgreSQL reads an index over key and version backwards, others use a window.
-        as_of: time travel: read the newest versions up to this one.
-        versioned: add the version as :data:`VERSION`.
+    PostgreSQL reads an index over key and version backwards, other dialects use a window. ``versioned`` adds the
+    version as :data:`VERSION`.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version of the wrong kind.

@@ -20,12 +20,7 @@ def expand(
 ) -> list[exp.Expr]:
     """Return the expressions of RETURNING, with ``*`` expanded: the target's columns, other tables as whole rows.
 
-    Args:
-        clause: the clause.
-        table: the target.
-        alias: the target's name in the statement.
-        others: the other items of FROM, USING or a MERGE's source.
-        others_first: True if ``*`` has them before the target, as in a MERGE.
+    ``others`` are the other items of FROM, USING or a MERGE's source, which has them before the target.
 
     Raises:
         TrinityError: NOT_SUPPORTED for ``*`` over a join whose columns are merged, or over a table without a name.

@@ -51,13 +51,7 @@ class Scopes:
         return found
 
     def replace(self, root: exp.Expr, hidden: frozenset[str] = frozenset(), target: exp.Expr | None = None) -> None:
-        """Replace every journalled table below ``root`` by its live rows.
-
-        Args:
-            root: a query, or a statement.
-            hidden: names of CTEs in scope.
-            target: the written table, which stays.
-        """
+        """Replace every journalled table below ``root`` by its live rows, but for ``target``, the written one."""
         stack: list[tuple[exp.Expr, frozenset[str]]] = [(root, hidden)]
         while stack:
             node, names = stack.pop()

@@ -19,7 +19,6 @@ class Computed:
 
     Attributes:
         first: number of the first such value among the parameters.
-        values: one expression for each.
     """
 
     first: int
@@ -69,12 +68,8 @@ class Source:
 def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: Computed, whole: bool = False) -> Source:
     """Return the rows of an INSERT, whose references have been replaced already.
 
-    Args:
-        insert: the statement.
-        table: its target.
-        dialect: the dialect of default expressions.
-        computed: collects the keys that cannot be computed twice.
-        whole: True to fill every column; else only the named ones, and the key.
+    ``computed`` collects the keys that cannot be computed twice. The rows fill every column if they are to be
+    ``whole``, else the named ones and the key.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, SYNTAX_ERROR.

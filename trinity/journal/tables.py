@@ -39,10 +39,8 @@ class JournalTable:
         name: its name as users write it.
         backend_schema: the schema on the backend (``jdbcSchema``).
         journal: name of the table that stores the versions.
-        key: key columns.
         version: the version column (``journalVersionField``).
         subsequent: the subsequent version column (``journalSubsequentVersionField``).
-        version_type: the type of both.
         unique_keys: further column lists whose values are unique among live rows (``journalUniqueKeys``).
         columns: the journal's columns in order; empty while the journal does not exist.
         guarded: True when there is a unique index over key and version, which writes need.

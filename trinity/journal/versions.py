@@ -34,11 +34,8 @@ def inserted_version(
 ) -> exp.Expr:
     """Return the version of an inserted row.
 
-    Args:
-        table: the table.
-        version: newest version of its key; NULL for a new key.
-        subsequent: that version's subsequent version; NULL for a live row.
-        leaves: condition that the same statement deletes or moves the live row.
+    ``version`` is the newest one of its key, NULL for a new key; ``subsequent`` that version's, NULL for a live row.
+    ``leaves`` is the condition that the same statement deletes or moves the live row.
     """
     free: exp.Expr = exp.Not(this=exp.Is(this=subsequent, expression=exp.Null()))
     if leaves is not None:

@@ -37,13 +37,6 @@ def run(
 ) -> Rows:
     """Run exactly one statement.
 
-    Args:
-        session: where names are resolved.
-        text: the statement; a trailing ``;`` and comments are allowed.
-        dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
-        params: values of its parameters; see :func:`trinity.syntax.parameters.with_values`.
-        txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE, DELETE and TRUNCATE.
-
     Returns:
         the rows of a query, lazy; one row of counts for DML, the rows of SHOW and DESCRIBE, else no rows.
 

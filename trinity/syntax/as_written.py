@@ -46,11 +46,7 @@ def as_written(dialect: str) -> str | type[Dialect]:
 
 
 def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:
-    """Return the tree of a statement, or of an expression, which :func:`written` writes as it was.
-
-    Args:
-        text: the text, which :mod:`trinity.syntax.parse` can parse in Spark's dialect.
-        kind: ``exp.Condition`` for an expression.
+    """Return the tree of a statement, or of an expression (``exp.Condition``), which :func:`written` writes as it was.
 
     Raises:
         TrinityError: NOT_SUPPORTED where the text cannot be parsed without known functions.

@@ -27,7 +27,6 @@ class Comparison:
     """A comparison of a column with other expressions.
 
     Attributes:
-        column: the column.
         operator: the operator with the column on its left; ``exp.Is`` for IS NULL.
         values: what it is compared with: the bounds of BETWEEN, the elements of IN, none for IS NULL.
         negated: whether NOT stands before it.
@@ -95,11 +94,8 @@ def bare(tree: exp.Expr) -> exp.Expr:
 def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lambda: "") -> Any:
     """Return the value of a literal as a column is compared with it; None when what Spark makes of it is not certain.
 
-    Args:
-        value: the expression that the column is compared with.
-        kind: the column's type.
-        timezone: returns Spark's session time zone, for timestamps without zone; called only when there is one. An
-            empty one makes them unknown.
+    ``timezone`` returns Spark's session time zone, and is called only for timestamps without zone. An empty one makes
+    them unknown.
     """
     value, cast, full, kind = value.unnest(), "", kind, kind.split("(")[0]
     if isinstance(value, exp.Cast):

@@ -26,8 +26,6 @@ class Numbered:
     """A statement whose ``?`` became ``$1``, ``$2``, ...
 
     Attributes:
-        text: the statement.
-        count: the number of its parameters.
         tokens: the tokens of the original text.
         pieces: the original text, cut at each ``?``.
     """
@@ -114,12 +112,7 @@ _BEFORE_OPERANDS: Final = frozenset({
 
 
 def with_values(sql: str, values: Any, dialect: str = "spark") -> str:
-    """Return the statement with literals in place of its parameters.
-
-    Args:
-        sql: the statement.
-        values: a sequence with a value for each ``?``; or a mapping with one for each ``:name``.
-        dialect: the statement's dialect.
+    """Return the statement with literals: a sequence has a value for each ``?``, a mapping one for each ``:name``.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the wrong number of values, or a name without one; TYPE_MISMATCH for a value

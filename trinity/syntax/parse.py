@@ -44,12 +44,7 @@ def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
 
 
 def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """Return a parser of a function that keeps its pattern: sqlglot would make ``yyyy`` of ``y``.
-
-    Args:
-        name: the function, in lower case.
-        alone: returns the node for a call without a pattern.
-    """
+    """Return a parser of a function that keeps its pattern, of which sqlglot would make ``yyyy`` of ``y``."""
 
     def read(arguments: list[exp.Expr]) -> exp.Expr:
         return alone(arguments[0]) if len(arguments) == 1 else exp.Anonymous(this=name, expressions=arguments)
@@ -133,9 +128,6 @@ class Statement:
 
     Attributes:
         text: the statement without its trailing semicolon; positions in ``tree`` and ``tokens`` refer to it.
-        dialect: the dialect of ``text``.
-        tree: sqlglot's tree.
-        tokens: sqlglot's tokens.
     """
 
     text: str
@@ -247,13 +239,7 @@ def single(text: str, dialect: str = "spark") -> Statement:
 
 
 def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, dialect: str) -> exp.Expr:
-    """Parse a part of a statement; positions in the tree refer to the statement.
-
-    Args:
-        kind: the kind of node to parse; ``exp.Condition`` for an expression.
-        tokens: the part.
-        text: the statement.
-        dialect: its dialect.
+    """Parse a part of a statement, an expression as ``exp.Condition``; positions in the tree refer to the statement.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt.

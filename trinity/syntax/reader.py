@@ -28,7 +28,6 @@ class Piece:
 
     Attributes:
         whole: the text of the whole statement, to which the tokens' positions refer.
-        dialect: its dialect.
         tokens: the tokens, at least one.
     """
 

@@ -34,10 +34,6 @@ _ROWS: Final = "_trinity_rows"
 def three_valued_text(text: str, use: Use) -> str:
     """Return an expression in Spark's dialect, its predicates written out where needed; else as it is.
 
-    Args:
-        text: the expression; what sqlglot cannot parse stays as it is.
-        use: what it is used for.
-
     Raises:
         TrinityError: as :func:`three_valued`.
     """
@@ -50,11 +46,7 @@ def three_valued_text(text: str, use: Use) -> str:
 def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:
     """Return a query or expression, its predicates written out where needed; else its text as it is.
 
-    Args:
-        tree: the tree, in Spark's dialect.
-        text: the tree's text.
-        use: what an expression is used for; a query ignores it.
-        kind: ``exp.Condition`` for an expression.
+    The tree is in Spark's dialect. ``kind`` is ``exp.Condition`` for an expression; a query ignores ``use``.
 
     Raises:
         TrinityError: NOT_SUPPORTED for something random in a predicate, which would be evaluated more than once.

@@ -33,12 +33,6 @@ _SAME_TEXT: Final = (*_INTEGERS, *_TEXT, *_DECIMAL, exp.DType.BOOLEAN, exp.DType
 def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Types | None = None) -> str:
     """Return the text of a tree in Spark's dialect.
 
-    Args:
-        tree: an expression, or a query.
-        dialect: ``trino``, ``postgres`` or ``duckdb``.
-        tables: types of the columns of tables.
-        columns: types of the columns of an expression.
-
     Raises:
         TrinityError: NOT_SUPPORTED without counterpart in Spark, or when the meaning depends on an unknown type.
     """
@@ -290,10 +284,7 @@ _EXPRESSIONS: Final = (
 def _refuse_unknown(tree: exp.Expr, dialect: str) -> None:
     """Refuse what Spark would understand in another way, or might.
 
-    Args:
-        tree: an expression or a query.
-        dialect: its dialect. Of ``trino`` only known differences are refused; of others all that is not known to be
-            the same.
+    Of ``trino`` only known differences are refused; of others all that is not known to be the same.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the refused part.

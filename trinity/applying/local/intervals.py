@@ -89,7 +89,6 @@ class History:
     """The versions of the rows that some events are about.
 
     Attributes:
-        plan: what versions are made by.
         stored: the target's rows of the events' keys, hidden ones too, in the users' columns, with
             :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.hidden.DELETED`.
         rows: these and those of new events: all columns but the two of the interval.
@@ -107,13 +106,7 @@ class History:
 
     @classmethod
     def of(cls, plan: HistoryPlan, stored: pa.Table, events: pa.Table) -> History:
-        """Return the history that new events make.
-
-        Args:
-            plan: as the attribute.
-            stored: as the attribute.
-            events: those of :func:`~trinity.applying.local.events.typed_events`.
-        """
+        """Return the history that new events make, those of :func:`~trinity.applying.local.events.typed_events`."""
         rows = pa.concat_tables([_values(plan, stored), _values(plan, events)]).combine_chunks()
         starts, ends = stored.column(plan.start), stored.column(plan.end)
         parts = [_own_sequences(plan, stored), starts, ends, events.column(SEQUENCE)]

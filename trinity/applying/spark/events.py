@@ -100,11 +100,7 @@ def _fields(parts: Sequence[Column], names: Sequence[str], definition: TableDefi
 
 @contextmanager
 def persisted_events(events: DataFrame, bounded: Sequence[str]) -> Iterator[Events]:
-    """Persist the events of :func:`typed_events` within the context, and check all of them.
-
-    Args:
-        events: the events.
-        bounded: the key columns whose bounds are computed.
+    """Persist the events of :func:`typed_events` within the context, check all, and find the bounds of some columns.
 
     Raises:
         TrinityError: what an event is refused for; CONSTRAINT_VIOLATION for a NULL in its key or sequence.

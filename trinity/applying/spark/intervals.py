@@ -34,11 +34,7 @@ _ROWS_BEFORE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND"
 
 @dataclass(frozen=True)
 class History:
-    """The versions of rows in one target.
-
-    Attributes:
-        plan: what they are made by.
-    """
+    """The versions of rows in one target."""
 
     plan: HistoryPlan
 

@@ -20,13 +20,7 @@ IngestMode: TypeAlias = Literal["append", "create", "replace", "create_append"]
 
 
 class ArrowRows(Iterator[tuple[Any, ...]]):
-    """Rows that are Arrow data: what is not yet fetched is handed out as tuples, or as Arrow data.
-
-    Args:
-        schema: the columns.
-        pages: the rows, each page computed when it is needed.
-        tuples: returns the rows of a page as tuples.
-    """
+    """Rows that are Arrow data: what is not yet fetched is handed out as tuples, or as Arrow data."""
 
     def __init__(
         self,
@@ -111,13 +105,7 @@ class Backend(Protocol):
         """
 
     def ingest(self, table: Sequence[str], data: Any, mode: IngestMode) -> int:
-        """Store the rows of a data frame; return their number.
-
-        Args:
-            table: the parts of the table's name.
-            data: the rows.
-            mode: what to do where the table exists, or does not.
-        """
+        """Store the rows of a data frame; return their number."""
 
     def explain(self, sql: str) -> list[str]:
         """Return the statements that :meth:`execute` would send, in order."""

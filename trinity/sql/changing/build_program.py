@@ -43,11 +43,7 @@ if TYPE_CHECKING:
 def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:
     """Build the program of a statement, pin its reads, and drop its views at the end of the context.
 
-    Args:
-        session: where names are resolved.
-        table: the target.
-        change: the statement.
-        splits: the version of the target that is changed; the statement's reads of the target see it too.
+    The statement's reads of the target see the version that is changed.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,

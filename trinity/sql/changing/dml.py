@@ -44,11 +44,6 @@ def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None
 def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Rows:
     """Run a row-changing statement.
 
-    Args:
-        session: where names are resolved.
-        piece: the statement, as :func:`row_change` returns it.
-        txn: as of :meth:`trinity.Table.upsert`.
-
     Returns:
         one row of counts (M5).
 
@@ -71,13 +66,9 @@ def change_rows(
 ) -> Counts:
     """Run a MERGE, UPDATE or DELETE.
 
-    Args:
-        session: where names are resolved.
-        piece: the statement, as :func:`row_change` returns it.
-        views_of: returns a context for each attempt, in which the views that the statement names are registered. It
-            takes the version of the target that is changed, and yields the pinned tables that the views read.
-        unique: further sets of columns of a keyed target that are unique among its live rows.
-        txn: as of :func:`run`.
+    ``views_of`` returns a context for each attempt, in which the views that the statement names are registered. It
+    takes the version of the target that is changed, and yields the pinned tables that the views read. ``unique`` are
+    further sets of columns of a keyed target that are unique among its live rows.
 
     Returns:
         the counts, and the committed version. Errors as of :func:`run`.

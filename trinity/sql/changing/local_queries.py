@@ -32,15 +32,10 @@ if TYPE_CHECKING:
 
 
 class LocalQueries:
-    """The queries of one statement; all their reads of a table see one version.
+    """The queries of one statement; all their reads of a table see one version, of the target the one that it changes.
 
     Attributes:
         rows_of: name -> the rows of a subquery.
-
-    Args:
-        session: where names are resolved.
-        target: the table that the statement changes, and the version of it that is read.
-        common: the queries of a leading WITH.
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource], common: Sequence[CommonTable]) -> None:
@@ -93,11 +88,6 @@ class LocalQueries:
 
     def subquery(self, piece: Piece, scope: Scope, word: str) -> str:
         """Run a subquery; return the text of a query that selects its rows, those that the outer row sees.
-
-        Args:
-            piece: the query.
-            scope: the columns of the outer rows.
-            word: the keyword before it.
 
         Raises:
             TrinityError: as a query.

@@ -196,11 +196,7 @@ class Scope:
         )
 
     def edits(self, tree: exp.Expr, references: Sequence[Reference]) -> Iterator[Edit]:
-        """Yield edits that qualify the columns of an expression for the engine; positions are the tree's.
-
-        Args:
-            tree: the expression in Spark's dialect.
-            references: the Trinity tables in its subqueries.
+        """Yield edits that qualify the columns of an expression in Spark's dialect; positions are the tree's.
 
         Raises:
             TrinityError: as :meth:`find`; NOT_SUPPORTED for ``*``.

@@ -36,12 +36,7 @@ class Source:
 
 
 def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source:
-    """Run the source's query as a frame.
-
-    Args:
-        reads: the statement's reads, which register the source's tables.
-        statement: ``SELECT * FROM`` the source, in Spark's dialect.
-        target_alias: the target's alias; the source's alias for the engine differs from it.
+    """Run ``SELECT * FROM`` the source as a frame, under an alias that differs from the target's.
 
     Raises:
         TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
@@ -106,11 +101,8 @@ def joined(
 ) -> Joined:
     """Return a join; a column name that several of its tables have becomes a name of its own for each of them.
 
-    Args:
-        text: ``SELECT * FROM`` the join.
-        aliases: the alias of each of its tables; empty without one.
-        names: the names that may qualify the columns of each.
-        types: returns (name, Spark's type) of the columns of a query.
+    ``text`` is ``SELECT * FROM`` the join. A table without an alias has an empty one. ``types`` returns (name, Spark's
+    type) of the columns of a query.
     """
     everything = types(text)
     columns = _columns(everything, UNNAMED)

@@ -113,12 +113,7 @@ _OF_ORDER: Final[dict[type[exp.Expr], str]] = {
 
 
 def aggregate_of(node: exp.AggFunc, *, any_order: bool) -> Aggregate:
-    """Return the call of an aggregate function. Raises Refused for one that only Spark computes.
-
-    Args:
-        node: the call.
-        any_order: whether its value may depend on the order of the rows.
-    """
+    """Return the call of an aggregate function; ``any_order`` if its value may depend on the order of the rows."""
     function, by = _FUNCTIONS.get(type(node)), node.args.get("expression")
     if function is None and any_order:
         function = _OF_ORDER.get(type(node))

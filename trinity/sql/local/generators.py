@@ -26,9 +26,7 @@ class Generated:
 
     Attributes:
         node: the function, whose ``this`` is an array or a map.
-        value: its value.
         outer: True where NULL, and what has no items, makes a row of NULLs, too.
-        columns: its columns.
     """
 
     node: exp.Expr
@@ -40,14 +38,7 @@ class Generated:
     def of(
         cls, node: exp.Expr, value: Compiled, names: Sequence[str], qualifier: str = "", *, outer: bool = False
     ) -> Generated:
-        """Return what a function makes of a value.
-
-        Args:
-            node: the function.
-            value: its argument.
-            names: the names of its columns; none for its own.
-            qualifier: the alias of its columns.
-            outer: True for LATERAL VIEW OUTER.
+        """Return what a function makes of the value of its argument. Without names the columns have their own.
 
         Raises:
             Refused: for what only Spark evaluates.

@@ -65,9 +65,7 @@ class GroupBy:
     def grouping(self, node: exp.Expr, fields: Sequence[str | None]) -> tuple[DataType, str]:
         """Return the type of GROUPING, or of GROUPING_ID, and its text in DuckDB's SQL. Raises Refused.
 
-        Args:
-            node: the function.
-            fields: the fields of the keys that it names; None for one that is no key.
+        A key that it names, and that is none of the groups, has no field.
         """
         one = isinstance(node, exp.Grouping)
         if not self.sets or not {*fields} <= {*self.sets} or (one and len(fields) != 1):

@@ -160,13 +160,7 @@ Relation = Pages | Query
 def projected(
     relation: Relation, values: Sequence[tuple[ScopeColumn, Compiled]], condition: Compiled | None = None
 ) -> Relation:
-    """Return expressions of the rows that meet a condition.
-
-    Args:
-        relation: the rows.
-        values: the columns of the result, at least one, and the expression of each over the rows.
-        condition: the condition; None for all rows.
-    """
+    """Return expressions of the rows that meet a condition, at least one, under the columns of the result."""
     columns = tuple(column for column, _ in values)
     if condition is None and isinstance(relation, Query) and all(value.column for _, value in values):
         listed = ", ".join(f"{_only(value.fields)} AS {column.field}" for column, value in values)
@@ -225,13 +219,7 @@ def _only(fields: frozenset[str]) -> str:
 
 
 def limited(relation: Relation, limit: int, offset: int = 0) -> Relation:
-    """Return some of the rows, in their order if they have one; those of a stream are not read further.
-
-    Args:
-        relation: the rows.
-        limit: the most rows.
-        offset: the number of rows before them that are left out.
-    """
+    """Return some of the rows, in their order if they have one; of a stream no more are read than are returned."""
     if isinstance(relation, Query):
         return relation.over(f"SELECT * FROM {{0}} LIMIT {limit} OFFSET {offset}", relation.columns)
 

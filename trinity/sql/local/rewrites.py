@@ -22,10 +22,6 @@ _EXTREMES: Final[dict[str, type[exp.AggFunc]]] = {
 def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr:
     """Return an expression with count, sum, min and max in the place of aggregate functions that are made of them.
 
-    Args:
-        tree: the expression.
-        type_of: returns the type of an argument.
-
     Raises:
         Refused: for types with which only Spark calculates.
     """

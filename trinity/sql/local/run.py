@@ -65,10 +65,8 @@ class LocalRows:
     """The rows of a query.
 
     Attributes:
-        relation: the rows.
         references: Trinity's tables that it names.
         reads: Trinity's tables that it reads at their newest version.
-        plans: the plans of its reads.
     """
 
     relation: Relation
@@ -107,13 +105,7 @@ class Pinned:
 
 
 def local_rows(session: Session, statement: Statement, pinned: Pinned | None = None) -> LocalRows | NotLocal:
-    """Return the rows of a query. Raises as :func:`local_query`.
-
-    Args:
-        session: where names are resolved.
-        statement: the query.
-        pinned: the versions that other queries of the same statement read.
-    """
+    """Return the rows of a query, at the versions that other queries of the same statement read, if there are any."""
     if (reason := left_to_spark(session)) is not None:
         return reason
     if not isinstance(statement.tree, exp.Query | exp.Values):

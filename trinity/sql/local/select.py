@@ -51,12 +51,8 @@ def compile_query(
 ) -> Relation:
     """Return the rows of a query in Spark's dialect; nothing is read yet.
 
-    Args:
-        tree: the query.
-        scan: returns the rows of a table.
-        shape: returns no rows, with the columns of a table.
-        timezone: returns the session's time zone.
-        any_order: whether values may depend on the order of the rows, as they do in Spark.
+    ``shape`` returns no rows, with the columns of a table. Values may depend on the order of the rows, as they do in
+    Spark, with ``any_order``.
 
     Raises:
         Refused: for what only Spark executes.
@@ -638,11 +634,7 @@ def _number(clause: exp.Expr | None) -> int | None:
 def _resolve_aliases(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool) -> exp.Expr:
     """Return what an expression of GROUP BY, HAVING or ORDER BY means, which may name columns of the result.
 
-    Args:
-        node: the expression.
-        wanted: the columns of the result.
-        source: the rows of FROM.
-        outer: True where a name alone means the result's column, if both have it; False where it means the source's.
+    Where both have a name, it means the result's column with ``outer`` if it stands alone, else the source's.
     """
     if isinstance(node, exp.Literal):
         if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(wanted):
@@ -683,10 +675,8 @@ def _merged(
 ) -> dict[ScopeColumn, str]:
     """Return the columns of a join that merges some pairs of columns, which come first, and what each one is.
 
-    Args:
-        values: column of the join -> what it is.
-        pairs: the columns that are equal, of the left rows and of the right ones.
-        word: the kind of the join: of an outer one the merged column is that of the rows which are all there.
+    ``values`` tells what each column of the join is, and ``pairs`` are the columns that are equal. Of an outer join the
+    merged column is that of the rows which are all there.
     """
     first, hidden = dict[ScopeColumn, str](), list[ScopeColumn]()
     for one, other in pairs:

@@ -27,14 +27,7 @@ def of_held_rows(column: exp.Column) -> bool:
 
 
 class Subqueries:
-    """The subqueries of one SELECT.
-
-    Args:
-        rows_of: returns the rows of a query.
-        names_in: returns the names of the columns of a query, without its rows.
-        outer: the columns of the outer rows.
-        held: gets name -> the rows of a subquery.
-    """
+    """The subqueries of one SELECT; ``held`` gets the rows of each under a name."""
 
     def __init__(
         self,

@@ -27,11 +27,6 @@ from trinity.sql.local.relations import Pages, new_field
 def value_rows(tree: exp.Values, names: Sequence[str], timezone: Callable[[], str]) -> Pages:
     """Return the rows of VALUES; a column's type is the one to which Spark widens those of its values.
 
-    Args:
-        tree: the clause.
-        names: the names of its columns; none for Spark's own.
-        timezone: returns the session's time zone.
-
     Raises:
         Refused: for values that only Spark evaluates.
     """

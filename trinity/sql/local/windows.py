@@ -38,13 +38,7 @@ def ordering(node: exp.Expr) -> tuple[exp.Expr, str]:
 
 
 class Windows:
-    """The window functions of a SELECT, each under a field of its own.
-
-    Args:
-        compiled: compiles an expression over the rows.
-        scope: the columns of the rows.
-        any_order: whether values may depend on the order of the rows.
-    """
+    """The window functions of a SELECT, each under a field of its own."""
 
     def __init__(self, compiled: Callable[[exp.Expr, Scope], Compiled], scope: Scope, *, any_order: bool) -> None:
         self._compiled, self._scope, self._any_order = compiled, scope, any_order

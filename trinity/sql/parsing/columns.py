@@ -22,7 +22,6 @@ class Elements:
 
     Attributes:
         columns: columns with a type.
-        key: the primary key.
         names: columns without a type.
         checks: (name or None, condition) of its CHECK constraints.
     """

@@ -19,10 +19,6 @@ _AFTER_ACTION: Final = ("WHERE", "DELETE WHERE", *_AFTER_MERGE)
 def read_merge(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
     """Read MERGE [WITH SCHEMA EVOLUTION] [INTO] t [[AS] a] USING source {ON condition | USING (columns)} WHEN ... (M8).
 
-    Args:
-        reader: the reader, before MERGE.
-        tables: the queries of a leading WITH.
-
     Raises:
         TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for RETURNING and the like.
     """

@@ -20,9 +20,7 @@ class CommonTable:
     """One query of a leading WITH.
 
     Attributes:
-        name: its name.
         columns: names for its columns, or empty.
-        body: the query.
         recursive: True under WITH RECURSIVE.
     """
 
@@ -79,7 +77,6 @@ class RowChange:
     Attributes:
         statement: its first word.
         target: parts of the target's name.
-        alias: the target's alias.
         tables: the queries of a leading WITH.
         source: the source after USING or FROM.
         on: the join condition of MERGE; the WHERE of UPDATE and DELETE.
@@ -134,11 +131,7 @@ def common_tables(reader: Reader) -> tuple[CommonTable, ...]:
 
 
 def target(reader: Reader, *keywords: str) -> tuple[tuple[str, ...], str | None]:
-    """Step over the target's name and alias, and return them.
-
-    Args:
-        reader: the reader, before the name.
-        keywords: keywords that may follow, and are no alias.
+    """Step over the target's name and alias, which is none of some keywords, and return them.
 
     Raises:
         TrinityError: NOT_SUPPORTED for time travel, a partition or a branch; SYNTAX_ERROR.
@@ -222,10 +215,6 @@ _ADVICE: Final = "the statement ends with its WHERE."
 
 def read_update(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
     """Read UPDATE t [[AS] a] SET assignments [FROM source] [WHERE condition].
-
-    Args:
-        reader: the reader, before UPDATE.
-        tables: the queries of a leading WITH.
 
     Raises:
         TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for RETURNING, LIMIT and the like.

@@ -18,10 +18,6 @@ from trinity.syntax.comparisons import Comparison, bare, conjuncts
 def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:
     """Return the comparisons of this table's key and partition columns with literals in the query's WHERE.
 
-    Args:
-        node: the table's place in the tree of a query in Spark's dialect.
-        definition: the table.
-
     Returns:
         comparisons of bare column names, joined by AND; or None.
     """

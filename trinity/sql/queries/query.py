@@ -104,13 +104,7 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
 
 
 def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
-    """Run Spark SQL text as it is, and raise Spark's errors as Trinity's.
-
-    Args:
-        session: the session whose Spark runs it.
-        text: the statement.
-        views: name -> rows of the views in it that are dropped before its rows are computed.
-    """
+    """Run Spark SQL text as it is, over rows of views that are dropped before; raise Spark's errors as Trinity's."""
     with pinned(session.spark):
         return run_as_set(session, text, views)
 
@@ -150,13 +144,7 @@ _FoundName = tuple[Sequence[str], int, int, bool]
 
 
 def _names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[_FoundName]:
-    """Return the table names of a query in Spark's dialect, except names of its WITH queries.
-
-    Args:
-        session: the session whose Spark parses the query.
-        text: the query.
-        refusal: the error to raise when Spark cannot parse it either.
-    """
+    """Return the table names of a query, except those of its WITH. Raise ``refusal`` if Spark refuses it, too."""
     from py4j.protocol import Py4JJavaError
 
     from trinity.spark_names import PySparkException

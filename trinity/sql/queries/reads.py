@@ -49,7 +49,6 @@ class Read:
 
     Attributes:
         handle: its handle, pinned to the version.
-        splits: the version.
     """
 
     handle: TableHandle
@@ -57,16 +56,11 @@ class Read:
 
 
 class Reads:
-    """The views of one statement; all its reads of a table see one version.
+    """The views of one statement; all its reads of a table see one version, of its target the one that it changes.
 
     Attributes:
-        session: where names are resolved.
         common: name of a WITH query in lower case -> the view with its rows.
         views: the views that are registered, with their rows.
-
-    Args:
-        session: where names are resolved.
-        target: the table that the statement changes, and the version of it that the statement reads.
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource] | None = None) -> None:

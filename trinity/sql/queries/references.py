@@ -39,9 +39,6 @@ class Reference:
     """One mention of a Trinity table in a query.
 
     Attributes:
-        node: sqlglot's table node.
-        table: the table.
-        start, end: the first character of the name, and the one after its time travel clause.
         alias: its alias for Spark, unless the query has one.
         aliased: True if the query has one.
         travel: the version or changes to read.
@@ -72,12 +69,7 @@ def find_references(session: Session, statement: Statement, common: Container[st
     """Return the references to Trinity tables, in the order of the text.
 
     CTE names and the caller's temp views win, as in Spark; then come tables of the current Trinity schema. All other
-    names are left to Spark.
-
-    Args:
-        session: where names are resolved.
-        statement: the query, or an expression with subqueries.
-        common: names, lower case, of WITH queries before the statement.
+    names are left to Spark. ``common`` are names, lower case, of WITH queries before the statement.
 
     Raises:
         TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.

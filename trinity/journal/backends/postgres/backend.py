@@ -33,12 +33,7 @@ _CACHED_STATEMENTS: Final = 500
 
 
 class PostgresBackend:
-    """One connection to PostgreSQL with a model.
-
-    Args:
-        loaded: the model.
-        options: libpq's parameters; they win over the model's.
-        autocommit: True when each statement is its own transaction.
+    """One connection to PostgreSQL with a model; libpq's parameters in ``options`` win over the model's.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when the model does not fit the database.

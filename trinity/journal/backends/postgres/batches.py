@@ -34,11 +34,6 @@ _ELEMENTS: Final[Mapping[str, str]] = {
 def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tuple[str, list[list[Any]]] | None:
     """Turn an INSERT of one row of VALUES into one of all rows.
 
-    Args:
-        sql: the statement.
-        table: the journalled table that it fills.
-        rows: its parameters.
-
     Returns:
         the statement, and an array for each of its parameters; None when a value is an expression, or a column has a
         type without array here.

@@ -32,12 +32,7 @@ _TABLE: Final = (
 
 
 class Locks:
-    """Takes locks for one connection.
-
-    Args:
-        connection: the connection whose transaction holds them.
-        options: parameters of the second connection, which is outside the transaction's snapshot.
-    """
+    """Takes locks for one connection; a second one, outside its snapshot, is made by ``options``."""
 
     def __init__(self, connection: psycopg.Connection[Any], options: Mapping[str, Any]) -> None:
         self._connection = connection

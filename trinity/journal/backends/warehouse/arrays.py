@@ -52,11 +52,8 @@ _DIGITS: Final = 38
 def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.DataType | None = None) -> pa.Array:
     """Return the values of one parameter as an array.
 
-    Args:
-        values: its values in all rows.
-        parameter: its number, from 1, for messages.
-        timezone: zone of datetimes without zone, where others have one.
-        wanted: a DECIMAL to be used if it holds all values; without it Arrow searches one, which is slower.
+    ``timezone`` is that of datetimes without zone, where others have one. ``wanted`` is a DECIMAL to be used if it
+    holds all values; without it Arrow searches one, which is slower.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a value that has no counterpart in SQL, for values of several types that have

@@ -40,12 +40,7 @@ _KINDS: Final = {"BIGINT": "bigint", "TIMESTAMP": "timestamp"}
 
 
 class WarehouseBackend:
-    """One session over a warehouse.
-
-    Args:
-        warehouse: the warehouse's folder or URI.
-        loaded: a model whose journals are Trinity tables; ``jdbcCatalog`` is their catalog.
-        options: further arguments of :func:`trinity.connect`.
+    """One session over a warehouse, with a model whose journals are Trinity tables of the catalog ``jdbcCatalog``.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when the model does not fit the tables.
@@ -278,12 +273,8 @@ def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[st
 def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> int:
     """Store the rows of a data frame by one commit, and return their number.
 
-    Args:
-        session: the session of the table.
-        name: the table.
-        data: Arrow data, a pandas or Polars DataFrame, or rows of Python.
-        mode: ``create`` and ``replace`` make the table, a plain one with the columns of the data; ``append`` wants one;
-            ``create_append`` makes it if there is none. ``replace`` drops the old table first.
+    ``create`` and ``replace`` make the table, a plain one with the columns of the data; ``append`` wants one;
+    ``create_append`` makes it if there is none. ``replace`` drops the old table first.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, TYPE_MISMATCH; as :meth:`trinity.Table.upsert`.

@@ -36,10 +36,7 @@ class Rows:
     """Rows of parameters for an INSERT.
 
     Attributes:
-        batch: the statement.
-        table: the table that takes them.
         targets: the columns that they fill, one for each value of the statement's row.
-        values: the rows.
     """
 
     batch: Batch
@@ -48,11 +45,7 @@ class Rows:
     values: Sequence[Sequence[Any]]
 
     def stored(self, store: Callable[[pa.Table], int], check: Callable[[pa.Table], None]) -> int | None:
-        """Store all rows, or none.
-
-        Args:
-            store: stores data at once, or raises; returns the number of rows.
-            check: raises when a row of the data cannot be stored; stores nothing.
+        """Store all rows, or none; ``check`` raises where a row cannot be stored, and stores nothing.
 
         Returns:
             the number of rows; None when a query over rows is not the same, or the statement fails without any row.
@@ -206,15 +199,7 @@ def insert_journalled(
     values: Sequence[Sequence[Any]],
     execute: Callable[[str], int],
 ) -> int | None:
-    """Insert rows into a journalled table by one MERGE of its journal; see :meth:`Rows.stored`.
-
-    Args:
-        journal: the table that stores its rows.
-        table: the journalled table.
-        batch: the statement.
-        values: the rows.
-        execute: runs an INSERT, and returns its count.
-    """
+    """Insert rows into a journalled table by one MERGE of its journal; see :meth:`Rows.stored`."""
     names = [c.name for c in table.visible]
     visible = [c for c in journal.definition.visible if c.name.lower() in names]
     rows = _rows(journal, visible, batch, values)

@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None) -> Result:
     """Run a change.
 
-    Args:
-        found: the rewritten statement.
-        table: the journalled table.
-        stored: its journal.
-        txn: as of :meth:`trinity.Table.upsert`.
-
     Returns:
         the count; or the rows of RETURNING, read from those that the commit has appended.
 

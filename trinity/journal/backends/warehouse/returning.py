@@ -27,12 +27,7 @@ class Returning:
 
 
 def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> Returning | None:
-    """Return the RETURNING of a statement, whose references have been replaced already; None without one.
-
-    Args:
-        tree: INSERT, UPDATE, DELETE or MERGE.
-        table: its target.
-        alias: the target's name in the statement.
+    """Return the RETURNING of INSERT, UPDATE, DELETE or MERGE, whose references have been replaced already, or None.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for columns of other tables, and for a MERGE that both deletes
