@@ -40,7 +40,8 @@ def test_an_insert_of_one_row_is_a_batch(
 ) -> None:
     found = batch_of(text, dialect)
     assert found is not None
-    assert (found.target, [c.name for c in found.columns], [i.piece.text for i in found.items]) == (target, columns, items)
+    texts = [item.piece.text for item in found.items]
+    assert (found.target, [c.name for c in found.columns], texts) == (target, columns, items)
     assert sum(i.count for i in found.items) == text.replace("'?'", "").count("?")
 
 
