@@ -51,13 +51,14 @@ class Catalogs(Mapping[str, Connector]):
         self._formats = {name: _format_of(name, connector) for name, connector in given.items()}
         self._buckets = Buckets(self._options, self._formats, storage)
         self._open: dict[str, Connector] = {}
-        self._closed = False
+        self.is_closed = False
         self._opening = threading.RLock()
 
     def __getitem__(self, name: str) -> Connector:
         """Return a catalog's connector; its first use opens it. Raises KeyError; CONFIGURATION_INVALID."""
         with self._opening:
-            self.check_open()
+            if self.is_closed:
+                raise closed_session()
             if name not in self._open:
                 self._open[name] = self._create(name)
             return self._open[name]
@@ -79,11 +80,6 @@ class Catalogs(Mapping[str, Connector]):
                 "CATALOG_NOT_FOUND",
                 f"There is no catalog '{name}'.{nearest(name, known)} There are: {', '.join(known)}.",
             )
-
-    def check_open(self) -> None:
-        """Check that the session is not closed. Raises INVALID_ARGUMENTS."""
-        if self._closed:
-            raise TrinityError("INVALID_ARGUMENTS", "The session is closed; call trinity.connect() for a new one.")
 
     def format_name(self, catalog: str) -> str:
         """Return the name of a catalog's connector, such as ``delta``. Raises CATALOG_NOT_FOUND."""
@@ -151,7 +147,7 @@ class Catalogs(Mapping[str, Connector]):
     def close(self, *, for_good: bool = False) -> None:
         """Close the open connectors, and release the buckets. With ``for_good`` no connector is opened again."""
         with self._opening:
-            self._closed |= for_good
+            self.is_closed |= for_good
             while self._open:
                 self._open.popitem()[1].close()
             self._buckets.release()
@@ -176,6 +172,11 @@ class Catalogs(Mapping[str, Connector]):
                 raise
             except Exception as error:  # an adapter's own, whose text may have the options
                 raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' cannot be opened: {error}.") from error
+
+
+def closed_session() -> TrinityError:
+    """Return the error of a call in a closed session."""
+    return TrinityError("INVALID_ARGUMENTS", "The session is closed; call trinity.connect() for a new one.")
 
 
 def _name_of(connector: object) -> str:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from trinity.calls import is_stopped, public
-from trinity.catalogs import Catalogs
+from trinity.catalogs import Catalogs, closed_session
 from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
 from trinity.engine.executes import NotLocal, default_local_bytes, not_supported
@@ -165,7 +165,8 @@ class Session:
 
         For Trinity's own modules.
         """
-        self._catalogs.check_open()
+        if self._catalogs.is_closed:
+            raise closed_session()
 
     @property
     def spark(self) -> SparkSession:

@@ -13,6 +13,7 @@ from trinity.merge.functions import FieldFunction, aggregate_function
 from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import retracts
 from trinity.merge.spec import MergeSpec
+from trinity.names import TableName
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class WriteRules:
     A deduplicate table has none: it takes any row.
     """
 
-    table: str
+    table: TableName
     spec: MergeSpec
     places: dict[str, int]
 

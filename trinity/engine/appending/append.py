@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -41,6 +41,9 @@ from trinity.spi import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
+"""What is taken as it is; anything else may be rows of Python."""
+
 
 def append_rows(
     table: Target,
@@ -71,7 +74,8 @@ def append_rows(
     if keyed not in (None, insert.definition.keyed):
         remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
-    data = with_python_rows(data, insert.definition)
+    if not isinstance(data, _ARROW):
+        data = with_python_rows(data, insert.definition)
     if evolve:
         data = evolve_table(table, data)
         insert = metadata.begin_insert(table.handle)
@@ -251,8 +255,8 @@ def _conformer(table: Target, insert: InsertTableHandle, given: pa.Schema) -> Pa
             "COLUMN_NOT_FOUND",
             f"The data for table '{table.name}' has a column '{STAMP}', which is Trinity's own; leave it out.",
         )
-    omitted = [c for c in definition.columns if c.name.lower() not in present]
-    defaults = default_values(omitted, lambda: table.session.spark)
+    omitted = [c for c in definition.columns if c.default is not None and c.name.lower() not in present]
+    defaults = default_values(omitted, lambda: table.session.spark) if omitted else {}
     return plan_ingest(StoredForm.of(table, definition, insert.target.storage), given, defaults)
 
 
@@ -326,9 +330,10 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader:
         TrinityError: INVALID_ARGUMENTS for anything else; DUPLICATE_COLUMN_NAME; TYPE_MISMATCH as
             :func:`with_python_rows`, and for values that Arrow has no type for.
     """
-    data = with_python_rows(data)
     if isinstance(data, pa.RecordBatchReader):  # as it is: another stream over it would make a text of Ctrl-C
         return data
+    if not isinstance(data, _ARROW):
+        data = with_python_rows(data)
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas"):
         data = from_pandas(data)
     if not hasattr(data, "__arrow_c_stream__"):

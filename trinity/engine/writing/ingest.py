@@ -22,6 +22,7 @@ from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import ROW_KINDS
 from trinity.merge.spec import merge_spec
 from trinity.merge.write_rules import WriteRules
+from trinity.names import TableName
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
 
@@ -30,13 +31,13 @@ class StoredForm:
     """The form in which a table stores the rows that it ingests.
 
     Attributes:
-        table: full name, for messages.
+        table: its name, for messages.
         definition: the columns to be stored; without a key they are stored as those of a plain table.
         storage: physical schema of the files, a field for each of these columns.
-        timezone: returns the zone of a :class:`PageConformer`; called only for tables with timestamps.
+        timezone: returns the zone of a :class:`PageConformer`; called only where timestamps gain or lose a zone.
     """
 
-    table: str
+    table: TableName
     definition: TableDefinition
     storage: pa.Schema
     timezone: Callable[[], str]
@@ -44,7 +45,7 @@ class StoredForm:
     @classmethod
     def of(cls, table: Target, definition: TableDefinition, storage: pa.Schema) -> StoredForm:
         """Return the form of a table's rows, or of some columns of them. Arguments as the attributes."""
-        return cls(str(table.name), definition, storage, lambda: table.session.timezone)
+        return cls(table.name, definition, storage, lambda: table.session.timezone)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class PageConformer:
     """The conversion of input pages to pages of the storage schema. Picklable.
 
     Attributes:
-        table: full name, for messages.
+        table: its name, for messages.
         plans: one plan for each stored column, in table order.
         storage: the storage schema.
         timezone: the zone of timestamps without zone that are stored in a TIMESTAMP column.
@@ -73,7 +74,7 @@ class PageConformer:
         kept: columns that are not checked, since pages lack them: what is stored there stays.
     """
 
-    table: str
+    table: TableName
     plans: tuple[_ColumnPlan, ...]
     storage: pa.Schema
     timezone: str
@@ -102,13 +103,17 @@ class PageConformer:
         if plan.source is None:
             array = pa.repeat(pa.scalar(plan.value, kind), page.num_rows)
         else:
-            array = cast_array(page.column(plan.source), kind, self._where(plan), self.timezone)
+            array = self._cast(plan, page.column(plan.source), kind)
         if checked:
             self._check(plan, array)
-        array = fitted(array, plan.type)
+        if plan.type.limited:
+            array = fitted(array, plan.type)
         if plan.key and pa.types.is_floating(kind):
             array = _one_zero(array)
-        return cast_array(array, plan.storage.type, self._where(plan), self.timezone)
+        return self._cast(plan, array, plan.storage.type)
+
+    def _cast(self, plan: _ColumnPlan, array: pa.Array, kind: pa.DataType) -> pa.Array:
+        return array if array.type == kind else cast_array(array, kind, self._where(plan), self.timezone)
 
     def _where(self, plan: _ColumnPlan) -> str:
         return f"column '{plan.column.name}' of table '{self.table}'"
@@ -178,7 +183,7 @@ def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] 
                 "it every column that a group protects.",
             )
     key = spec.key if spec else ()
-    plans = []
+    plans, zoned = [], False
     for column, field in zip(definition.columns, form.storage, strict=True):
         index = source.get(column.name.lower())
         value = defaults.get(column.name)
@@ -191,17 +196,18 @@ def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] 
             )
         kind = parse_type(column.type)
         if index is not None:
-            _check_type(name, column, kind, given.field(index).type)
+            found = _check_type(name, column, kind, given.field(index).type)
+            zoned |= _changes_zone(found, kind)
+        zoned |= "timestamp" in column.type and field.type != kind.to_arrow()
         row_kind = bool(spec and spec.row_kind == column.name)
         plans.append(_ColumnPlan(column, kind, field, index, value, column.name in key, row_kind))
     rules = None
     if spec and spec.engine is not MergeEngine.DEDUPLICATE:
         rules = WriteRules(name, spec, {c.name: n for n, c in enumerate(definition.columns)})
-    zone = form.timezone() if any("timestamp" in column.type for column in definition.columns) else "UTC"
-    return PageConformer(name, tuple(plans), form.storage, zone, rules)
+    return PageConformer(name, tuple(plans), form.storage, form.timezone() if zoned else "UTC", rules)
 
 
-def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:
+def _match(name: TableName, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:
     known = {c.name.lower() for c in definition.columns}
     visible = [c.name for c in definition.visible]
     found: dict[str, int] = {}
@@ -219,17 +225,26 @@ def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict
     return found
 
 
-def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -> None:
+def _check_type(name: TableName, column: Column, kind: DataType, given: pa.DataType) -> DataType:
+    """Return the type of given data, which may be assigned to a column. Raises TYPE_MISMATCH."""
     try:
         found = parse_given_type(type_text(given))
     except TrinityError as error:
         raise TrinityError("TYPE_MISMATCH", f"Column '{column.name}': {error.message}") from error
-    if not assignable(found, kind):
+    if found != kind and not assignable(found, kind):
         raise TrinityError(
             "TYPE_MISMATCH",
             f"Column '{column.name}' of table '{name}' is of type {kind}, and the data has {found} there; "
             f"{unlike(found, kind)}.",
         )
+    return found
+
+
+def _changes_zone(given: DataType, kind: DataType) -> bool:
+    """Return whether timestamps of one type, or within it, gain or lose a zone in another to which it is assignable."""
+    if given.children:
+        return any(map(_changes_zone, given.children, kind.children))
+    return given != kind and kind.name in ("timestamp", "timestamp_ntz")
 
 
 def _nulls_within(values: pa.Array, path: Sequence[str]) -> int:
