@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 PAIMON ?= .venv-paimon
 DUCKLAKE ?= .venv-ducklake
+PYPAIMON ?= .venv-pypaimon
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TESTS ?=
 WAREHOUSE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon test-ducklake coverage lint docs site site-look bench bench-quick lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-local test-some test-paimon test-ducklake world coverage lint docs site site-look bench bench-quick lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +73,15 @@ $(DUCKLAKE)/.ready: tests/ducklake/requirements.txt
 	$(DUCKLAKE)/bin/pip install --quiet --requirement tests/ducklake/requirements.txt
 	touch $@
 
+world: setup $(PAIMON)/.ready $(PYPAIMON)/.ready ## asks other systems which rules they keep, for docs/conformance.md
+	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python PYPAIMON_PYTHON=$(abspath $(PYPAIMON))/bin/python $(BIN)/python -m tests.world
+	$(BIN)/python -m docs.matrix
+
+$(PYPAIMON)/.ready: tests/world/requirements.txt
+	$(PYTHON) -m venv $(PYPAIMON)
+	$(PYPAIMON)/bin/pip install --quiet --requirement tests/world/requirements.txt
+	touch $@
+
 lint: setup ## ruff, typos and mypy
 	$(BIN)/typos
 	$(BIN)/ruff check .
@@ -104,4 +114,4 @@ lock: ## the newest versions within the ranges of pyproject.toml
 	  --no-emit-package trinity-merge --output-file requirements.lock pyproject.toml
 
 clean: ## remove the environment and what builds left
-	rm -rf .coverage* $(VENV) $(PAIMON) $(DUCKLAKE) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .coverage* $(VENV) $(PAIMON) $(DUCKLAKE) $(PYPAIMON) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,6 +22,7 @@ SOME: Final = {
     "AppendUndoesDeletes": "commits",
     "VacuumTakesWhatThePastNeeds": "commits",
     "NaNIsLargest": "commits",
+    "RestoreForgetsTransactions": "commits",
     "ConflictsOverlooked": "concurrency",
 }
 """Fault -> the check that finds it."""

@@ -1,6 +1,7 @@
 """``python -m tests.world [WORD...]`` asks the systems, and keeps what they did in docs/runs/systems.json.
 
-Of the systems that none of the words is in the name of, what they did before stays.
+Of the systems that none of the words is in the name of, what they did before stays. ``make world`` makes the
+environments of those that need their own, and asks.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +23,11 @@ from tests.support.postgres import running_server
 from tests.support.spark import started
 from tests.world.asking import ask
 from tests.world.laws import LAWS
+from tests.world.paimon_players import PaimonMerge, PaimonStatements, PyPaimon, paimon, pypaimon
 from tests.world.players import DeltaRs, DuckDbMerge, DuckDbStatements, PostgresMerge, PyIceberg
 from tests.world.spark_players import (
     DeltaStatements,
     IcebergStatements,
-    SparkMerge,
     delta_merge,
     iceberg_merge,
     taken_by_spark,
@@ -40,37 +42,84 @@ _OF_SPARK: Final = 10
 _KEPT: Final = ROOT / "docs/runs/systems.json"
 
 
+@dataclass(frozen=True)
+class _Players:
+    """A system that runs: its version, the player of upserts, and that of statements where it has SQL."""
+
+    version: str
+    upserts: Oracle
+    statements: Oracle | None = None
+
+
 @contextmanager
-def _systems(folder: Path) -> Iterator[Mapping[str, tuple[Oracle, Oracle | None]]]:
-    """Yields name and version -> the player of upserts, and that of statements."""
-    with running_server() as running:
-        spark = started(folder / "spark", short_tier=False)
-        postgres = Postgres(running.options)
-        number = str(postgres.connection.info.server_version // 10000)
-        yield {
-            f"delta-rs merge {version('deltalake')}": (DeltaRs(folder), None),
-            f"PyIceberg upsert {version('pyiceberg')}": (PyIceberg(folder), None),
-            f"DuckDB MERGE {version('duckdb')}": (DuckDbMerge(), DuckDbStatements()),
-            f"PostgreSQL MERGE {number}": (PostgresMerge(running.options), postgres),
-            f"Delta MERGE {_version(DELTA_JAR)}": (
-                delta_merge(spark, folder),
-                DeltaStatements(spark, folder / "of_delta"),
-            ),
-            f"Iceberg MERGE {_version(ICEBERG_JAR)}": (
-                iceberg_merge(spark, folder / "upserts"),
-                IcebergStatements(spark, folder / "of_iceberg"),
-            ),
-        }
-        spark.stop()
+def _delta_rs(folder: Path) -> Iterator[_Players]:
+    yield _Players(version("deltalake"), DeltaRs(folder))
 
 
-def _version(jar: str) -> str:
+@contextmanager
+def _pyiceberg(folder: Path) -> Iterator[_Players]:
+    yield _Players(version("pyiceberg"), PyIceberg(folder))
+
+
+@contextmanager
+def _duckdb(_: Path) -> Iterator[_Players]:
+    yield _Players(version("duckdb"), DuckDbMerge(), DuckDbStatements())
+
+
+@contextmanager
+def _postgres(_: Path) -> Iterator[_Players]:
+    with running_server() as running, Postgres(running.options) as statements:
+        number = str(statements.connection.info.server_version // 10000)
+        yield _Players(number, PostgresMerge(running.options), statements)
+
+
+@contextmanager
+def _delta(folder: Path) -> Iterator[_Players]:
+    spark = started(folder / "spark", short_tier=False)
+    yield _Players(_of(DELTA_JAR), delta_merge(spark, folder), DeltaStatements(spark, folder / "plain"))
+    spark.stop()
+
+
+@contextmanager
+def _iceberg(folder: Path) -> Iterator[_Players]:
+    spark = started(folder / "spark", short_tier=False)
+    upserts, statements = iceberg_merge(spark, folder / "upserts"), IcebergStatements(spark, folder / "plain")
+    yield _Players(_of(ICEBERG_JAR), upserts, statements)
+    spark.stop()
+
+
+@contextmanager
+def _paimon(folder: Path) -> Iterator[_Players]:
+    with paimon(folder) as worker:
+        yield _Players(PaimonMerge.version, PaimonMerge(worker), PaimonStatements(worker))
+
+
+@contextmanager
+def _pypaimon(folder: Path) -> Iterator[_Players]:
+    with pypaimon(folder) as worker:
+        yield _Players(worker.ask("version"), PyPaimon(worker))
+
+
+def _of(jar: str) -> str:
     return jar.rpartition(":")[2]
+
+
+_SYSTEMS: Final[Mapping[str, tuple[Callable[[Path], AbstractContextManager[_Players]], int]]] = {
+    "delta-rs merge": (_delta_rs, _HISTORIES),
+    "PyIceberg upsert": (_pyiceberg, _HISTORIES),
+    "DuckDB MERGE": (_duckdb, _HISTORIES),
+    "PostgreSQL MERGE": (_postgres, _HISTORIES),
+    "Delta MERGE": (_delta, _OF_SPARK),
+    "Iceberg MERGE": (_iceberg, _OF_SPARK),
+    "Apache Paimon": (_paimon, _OF_SPARK),
+    "pypaimon": (_pypaimon, _HISTORIES),
+}
+"""System -> what runs it, and how many histories of a law it plays."""
 
 
 def _taken_by(subject: Oracle) -> Callable[[Statement], bool]:
     """Which statements a system knows: PostgreSQL has WHEN NOT MATCHED BY SOURCE from 17 on."""
-    if isinstance(subject, (DeltaStatements, IcebergStatements)):
+    if subject.dialect == "spark":
         return taken_by_spark
     if not isinstance(subject, Postgres) or subject.by_source:
         return lambda _: True
@@ -80,22 +129,25 @@ def _taken_by(subject: Oracle) -> Callable[[Statement], bool]:
 def main(words: Sequence[str]) -> None:
     """Asks the systems with one of some words in their names, or every one, about every law."""
     found = json.loads(_KEPT.read_text(encoding="utf-8"))
-    with TemporaryDirectory() as folder, _systems(Path(folder)) as systems:
-        for name, (upserts, statements) in systems.items():
-            if not words or any(word in name for word in words):
-                histories = _OF_SPARK if isinstance(upserts, SparkMerge) else _HISTORIES
-                found["answers"][name] = _answers(upserts, statements, histories)
-                found["dates"][name] = datetime.now(UTC).date().isoformat()
-        of_now = {
-            kind: {name: found[kind][name] for name in systems if name in found[kind]} for kind in ("dates", "answers")
-        }
+    dates, answers = found["dates"], found["answers"]
+    for system, (running, histories) in _SYSTEMS.items():
+        if words and not any(word in system for word in words):
+            continue
+        with TemporaryDirectory() as folder, running(Path(folder)) as players:
+            for other in [name for name in answers if name.startswith(f"{system} ")]:
+                del answers[other], dates[other]
+            name = f"{system} {players.version}"
+            answers[name] = _answers(players, histories)
+            dates[name] = datetime.now(UTC).date().isoformat()
+    order = sorted(answers, key=lambda name: list(_SYSTEMS).index(name.rpartition(" ")[0]))
+    of_now = {"dates": {name: dates[name] for name in order}, "answers": {name: answers[name] for name in order}}
     found = {"histories": _HISTORIES, "of_spark": _OF_SPARK, **of_now}
     _KEPT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _answers(upserts: Oracle, statements: Oracle | None, histories: int) -> dict[str, Any]:
+def _answers(players: _Players, histories: int) -> dict[str, Any]:
     """Asks one system."""
-    asked = ((law, statements if law.asked else upserts) for law in LAWS)
+    asked = ((law, players.statements if law.asked else players.upserts) for law in LAWS)
     return {
         law.title: ask(subject, law, histories, _taken_by(subject)).to_json()
         for law, subject in asked

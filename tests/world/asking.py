@@ -16,8 +16,6 @@ from trinity_conformance.playing.traces import History
 from trinity_conformance.playing.words import in_words
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
-__all__ = ["Answer", "ask"]
-
 _SHRINK: Final = ShrinkBudget(20, 60)
 
 
@@ -46,14 +44,14 @@ class Answer:
 
 
 def ask(subject: Subject, law: Law, histories: int, takes: Callable[[Statement], bool] = lambda _: True) -> Answer:
-    """Plays the first histories of a law on a system, with the statements that it takes.
+    """Plays the first histories of a law on a system, with the statements that it takes, and reads after each step.
 
     What the system does not have, as a type, is left out; where it has none of it, the answer says so.
     """
     kept, refused, about = 0, "", _about(law, takes)
     for seed in range(histories):
         try:
-            play(subject, about(law.draw(seed)))
+            play(subject, about(law.draw(seed)), every_step=True)
             kept += 1
         except Unsupported as reason:
             refused = str(reason)

@@ -17,8 +17,6 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.playing.traces import Change, History, ReadPast, Step, Upsert
 
-__all__ = ["LAWS", "Asked", "Law", "narrowed"]
-
 Asked = Callable[[Statement, Effect], bool]
 
 

@@ -24,17 +24,6 @@ from trinity_conformance.model.values import decode
 from trinity_conformance.playing.subject import Outcome, Unsupported
 from trinity_conformance.playing.traces import Upsert
 
-__all__ = [
-    "DeltaRs",
-    "DuckDbMerge",
-    "DuckDbStatements",
-    "PostgresMerge",
-    "PyIceberg",
-    "Upserts",
-    "as_tuples",
-    "merge_text",
-]
-
 _NEWER: Final = "(s.w >= t.w OR t.w IS NULL)"
 
 
@@ -43,10 +32,11 @@ def _batch(shape: Shape, step: Upsert) -> pa.Table:
         pa.array([decode(c.type, row[place]) for row in step.rows], arrow_type(c.type))
         for place, c in enumerate(shape.columns)
     ]
-    return pa.Table.from_arrays(columns, schema=_schema(shape))
+    return pa.Table.from_arrays(columns, schema=schema_of(shape))
 
 
-def _schema(shape: Shape) -> pa.Schema:
+def schema_of(shape: Shape) -> pa.Schema:
+    """The Arrow schema of a table."""
     return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in shape.columns])
 
 
@@ -205,7 +195,7 @@ class DeltaRs(Upserts):
 
     def make(self, shape: Shape) -> None:
         self.folder = next(self.folders)
-        DeltaTable.create(self.folder, pa.schema([f.with_nullable(True) for f in _schema(shape)]))
+        DeltaTable.create(self.folder, pa.schema([f.with_nullable(True) for f in schema_of(shape)]))
 
     def write(self, batch: pa.Table) -> None:
         shape = self.shape
@@ -238,7 +228,7 @@ class PyIceberg(Upserts):
     def make(self, shape: Shape) -> None:
         if shape.watermark:
             raise Unsupported("conditions of an upsert")
-        self.made = self.catalog.create_table(next(self.names), _schema(shape))
+        self.made = self.catalog.create_table(next(self.names), schema_of(shape))
         self.snapshots: list[int] = []
 
     def write(self, batch: pa.Table) -> None:

@@ -18,8 +18,6 @@ from trinity_conformance.model.tables import Row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DeltaStatements", "IcebergStatements", "SparkMerge", "delta_merge", "iceberg_merge", "taken_by_spark"]
-
 _SEVERAL: Final = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING", "MERGE_CARDINALITY_VIOLATION")
 
 

@@ -441,22 +441,33 @@ def _truncate_takes_all(bench: _Bench) -> None:
 
 
 def _a_restore_brings_back(bench: _Bench) -> None:
-    """Check that a restore is the earlier version, with its tombstones, and that transactions stay (L11)."""
+    """Check that a restore is the earlier version, with its tombstones (L11)."""
     table = bench.keyed()
-    table.upsert(_rows((1, 5, "a"), (2, 5, "a")), txn=("app", 1))
+    table.upsert(_rows((1, 5, "a"), (2, 5, "a")))
     table.delete([1])
     table.compact(full=True)
     then = table.splits().version
-    table.upsert(_rows((1, 9, "back"), (2, 9, "b"), (3, 9, "c")), txn=("app", 2))
+    table.upsert(_rows((1, 9, "back"), (2, 9, "b"), (3, 9, "c")))
     table.compact(full=True)  # the files of the earlier version are live no more
     done = table.restore(then)
     _expect(_read(table), [(2, "a")], "a table after a restore")
     _expect((done.rows, done.version), (1, table.splits().version), "(rows, version) of the result of a restore")
     numbers = [[f.commit for f in table.splits(version).files] for version in (then, None)]
     _expect(numbers[1], numbers[0], "commit numbers of the files that a restore brings back")
-    _expect(table.upsert(_rows((7, 7, "z")), txn=("app", 2)).skipped, True, "skipped, a retry after a restore")
     table.upsert(_rows((1, 4, "late"), (2, 6, "newer")))
     _expect(_read(table), [(2, "newer")], "rows that come after a restore")
+
+
+def _a_restore_keeps_transactions(bench: _Bench) -> None:
+    """Check that a restore forgets no transaction, neither of the version that it brings back nor a later one (L11)."""
+    table = bench.keyed()
+    table.upsert(_rows((1, 5, "a")), txn=("app", 1))
+    then = table.splits().version
+    table.upsert(_rows((1, 9, "b")), txn=("app", 2))
+    table.restore(then)
+    for number in (2, 1):
+        _expect(table.upsert(_rows((7, 7, "z")), txn=("app", number)).skipped, True, "skipped, a retry after a restore")
+    _expect(_read(table), [(1, "a")], "a table after a restore, and retries")
 
 
 def _what_is_declared_stays(bench: _Bench) -> None:
@@ -618,6 +629,7 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _deletes_by_position_stay,
         _truncate_takes_all,
         _a_restore_brings_back,
+        _a_restore_keeps_transactions,
         _partitions_keep_their_values,
         _what_is_declared_stays,
         _bounds_lose_no_row,
@@ -627,6 +639,7 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
     )
 }
 """All checks, by name."""
+_OF_RESTORE: Final = (_a_restore_brings_back, _a_restore_keeps_transactions, _restoring_nothing_is_no_version)
 _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
     _versions_grow_one_by_one: frozenset((Capability.ROW_CHANGES, Capability.TIME_TRAVEL)),
     _old_versions_keep_what_they_need: frozenset((Capability.TIME_TRAVEL,)),
@@ -634,7 +647,7 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
     _deletes_by_position_stay: frozenset((Capability.RESOLVE,)),
     **dict.fromkeys((_truncate_takes_all, _truncating_nothing_is_no_version), frozenset((Capability.TRUNCATE,))),
     _a_renamed_table_is_the_same: frozenset((Capability.RENAME_TABLE,)),
-    **dict.fromkeys((_a_restore_brings_back, _restoring_nothing_is_no_version), frozenset((Capability.RESTORE,))),
+    **dict.fromkeys(_OF_RESTORE, frozenset((Capability.RESTORE,))),
     _partitions_keep_their_values: frozenset((Capability.PARTITION_BY_VALUE,)),
     _bounds_follow_their_columns: frozenset((Capability.RENAME_COLUMN,)),
 }  # fmt: skip

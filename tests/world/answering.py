@@ -1,0 +1,19 @@
+"""The loop of a process that plays a system: it runs in the system's environment, and knows nothing of Trinity."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def answer_all(actions: Mapping[str, Callable[..., Any]], why: Callable[[Exception], str]) -> None:
+    """Answers requests until the input ends; whatever the system raises is an answer, too."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            found = {"answer": actions[request.pop("do")](**request)}
+        except Exception as error:
+            found = {"error": why(error)}
+        print(json.dumps(found), flush=True)

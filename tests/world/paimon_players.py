@@ -1,0 +1,145 @@
+"""Apache Paimon as a player of histories: in Spark, and by pypaimon. Both run in processes of their own.
+
+A table has a primary key. A watermark is its ``sequence.field``; the rows of a tombstone have the row kind of a delete,
+which a column of the table says (``rowkind.field``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tests.paimon.driver import PACKAGE
+from tests.support.oracles import Oracle, spark_text
+from tests.world.players import Upserts, as_tuples, schema_of
+from tests.world.workers import Worker, python_of
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.statements import Statement
+from trinity_conformance.model.tables import Row
+
+_KIND: Final = "kind"
+
+
+def paimon(folder: Path) -> Worker:
+    """The process with Spark 3.5 and Paimon."""
+    return Worker(python_of("PAIMON_PYTHON", ".venv-paimon"), "tests.world.paimon_worker", folder)
+
+
+def pypaimon(folder: Path) -> Worker:
+    """The process with pypaimon."""
+    return Worker(python_of("PYPAIMON_PYTHON", ".venv-pypaimon"), "tests.world.pypaimon_worker", folder)
+
+
+class _Paimon(Upserts):
+    """Appends to a table with a primary key."""
+
+    dialect = "spark"
+    prefix: ClassVar[str]
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self.worker = worker
+        self.names = (f"{self.prefix}d.t{number}" for number in itertools.count())
+        self.files = (worker.folder / f"{self.dialect}{number}.parquet" for number in itertools.count())
+        self.snapshots: list[int] = []
+
+    def options(self, shape: Shape) -> dict[str, str]:
+        """Options of the table."""
+        found = {"bucket": "1"}
+        found |= {"sequence.field": ",".join(shape.watermark)} if shape.watermark else {}
+        return found | ({"rowkind.field": _KIND} if shape.tombstone else {})
+
+    def made_file(self, batch: pa.Table) -> str:
+        """A file with the rows of a commit, and their row kinds where the table has them."""
+        if self.shape.tombstone:
+            gone = pc.fill_null(batch.column(self.shape.tombstone), pa.scalar(False))
+            batch = batch.append_column(_KIND, pc.if_else(gone, pa.scalar("-D"), pa.scalar("+I")))
+        path = next(self.files)
+        pq.write_table(batch, path)
+        return str(path)
+
+    @abstractmethod
+    def table_at(self, snapshot: int | None) -> pa.Table:
+        """The rows of a snapshot, or of the newest one."""
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return as_tuples(self.table_at(None), self.shape)
+
+    def rows_at(self, version: int) -> list[Row]:
+        found = self.table_at(self.snapshots[version - 1]).select(self.shape.names)
+        return [dict(row) for row in found.to_pylist()]
+
+
+class PaimonMerge(_Paimon):
+    """Paimon in Spark, by an append to the table."""
+
+    version = PACKAGE.rpartition(":")[2]
+    prefix = "paimon."
+
+    def make(self, shape: Shape) -> None:
+        self.table, self.snapshots = next(self.names), []
+        columns = [f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in shape.columns]
+        columns += [f"{_KIND} STRING"] if shape.tombstone else []
+        options = {"primary-key": ",".join(shape.key), **self.options(shape)}
+        told = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+        self.worker.ask("run", text=f"CREATE TABLE {self.table} ({', '.join(columns)}) TBLPROPERTIES ({told})")
+
+    def write(self, batch: pa.Table) -> None:
+        self.worker.ask("append", table=self.table, path=self.made_file(batch))
+        newest = f"SELECT max(snapshot_id) FROM `{self.table.replace('.', '`.`')}$snapshots`"
+        self.snapshots.append(self.worker.ask("number", text=newest))
+
+    def table_at(self, snapshot: int | None) -> pa.Table:
+        at = "" if snapshot is None else f" VERSION AS OF {snapshot}"
+        return _read(self.worker, next(self.files), f"SELECT * FROM {self.table}{at}")
+
+
+class PaimonStatements(Oracle):
+    """Paimon's own statements in Spark, on a table without a key."""
+
+    dialect = "spark"
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self.worker = worker
+        self.files = (worker.folder / f"statements{number}.parquet" for number in itertools.count())
+        self.table = "paimon.d.plain"
+
+    def run(self, text: str) -> None:
+        self.worker.ask("run", text=text)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return as_tuples(_read(self.worker, next(self.files), f"SELECT * FROM {self.table}"), self.shape)
+
+    def text(self, statement: Statement) -> str:
+        return spark_text(statement, self.table, self.shape)
+
+
+def _read(worker: Worker, path: Path, query: str) -> pa.Table:
+    worker.ask("rows", text=query, path=str(path))
+    return pq.read_table(path)
+
+
+class PyPaimon(_Paimon):
+    """pypaimon, by its batch writer."""
+
+    prefix = ""
+
+    def make(self, shape: Shape) -> None:
+        self.table, self.snapshots = next(self.names), []
+        path = self.made_file(schema_of(shape).empty_table())
+        self.worker.ask("create", table=self.table, path=path, key=shape.key, options=self.options(shape))
+
+    def write(self, batch: pa.Table) -> None:
+        self.snapshots.append(self.worker.ask("append", table=self.table, path=self.made_file(batch)))
+
+    def table_at(self, snapshot: int | None) -> pa.Table:
+        path = next(self.files)
+        self.worker.ask("rows", table=self.table, path=str(path), snapshot=snapshot)
+        return pq.read_table(path)

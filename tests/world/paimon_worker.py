@@ -1,0 +1,34 @@
+"""The process of :class:`tests.world.paimon_players.PaimonMerge`: Apache Paimon in pyspark 3.5."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.paimon.driver import reason, started
+from tests.world.answering import answer_all
+
+
+def main(folder: Path) -> None:
+    """Answers requests until the input ends."""
+    spark = started(folder)
+
+    def run(text: str) -> None:
+        spark.sql(text)
+
+    def append(table: str, path: str) -> None:
+        # one file with one row group is one partition, so the rows arrive in their order
+        spark.read.parquet(path).writeTo(table).append()
+
+    def rows(text: str, path: str) -> None:
+        spark.sql(text).coalesce(1).write.parquet(path)
+
+    def number(text: str) -> int:
+        return int(spark.sql(text).collect()[0][0])
+
+    answer_all({"run": run, "append": append, "rows": rows, "number": number}, reason)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
