@@ -74,7 +74,7 @@ def queries(seed: int, count: int) -> Iterator[str]:
         yield draw.choice(
             (
                 _plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole, _windowed,
-                _exploded, _viewed, _by_sets, _collected,
+                _exploded, _viewed, _by_sets, _collected, _unnamed,
             )
         )(draw, where)  # fmt: skip
 
@@ -104,6 +104,45 @@ def _grouped(draw: random.Random, where: str) -> str:
     by = draw.choice([f" GROUP BY {', '.join(keys)}", " GROUP BY ALL"]) if keys else ""
     having = draw.choice(["", " HAVING count(*) > 2 AND last > 10"]) if keys else ""
     return f"SELECT {shown} FROM t{where}{by}{having}"
+
+
+def _unnamed(draw: random.Random, where: str) -> str:
+    """Expressions that Spark names after their text."""
+    of_groups = draw.choice([True, False])
+    leaves = ["t.id", "id", "3", "-1", "`small`", "big", "1.50", "exact"]
+
+    def number(depth: int) -> str:
+        if depth == 0:
+            return draw.choice(leaves)
+        one, other = number(depth - 1), number(depth - 1)
+        return draw.choice([
+            f"({one} + {other})", f"{one} * {other}", f"-({one})", f"coalesce({one}, 0)", f"abs({one})", f"({one})",
+            f"CASE WHEN {condition(depth - 1)} THEN {one} ELSE {other} END", f"if({condition(depth - 1)}, {one}, 7)",
+            f"CASE {draw.choice(['id', 'big'])} WHEN 1 THEN {one} END", f"nvl({one}, {other})",
+            "CAST(id + 1 AS BIGINT)", f"greatest({one}, {other})", "length(text)", "year(day)",
+        ])  # fmt: skip
+
+    def condition(depth: int) -> str:
+        if depth <= 0:
+            return draw.choice(["yes", "small > 0", "id <> 3", "text IS NULL", "text IS NOT NULL", "id <=> 1"])
+        one, other = condition(depth - 1), condition(depth - 1)
+        return draw.choice([
+            f"({one} AND {other})", f"({one} OR {other})", f"NOT ({one})", f"(id {draw.choice(['', 'NOT '])}IN (1, 2))",
+            f"(big {draw.choice(['', 'NOT '])}BETWEEN 1 AND 30)", "(text LIKE 'a%')", "(text NOT LIKE 'a%')",
+        ])  # fmt: skip
+
+    text = draw.choice([
+        "upper(text)", "UPPER('a')", "concat(text, 'b', text)", "date_sub(day, 1)", "NULL", "true", "'x'", "(((id)))",
+        "CAST(id AS STRING)", "id::bigint", "floor(near)", "nullif(text, 'a')",
+    ])  # fmt: skip
+    if of_groups:
+        calls = [
+            f"sum(id + {draw.choice(SUMMED)})", "max(id) + 1", "-sum(small)", "count(*) FILTER (WHERE id > 3)",
+            f"COUNT(DISTINCT {draw.choice(KEYS)}) * 100", "sum(CASE WHEN yes THEN 1 ELSE 0 END)", "avg(id)",
+            "coalesce(sum(big), 0) > 1", "bool_or(yes)", "max_by(text, id)", "CAST(max(id) AS STRING)",
+        ]  # fmt: skip
+        return f"SELECT {', '.join(draw.sample(calls, 3))} FROM t{where}"
+    return f"SELECT {number(2)}, {condition(2)}, {text} FROM t{where}"
 
 
 def _exploded(draw: random.Random, where: str) -> str:

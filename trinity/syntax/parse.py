@@ -25,6 +25,9 @@ from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
 ESCAPED: Final = "escaped"
 """Mark in the ``meta`` of a literal with a backslash that sqlglot and Spark may read in two ways."""
 
+WRITTEN: Final = "written"
+"""Key in the ``meta`` of an expression of a SELECT list: its text."""
+
 _PARSE_ERRORS: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
 """Errors that sqlglot raises for a text; its builders fail for a wrong number of arguments, as in ``map(1)``."""
 
@@ -53,7 +56,7 @@ def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[
 
 
 class TrinitySpark(Spark):
-    """Spark's SQL, with the place of every time travel clause, and with syntax of Spark 4 that sqlglot lacks."""
+    """Spark's SQL, with the places of time travel clauses, the texts of SELECT lists, and syntax that sqlglot lacks."""
 
     class Tokenizer(Spark.Tokenizer):
         """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
@@ -87,6 +90,16 @@ class TrinitySpark(Spark):
             ("FOR", "SYSTEM_VERSION"): "VERSION",
             ("SYSTEM_VERSION", "AS", "OF"): "VERSION",
         }
+
+        def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+            return self._parse_csv(self._parse_projection), None
+
+        def _parse_projection(self) -> exp.Expr | None:
+            first = self._curr
+            found = self._parse_expression()
+            if found is not None and first is not None:
+                found.meta[WRITTEN] = self.sql[first.start : self._prev.end + 1]
+            return found
 
         def _parse_version(self) -> exp.Version | None:
             first = self._curr

@@ -33,7 +33,6 @@ class Aggregate:
         function: DuckDB's function.
         arguments: the expressions that it takes; none for the rows themselves.
         distinct: whether it takes each value once.
-        name: the name that Spark gives the column; None where that is not known.
         exact: whether it sums whole numbers in DOUBLE, whose order does not matter.
         any_order: whether its value may depend on the order of the rows.
     """
@@ -41,7 +40,6 @@ class Aggregate:
     function: str
     arguments: Sequence[exp.Expr]
     distinct: bool
-    name: str | None
     exact: bool = False
     any_order: bool = False
 
@@ -128,16 +126,13 @@ def aggregate_of(node: exp.AggFunc, *, any_order: bool) -> Aggregate:
             raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
         taken = taken.expressions[0]
     if function == "count" and (isinstance(taken, exp.Star) or (isinstance(taken, exp.Literal) and not distinct)):
-        return Aggregate("count", (), False, "count(1)")
+        return Aggregate("count", (), False)
     if function in _OF_ORDER.values():
         if distinct:
             raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
-        return Aggregate(function, [exp.cast(taken.copy(), "DOUBLE")], False, None)
-    arguments, name = [taken] if by is None else [taken, by], None
-    if function != "list" and all(isinstance(argument, exp.Column) for argument in arguments):
-        name = f"{function}({'DISTINCT ' if distinct else ''}{', '.join(argument.name for argument in arguments)})"
-    distinct = distinct or isinstance(node, exp.ArrayUniqueAgg)
-    return Aggregate(function, arguments, distinct, name, bool(node.meta.get(EXACT_SUM)), any_order)
+        return Aggregate(function, [exp.cast(taken.copy(), "DOUBLE")], False)
+    arguments, distinct = [taken] if by is None else [taken, by], distinct or isinstance(node, exp.ArrayUniqueAgg)
+    return Aggregate(function, arguments, distinct, bool(node.meta.get(EXACT_SUM)), any_order)
 
 
 _WHY_NOT: Final = ", whose last digits depend on the order of the rows; engine='local' computes it here"

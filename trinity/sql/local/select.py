@@ -31,6 +31,7 @@ from trinity.sql.local.grouping import GroupBy, keys_replaced
 from trinity.sql.local.joins import On, word_of
 from trinity.sql.local.refusals import or_refuse, refuse_other_clauses
 from trinity.sql.local.relations import Pages, Relation, cast_to, filtered, limited, new_field, projected, union_all
+from trinity.sql.local.result_names import column_name
 from trinity.sql.local.rewrites import simpler
 from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
 from trinity.sql.local.values import one_row, value_rows
@@ -323,7 +324,7 @@ class _Select:
             return None
         node, names = nodes[0], list[str]()
         if isinstance(node, exp.Alias):
-            names = [_name(node)]
+            names = [column_name(node, source.columns)]
         elif isinstance(node, exp.Aliases):
             names = [name.name for name in node.expressions]
         if len(nodes) > 1:
@@ -341,7 +342,7 @@ class _Select:
             elif made is not None and _unnamed(node) is made.node:
                 found += [(c.name, exp.column(c.field, quoted=True)) for c in made.columns]
             else:
-                found.append((_name(node), node.this if isinstance(node, exp.Alias) else node))
+                found.append((column_name(node, source.columns), node.this if isinstance(node, exp.Alias) else node))
         return found
 
     def _projected(
@@ -600,25 +601,6 @@ def _result_type(kind: DataType) -> DataType:
 
 def _column(column: ScopeColumn) -> exp.Expr:
     return exp.column(column.name, table=column.qualifier or None, quoted=True)
-
-
-def _name(node: exp.Expr) -> str:
-    """Return the name that Spark gives a column of a SELECT. Raises Refused where that takes its own printer."""
-    if isinstance(node, exp.Alias):
-        if not isinstance(node.args["alias"], exp.Identifier):
-            raise Refused("an alias names several columns")
-        return node.alias
-    if isinstance(node, exp.Column):
-        return node.name
-    if isinstance(node, exp.Literal) and (node.is_string or node.name.isdigit()):
-        return node.name
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and node.this.name.isdigit():
-        return f"-{node.this.name}"
-    of_sets = isinstance(node, exp.Grouping | exp.GroupingId)
-    name = aggregate_of(node, any_order=True).name if isinstance(node, exp.AggFunc) and not of_sets else None
-    if name is None:
-        raise Refused(f"'{node.sql(dialect='spark')}' has no name; write AS after it")
-    return name
 
 
 def _number(clause: exp.Expr | None) -> int | None:
