@@ -76,7 +76,7 @@ class _Printer:
 
     def column(self, node: exp.Expr) -> str:
         """Return a column's name; of a struct's field Spark prints the struct, too."""
-        table = node.table.lower()
+        table = node.text("table").lower()
         if node.args.get("db") or node.name.lower() not in self._types or (table and table not in self._tables):
             raise _unknown(node)
         return node.name
