@@ -51,7 +51,7 @@ def expressions_of(value: Value) -> Iterator[Expression]:
 
 
 def with_texts(value: Value, changed: Callable[[str], str]) -> Value:
-    """Return a value whose texts are changed."""
+    """Apply a function to every SQL text in a value."""
     if isinstance(value, Fields):
         return Fields({name: with_texts(inner, changed) for name, inner in value.values.items()})
     return changed(value) if isinstance(value, str) else value

@@ -170,7 +170,7 @@ class Attempt(ABC):
 
     @abstractmethod
     def write(self) -> Written | NotLocal:
-        """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
+        """Write the changes; return the sinks' fragments and the counts, or why only Spark can write them."""
 
     @abstractmethod
     def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
@@ -206,7 +206,7 @@ class Attempt(ABC):
         return MergeGuard(str(self.table.name), key or ("file", "pos"), tuple(map(names.index, key)), key)
 
     def conformers(self, data: pa.Schema, row_id: pa.DataType) -> tuple[PageConformer, PageConformer | None]:
-        """Return what brings data columns, and the row id of a keyed table, into storage form."""
+        """Return the converters to storage form for the data columns and, in a keyed table, for the row id."""
         definition, storage = self.definition, self.merge.insert.target.storage
         conformer = self.conformer(data)
         if not definition.keyed:
@@ -218,7 +218,7 @@ class Attempt(ABC):
         return conformer, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(fields))
 
     def conformer(self, given: pa.Schema) -> PageConformer:
-        """Return what brings rows with a schema into storage form."""
+        """Return the converter to storage form for rows of a schema."""
         return plan_ingest(StoredForm.of(self.table, self.definition, self.merge.insert.target.storage), given)
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------
@@ -264,5 +264,5 @@ def _with_new_columns(splits: SplitSource, insert: InsertTableHandle) -> SplitSo
 
 
 def _nowhere(name: str) -> bytes:
-    """Return a name that no file has for a column; files may have ``name`` for one that was dropped."""
+    """Return a stored name that no file uses; ``name`` itself may belong to a dropped column."""
     return f"_trinity_added_{name}".encode()

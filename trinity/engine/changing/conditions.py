@@ -183,7 +183,7 @@ _CONSTANT: Final = (
     exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
     exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
 )  # fmt: skip
-"""Parts of a condition that say the same of equal values."""
+"""Deterministic nodes of a condition."""
 
 
 @deep_recursion()

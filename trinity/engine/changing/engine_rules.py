@@ -58,7 +58,7 @@ def _check_external(program: Program, definition: TableDefinition) -> None:
 
 
 def check_mark(program: Program, definition: TableDefinition) -> None:
-    """Refuse to delete or move a key where nothing can mark it as deleted (U6). Raises NOT_SUPPORTED."""
+    """Refuse DELETE and updates of keys in tables without a mark of deletion (U6). Raises NOT_SUPPORTED."""
     spec = merge_spec(definition)
     if not definition.external:
         return

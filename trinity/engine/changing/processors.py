@@ -75,17 +75,16 @@ class RowChangeProcessor(ABC):
     def _changes(self, rows: _Rows) -> pa.RecordBatch:
         """Return the output page for selected rows."""
 
-    def _split(self, rows: _Rows, split: np.ndarray, halves: tuple[Operation, Operation]) -> pa.RecordBatch:
-        """Return a page in which some updates are two adjacent rows: the deleted one, then the inserted one."""
+    def _split(self, rows: _Rows, split: np.ndarray, operations: tuple[Operation, Operation]) -> pa.RecordBatch:
+        """Split the marked updates into a delete row and an insert row, adjacent."""
         origin = np.repeat(np.arange(len(rows.operation)), np.where(split, 2, 1))
         second = np.zeros(len(origin), dtype=bool)
         second[1:] = origin[1:] == origin[:-1]
         operation = rows.operation[origin]
         halved = split[origin]
-        operation[halved & ~second] = halves[0]
-        operation[halved & second] = halves[1]
+        operation[halved & ~second], operation[halved & second] = operations
         deleted = (operation == Operation.DELETE) | (operation == Operation.UPDATE_DELETE)
-        source = as_arrow(origin, mask=deleted)  # a missing place yields NULL: delete rows have no data (S3)
+        source = as_arrow(origin, mask=deleted)  # a NULL index yields NULL: delete rows have no data (S3)
         data = [column.take(source) for column in rows.data]
         for place, old in rows.layout.items():
             data[place] = pc.if_else(as_arrow(deleted), old.take(as_arrow(origin)), data[place])

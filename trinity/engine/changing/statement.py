@@ -130,11 +130,11 @@ def _execute(
 
 
 def _evolved_program(table: Target, program: Program, splits: SplitSource) -> Program:
-    """Return a program whose target has the columns that it takes from its source.
+    """Add the source's new columns to the target if the statement evolves it.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT where it lacked some: it has them now, so that the statement is another one;
-            as :func:`~trinity.engine.appending.evolving.follow`.
+        TrinityError: TRANSACTION_CONFLICT after adding them, so that the statement is planned again; as
+            :func:`~trinity.engine.appending.evolving.follow`.
     """
     if not program.evolves or program.source is None:
         return program

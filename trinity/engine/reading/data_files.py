@@ -54,13 +54,13 @@ def rows_left(file: DataFile, hidden: Mapping[str, np.ndarray]) -> np.ndarray | 
 
 
 def places_left(file: DataFile) -> np.ndarray:
-    """Return the places of a file's rows that are not deleted by position."""
+    """Return the positions of a file's rows that are not deleted by position."""
     left = rows_left(file, NOTHING_HIDDEN)
     return np.arange(rows_in(file)) if left is None else np.flatnonzero(left)
 
 
 _ROWS: Final = 1 << 20
-"""Rows that are read at once of few columns: in small pieces it takes half as long again, to put them together."""
+"""Rows per batch when few columns are read; smaller batches make concatenation half as slow again."""
 
 
 def read_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:

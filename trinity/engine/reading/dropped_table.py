@@ -12,7 +12,7 @@ from trinity.spi import Connector, TableHandle
 
 @contextmanager
 def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterator[None]:
-    """Raise the error of a missing table in place of any other once the table is gone: its files are missing then.
+    """Replace any error by TABLE_NOT_FOUND when the table was dropped: its files are gone, too.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, or TRANSACTION_CONFLICT for a table made anew.
@@ -20,13 +20,13 @@ def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterat
     try:
         yield
     except TrinityError as error:
-        if error.code != "COMMIT_STATE_UNKNOWN":  # what is not known of a commit, no look at the table tells
+        if error.code != "COMMIT_STATE_UNKNOWN":  # it stays unknown whether the table is there or not
             _check_present(connector, pinned)
         raise
 
 
 def _check_present(connector: Connector, pinned: TableHandle) -> None:
-    """Raise the error of a missing table; nothing where the table cannot be looked at, as in a store that is down."""
+    """Raise TABLE_NOT_FOUND for a missing table, but not where it cannot be looked up, as in a store that is down."""
     try:
         connector.metadata.get_splits(replace(pinned, version=None))
     except TrinityError as error:

@@ -24,5 +24,5 @@ class Executor(Protocol[Rows]):
         ...
 
     def search(self, search: Search, table: str) -> list[bytes] | None:
-        """Return the fragments of a search for the hidden rows of a table of some name; None where that fails."""
+        """Run a search for hidden rows, and return its fragments; None when it fails. ``table`` is for messages."""
         ...

@@ -1,6 +1,6 @@
-"""What files tell of when their rows arrived, after another engine has rewritten some (L3), whoever executes the read.
+"""Arrival order by file, for both executors, when another engine has rewritten files (L3).
 
-The rows' own stamps tell the rest: see :mod:`trinity.spi.stamps`.
+Within a file the rows' stamps decide: see :mod:`trinity.spi.stamps`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BEFORE: Final = -2
 
 
 class FileArrival(NamedTuple):
-    """What a file tells of when its rows arrived.
+    """When the rows of a file arrived.
 
     Attributes:
         before: True for a file of base or sidecar, whose rows came before the log.
@@ -31,7 +31,7 @@ class FileArrival(NamedTuple):
 
     @classmethod
     def of(cls, file: DataFile) -> FileArrival:
-        """Return what a file tells."""
+        """Return when the rows of a file arrived."""
         moment = moment_of_append(file.commit or 0) if file.origin is Origin.UNSURE else UNKNOWN
         added = file.origin is Origin.ADDED
         stamp = moment_of_append(file.commit or 0) * MOMENT_UNIT if added else None
@@ -39,7 +39,7 @@ class FileArrival(NamedTuple):
 
 
 def around_key(table: str) -> tuple[str, str]:
-    """Return what the message for a key of which it is not known which row version came last has around the key."""
+    """Return the text before and after the key in the error for a key whose newest row version is unknown."""
     behind = (
         f") of table '{table}' it is not known any more which came last, an UPDATE, a DELETE or a version that another "
         "engine added: it rewrote the files of both since. Upsert the row anew, with larger ordering values if it has "

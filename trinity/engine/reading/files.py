@@ -1,4 +1,4 @@
-"""The files of a version: tiers, the buckets of a compacted base, and those that no row of a read can be in (L9).
+"""The files of a version: tiers, the buckets of a compacted base, and pruning of files without a wanted row (L9).
 
 In a bucket there is one sorted file. A file is left out where its partition, its bucket or its statistics show that no
 row of it can meet a predicate.
@@ -52,7 +52,7 @@ def split_buckets_and_runs(
 
 
 def _with_buckets_of(files: Sequence[DataFile], definition: TableDefinition, keys: pa.Table) -> list[DataFile]:
-    """Leave out the files of buckets that have none of some keys, in logical types.
+    """Drop files whose bucket holds none of the keys, which have logical types.
 
     Files in no bucket, or hashed by earlier types, stay.
     """

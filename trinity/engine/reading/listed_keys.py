@@ -1,4 +1,4 @@
-"""The keys that a predicate lists: it is true for rows of no others; and the predicate that lists some keys."""
+"""Keys listed by a predicate, which is false for rows of all others; and a predicate built from keys."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.comparisons import Comparison, conjuncts, literal_value
 
 _ROUNDED: Final = frozenset({"float", "double"})
-"""Types of which a literal may be no value: Spark compares 0.1 with a FLOAT as DOUBLE."""
+"""Types that cannot hold every literal: Spark compares 0.1 with a FLOAT as DOUBLE."""
 _MOST: Final = 10_000
-"""Keys that are worth a look: more are all over a table."""
+"""Most keys worth listing: more are spread over all files of a table."""
 
 
 def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[[], str]) -> pa.Table | None:

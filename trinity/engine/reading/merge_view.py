@@ -206,8 +206,8 @@ def _columns(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
 
-    With it the names of those in the file that are legacy (see :class:`_Source`). ``values`` are, of a file of others,
-    those that columns have in all its rows, stronger than what is in the file.
+    Also return which of the file's columns are legacy (see :class:`_Source`). For a file of another engine ``values``
+    holds constants that replace what the file stores.
     """
     names = columns_in(file, storage)
     if values is not None and not any(FIELD_ID in (f.metadata or {}) for f in file):

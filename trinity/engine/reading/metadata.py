@@ -1,4 +1,4 @@
-"""What a table is and was: its history, and what is known by its definition and the statistics of its files."""
+"""``history()`` and DESCRIBE DETAIL: what a table's log, definition and file statistics tell."""
 
 from __future__ import annotations
 

@@ -83,18 +83,18 @@ def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:
 LEAST_ROWS: Final = 10_000
 """Base rows from which a search costs less than the join that it spares."""
 _MOST_FILES: Final = 256
-"""Files of the log of which nothing is known, up to which Spark searches: each of its tasks opens all of them."""
+"""Most unsearched files of the log that Spark searches: each of its tasks opens all of them."""
 _MOST_LOOKED_AT: Final = 8_000_000
-"""Base rows whose keys and ordering are read from a disk sooner than Spark folds a few keys: some hundred MB."""
+"""Most base rows whose keys and ordering are read from a disk faster than Spark folds a few keys: some hundred MB."""
 _REMEMBERED_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of bits that the process remembers, of all tables."""
+"""Bytes of the cached bits of all tables."""
 
 _File = tuple[str, Deletes | None]
 
 
 @dataclass(frozen=True)
 class _Version:
-    """Facts that tell the merged rows of a version apart from those of others of the table.
+    """What the merged rows of a version depend on: two versions with equal values have equal merged rows.
 
     Attributes:
         storage: key, ordering columns and marks of deletion as they are stored.
@@ -113,7 +113,7 @@ class _Version:
         return cls(spec, searched_columns(splits, spec), stands, tuple((f.path, f.deletes) for f in log))
 
     def continues_in(self, other: _Version) -> bool:
-        """Return True when the other one is this one with further appends, or with none."""
+        """Return True when ``other`` is this version, or this version with further appends."""
         same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
         return same and other.log[: len(self.log)] == self.log
 
@@ -167,9 +167,9 @@ class PositionReadState:
         return cls(splits, version, base, log[:middle], log[middle:], known.hidden)
 
     def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
-        """Return the state of a read of these keys alone, all of whose rows are in some files of the version.
+        """Return the state of a read of these keys alone; ``files`` hold all of their rows.
 
-        A key with NULL in it is none (K1).
+        Keys with NULL are dropped: they match no row (K1).
         """
         paths = {f.path for f in files}
         base, earlier, later = ([f for f in part if f.path in paths] for part in (self.base, self.earlier, self.later))
@@ -177,29 +177,29 @@ class PositionReadState:
 
     @property
     def is_known(self) -> bool:
-        """True when the keys of all of the log have been looked for."""
+        """True when the whole log has been searched."""
         return not self.later
 
     @property
     def beats_a_join(self) -> bool:
-        """True when the base is so large that a search costs less than the join that it spares."""
+        """True when the base is so large that a search costs less than the join that it avoids."""
         return sum(f.rows for f in self.base) >= LEAST_ROWS
 
     @property
     def is_soon_opened(self) -> bool:
-        """True when the files of which nothing is known are so few that every task of Spark's may open them."""
+        """True when few enough files are unsearched for every Spark task to open them."""
         return len(self.later) <= _MOST_FILES
 
     @property
     def why_not_searched(self) -> NotLocal | None:
-        """Why what is not known yet is not worth a search; None where it is."""
+        """Why a search of the unsearched files would not pay; None where it pays."""
         if self.only is not None and not self._is_soon_read:
             return NotLocal("its base is too large, or too far away, for a look at a few keys")
         return None
 
     @property
     def _is_soon_read(self) -> bool:
-        """True when key and ordering columns of the base are read, for one read, sooner than some keys are joined."""
+        """True when reading key and ordering columns of the base is faster than a join with the keys."""
         return sum(f.rows for f in self.base) <= _MOST_LOOKED_AT and all(Location.of(f.path).on_disk for f in self.base)
 
     def remember(self, hidden: Mapping[str, np.ndarray]) -> None:

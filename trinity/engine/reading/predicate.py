@@ -58,7 +58,7 @@ class Predicate:
 
     @classmethod
     def of_keys(cls, definition: TableDefinition, keys: pa.Table) -> Predicate | None:
-        """Return the predicate of some keys; None where they are many, or of types that it does not write."""
+        """Return the predicate that lists the keys; None for too many, or for types that have no exact literals."""
         from trinity.engine.reading.listed_keys import listing
 
         tree = listing(definition, keys)
@@ -72,7 +72,7 @@ class Predicate:
         return compile_predicate(self.tree, Scope.of(self.definition.visible), self.timezone)
 
     def stats_test(self, columns: frozenset[str] | None = None) -> StatsTest:
-        """Return a test that is false for statistics of no row for which it is true; by some columns, or by all."""
+        """Return a test of statistics that rejects no file with a matching row; ``columns``: only these are used."""
         if columns not in self._stats_tests:
             from trinity.engine.reading.stats_tests import StatsTests
 
@@ -87,7 +87,7 @@ class Predicate:
 
     @cached_property
     def listed_keys(self) -> pa.Table | None:
-        """All keys for which it may be true, of a keyed table, where it lists them."""
+        """The keys that the predicate lists, for a keyed table; None when it lists none."""
         from trinity.engine.reading.listed_keys import listed_keys
 
         return listed_keys(self.definition, self.tree, self.timezone) if self.definition.keyed else None

@@ -69,7 +69,7 @@ class StatsTests:
         return self._comparison_test(found.column, partial(test, values))
 
     def _comparison_test(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
-        """Return the test of a comparison, which is true for no NULL."""
+        """Return the test of a comparison. It rejects files that have only NULLs."""
 
         def checked(stats: ColumnStats) -> bool:
             if stats.min is None or stats.max is None:

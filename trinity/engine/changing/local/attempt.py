@@ -103,16 +103,16 @@ class LocalAttempt(Attempt):
         return _write_changes(parts[:-1], parts[-1], task, sink)
 
     def _parts(self) -> list[_Part] | NotLocal:
-        """Return the parts of the plan's rows; the last one is made when the others are."""
+        """Return independent parts of the changes. The last one must run after all others."""
         if self.definition.keyed:  # all changes of a key go to one sink
             keys = self._keys()
             rows = keyed_rows(self.splits, self.files, self.plan.fields, keys, self._predicate(keys))
             return rows if isinstance(rows, NotLocal) else [lambda: chain(self._changes(rows), self._unmatched())]
-        some = min(len(self.files), pa.cpu_count())
-        return [*(partial(self._changes_in, self.files[n::some]) for n in range(some)), self._unmatched]
+        count = min(len(self.files), pa.cpu_count())
+        return [*(partial(self._changes_in, self.files[n::count]) for n in range(count)), self._unmatched]
 
     def _changes_in(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
-        """Yield the changes of some files of a plain table, whose parts are read side by side."""
+        """Yield the changes of files of a plain table; the files are read in parallel."""
         parts = located_rows(self.splits, files, self.plan.fields, self._predicate(None))
         return in_threads(partial(self._changes_of, part) for part in parts)
 
@@ -120,14 +120,14 @@ class LocalAttempt(Attempt):
         return list(self._changes(part()))
 
     def _keys(self) -> pa.Table | None:
-        """Return the keys that ON allows, where it tells them whole."""
+        """Return the keys that ON allows; None unless it compares every key column by equality."""
         key, equalities = self.definition.primary_key, self.source.equalities
         if self.source.values is None or not all(k in equalities and equalities[k].same for k in key):
             return None
         return self.source.values.select(key)
 
     def _predicate(self, keys: pa.Table | None) -> Predicate | None:
-        """Return a predicate that all rows meet which the statement can touch, where this process evaluates it."""
+        """Return a predicate that every affected row satisfies; None when this process cannot evaluate one."""
         if self.whole:
             return None
         definition = self.splits.definition
@@ -166,11 +166,11 @@ class LocalAttempt(Attempt):
 
 
 _Part = Callable[[], Iterable[pa.RecordBatch]]
-"""Makes rows of the plan: layout columns, row id, merge row, refusal. All rows of one row id are of one part."""
+"""Yields rows of the plan: layout columns, row id, merge row, refusal. All rows of a row id come from one part."""
 
 
 def _write_changes(parts: Sequence[_Part], last: _Part, task: ChangeTask, sink: SinkTask) -> Written:
-    """Write the changes, and commit nothing. The last part is made when the others are, each by a sink of its own.
+    """Write the changes, each part by a sink of its own, and commit nothing. The last part runs after the others.
 
     Raises:
         TrinityError: the errors of conforming, guard and sink, and of the statement's expressions.

@@ -17,7 +17,7 @@ from trinity.merge.arrow.keys import Keys
 
 _PAIRS_AT_ONCE: Final = 100_000
 Joined = tuple[When, pa.RecordBatch]
-"""Rows of a join, and the WHEN clauses that are about them."""
+"""Rows of a join, and the kind of WHEN clause that applies to them."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class _Equal:
     """The equalities of ON.
 
     Attributes:
-        on: the columns of the target that are compared.
-        keys: the distinct values that they may have.
-        order: places of the source's rows, those of one key next to each other.
+        on: the compared columns of the target.
+        keys: the distinct values in the source.
+        order: indices of the source's rows, grouped by key.
         edges: where the rows of each key begin and end in that order.
     """
 
@@ -37,7 +37,7 @@ class _Equal:
     edges: np.ndarray
 
     def places(self, target: pa.RecordBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the places of rows of the target and of the source that have equal values, in the target's order."""
+        """Yield the indices of target and source rows that have equal values, in the target's order."""
         compared = pa.Table.from_arrays([_wide(target.column(name)) for name in self.on], names=list(self.on))
         numbers = self.keys.numbers(compared)
         found = np.flatnonzero(numbers >= 0)
@@ -53,51 +53,50 @@ class Join:
 
     Attributes:
         equal: the equalities of ON; None without any: each row of the target is then joined with each of the source.
-        also: what else ON says of two rows.
-        matched: whether a row has matched; set as pages are joined.
-        kinds: the rows that some WHEN clause is about.
-        once: whether a row of the target that several of the source match is one row (M2).
+        residual: ON without its equalities.
+        matched: True for source rows that have matched; set as pages are joined.
+        kinds: which sides the WHEN clauses use.
+        once: whether a target row is emitted once, however many source rows match it (M2).
     """
 
     rows: pa.RecordBatch
     equal: _Equal | None
-    also: Compiled | None
+    residual: Compiled | None
     matched: np.ndarray
     kinds: frozenset[When]
     once: bool
 
     @classmethod
     def of(
-        cls, rows: pa.RecordBatch, values: pa.Table, also: Compiled | None, kinds: frozenset[When], *, once: bool
+        cls, rows: pa.RecordBatch, values: pa.Table, residual: Compiled | None, kinds: frozenset[When], *, once: bool
     ) -> Join:
         """Return the join with a source.
 
-        ``values`` has columns of the target in the join's rows, and of each the value that ON says it equals; ``also``
-        is what else ON says of two rows. The kinds of rows are those that some WHEN clause is about. A row of the
-        target that several of the source match may be one row.
+        ``values`` has, for each target column in an equality of ON, the value that it must equal, by source row. The
+        other arguments are attributes of the class.
         """
         matched = np.zeros(rows.num_rows, bool)
         if not values.num_columns:
-            return cls(rows, None, also, matched, kinds, once)
+            return cls(rows, None, residual, matched, kinds, once)
         keys, numbers = Keys.of(values, values.column_names)
         order = np.argsort(numbers, kind="stable")
         edges = np.searchsorted(numbers[order], np.arange(len(keys) + 1))
-        return cls(rows, _Equal(tuple(values.column_names), keys, order, edges), also, matched, kinds, once)
+        return cls(rows, _Equal(tuple(values.column_names), keys, order, edges), residual, matched, kinds, once)
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that it reads."""
+        """The columns that ON reads."""
         on = self.equal.on if self.equal is not None else ()
-        return frozenset(on) | (self.also.fields if self.also is not None else frozenset())
+        return frozenset(on) | (self.residual.fields if self.residual is not None else frozenset())
 
     def joined(self, target: pa.RecordBatch) -> Iterator[Joined]:
-        """Yield the rows that come of a page of the target."""
+        """Yield the joined rows of a page of the target."""
         found = np.zeros(target.num_rows, bool)
         equal = self.equal
         for places, mine in equal.places(target) if equal is not None else self._all_places(target.num_rows):
             pairs = _side_by_side(target.take(as_arrow(places)), self.rows.take(as_arrow(mine)))
-            if self.also is not None:
-                holds = pc.fill_null(self.also.evaluate(pairs), False)
+            if self.residual is not None:
+                holds = pc.fill_null(self.residual.evaluate(pairs), False)
                 pairs, those = pairs.filter(holds), as_numpy(holds)
                 places, mine = places[those], mine[those]
             self.matched[mine] = found[places] = True
@@ -110,11 +109,11 @@ class Join:
             yield When.NOT_MATCHED_BY_SOURCE, _side_by_side(alone, _nulls(self.rows.schema, alone.num_rows))
 
     def _all_places(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the places of all pairs of a target row and a source row, some rows of the target at once."""
+        """Yield pairs for a cross join, some target rows at a time."""
         own = self.rows.num_rows
-        some = max(1, _PAIRS_AT_ONCE // max(1, own))
-        for first in range(0, target, some):
-            places = np.arange(first, min(first + some, target))
+        count = max(1, _PAIRS_AT_ONCE // max(1, own))
+        for first in range(0, target, count):
+            places = np.arange(first, min(first + count, target))
             yield np.repeat(places, own), np.tile(np.arange(own), len(places))
 
     def unmatched(self, target: pa.Schema) -> Iterator[Joined]:

@@ -22,10 +22,10 @@ _MOVED = "moved"
 
 
 def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.RecordBatch]) -> NotLocal | None:
-    """Refuse keys that are live and not vacated by the same statement, and moves that would lose.
+    """Refuse new keys that are live and not vacated by the same statement, and key updates that would lose.
 
     Returns:
-        why this process cannot look the keys up, if so.
+        why this process cannot look the keys up, or None.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).
@@ -41,7 +41,7 @@ def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.Record
     stored = stored_winners(splits, spec, filled.select(spec.key), columns)
     if isinstance(stored, NotLocal):
         return stored
-    at = np.full(len(keys) + 1, -1)  # the last place is of keys that are not among these
+    at = np.full(len(keys) + 1, -1)  # index -1 is for keys that were not found
     at[keys.numbers(stored)] = np.arange(len(stored))
     places = np.flatnonzero(at[numbers] >= 0)
     new, old = filled.take(places), stored.take(at[numbers[places]])

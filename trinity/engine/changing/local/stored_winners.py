@@ -1,4 +1,4 @@
-"""The row versions that win some keys, dead ones too, found in Arrow (M4, M9)."""
+"""The winning row versions of wanted keys, tombstones too, found in Arrow (M4, M9)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from trinity.spi import ROW_KIND, Column, DataFile, SplitSource
 def stored_winners(
     splits: SplitSource, spec: MergeSpec, wanted: pa.Table, columns: Sequence[Column]
 ) -> pa.Table | NotLocal:
-    """Return the winning row version of each key that begins as one of the wanted does: values of some key columns.
+    """Return the winner of each key whose leading columns equal a row of ``wanted``.
 
     Returns:
-        these columns in their logical types, with ``ROW_KIND`` if the table has it, and ``DELETED``; or why Spark has
-        to look.
+        ``columns`` in their logical types, with ``ROW_KIND`` if the table has it, and ``DELETED``; or why only Spark
+        can find them.
 
     Raises:
         TrinityError: BAD_DATA naming a file that cannot be read.

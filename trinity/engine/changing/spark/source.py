@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Integer type -> the decimal digits that hold all its values."""
 _FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
-"""Floating-point type -> the types all of whose values it holds."""
+"""Floating-point type -> the types that it represents exactly."""
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class RowArrival:
         return moments
 
     def in_order(self, rows: pa.Table) -> pa.Table:
-        """Return rows with ``MOMENT``, which are in the order of their files, in the order in which they arrived.
+        """Sort rows from file order into arrival order. They have ``MOMENT``.
 
         Raises:
             TrinityError: BAD_DATA naming a key, as :meth:`check`, of an engine that folds all rows of a key.
@@ -99,7 +99,7 @@ class RowArrival:
         raise TrinityError("BAD_DATA", shown_row(row, row.values()).join(around_key(self.table)))
 
     def _unsure(self, rows: pa.Table) -> np.ndarray:
-        """Return True for a row change's row that ties with one that may have come before or after it, and for that."""
+        """Return True for rows whose order relative to an equal row is unknown: both rows of the pair."""
         moments, unstamped = as_numpy(rows.column(MOMENT)), as_numpy(pc.is_null(rows.column(STAMP)))
         stranger = unstamped & (moments > BEFORE)
         changed = ~unstamped & (moments >= 0) & (moments % 2 == 0)
@@ -110,13 +110,13 @@ class RowArrival:
 
 
 def _numbers(rows: pa.Table) -> np.ndarray:
-    """Return a number for each row; rows with the same values, of which NULL is one, have the same."""
+    """Return a number for each row, equal for rows with equal values; NULL equals NULL."""
     codes = [as_numpy(c.combine_chunks().dictionary_encode("encode").indices) for c in comparable(rows).columns]
     found: np.ndarray = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1)
     return found
 
 
 def _in_any(marks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return True for each row of a number of which any row is marked."""
+    """Return True for each row whose number also has a marked row."""
     found: np.ndarray = np.bincount(numbers, marks)[numbers] > 0
     return found

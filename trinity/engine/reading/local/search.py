@@ -33,7 +33,7 @@ SIDECAR: Final = -1
 LOG: Final = 0
 """Number that stands for the log as a whole."""
 _THREADS: Final = 8
-"""Threads of a task that open files of the log: a small one takes as long as it takes to open it."""
+"""Threads of a task that open files of the log: opening dominates the cost of a small file."""
 _ROWS_AT_ONCE: Final = 1 << 16
 """Rows of small files of the log that are looked through as one."""
 _FEW_FILES: Final = 4
@@ -59,7 +59,7 @@ class SearchedFile:
     """A file of the search.
 
     Attributes:
-        number: by which the search tells of it; :data:`SIDECAR` of a sidecar.
+        number: identifies it in the fragments; :data:`SIDECAR` for a sidecar.
         rows: number of its rows, deleted ones too.
         bucket: of a base file, the one whose keys it has.
         partition: its values of the columns that are in file lists alone.
@@ -128,7 +128,7 @@ class Search:
         return self.found(self.folded(len(wanted)), wanted)
 
     def folded(self, files: int, read: Read = read_columns) -> FoldedLog:
-        """Fold the log by itself, to be looked up in some number of base files. Raises as a call does."""
+        """Fold the log alone, for a search of ``files`` base files. Raises BAD_DATA for a file that cannot be read."""
         log = self._log(read)
         keys, won = winners(self.spec, taking_part(self.spec, log))
         if self.arrival is not None:
@@ -143,7 +143,7 @@ class Search:
         return {bucket: order[edges[bucket] : edges[bucket + 1]] for bucket in range(self.buckets)}
 
     def found(self, folded: FoldedLog, wanted: Sequence[int], read: Read = read_columns) -> list[bytes]:
-        """Return the fragments of some numbers. Raises as a call does."""
+        """Return the fragments of the wanted files. Raises BAD_DATA for a file that cannot be read."""
         found = [_losing_rows(folded.log, folded.winners)] if LOG in wanted else []
         mine = [self.base[number] for number in wanted if number != LOG]
         for file in mine:

@@ -80,7 +80,7 @@ def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
 
 
 def _unsure(spec: MergeSpec) -> str:
-    """Return Spark SQL: whether a row change's row ties with one that may have come before or after it."""
+    """Return Spark SQL: true for rows whose order relative to an equal row is unknown, for both rows of the pair."""
     tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
     stranger = f"{STAMP} IS NULL AND {MOMENT} > {BEFORE}"
     changed = f"{STAMP} IS NOT NULL AND {MOMENT} >= 0 AND {MOMENT} % 2 = 0"

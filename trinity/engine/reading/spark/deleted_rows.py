@@ -1,10 +1,10 @@
 """Scans without the rows that are deleted by position (R1): a bit test on the place of each row.
 
 The bits of all files of a scan are one array of BIGINT, which Spark has from a scalar subquery: a literal the planner
-would hash and print. In front of them is a table by which a row finds those of its file, by the last bits of the file's
-size: comparing a number is much cheaper than comparing a name, and dividing one is not cheap either. Files that have a
-place in common there, as small commits have sizes in common, are in a second table, by a hash of their names. Rows of
-files without bits look behind the array, where there is NULL: each mention of the array costs the planner milliseconds.
+would hash and print. The array begins with a hash table from the last bits of a file's size to its first word:
+comparing a number is much cheaper than comparing a name, and dividing one is not cheap either. Files whose sizes
+collide are in a second table, keyed by a hash of the name. Rows of files without bits get an index past the end, where
+the array yields NULL: each mention of the array costs the planner milliseconds.
 """
 
 from __future__ import annotations

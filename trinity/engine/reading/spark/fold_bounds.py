@@ -35,8 +35,7 @@ _NUMBERS: Final = {
 def packed_orders(splits: SplitSource, spec: MergeSpec) -> dict[int, str]:
     """Number of a sequence group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part (G2).
 
-    Groups are left out whose sequence, with the place of the row, may need more than 63 bits, or whose bounds are not
-    known in every file.
+    Groups are skipped when sequence and row position may exceed 63 bits, or when a file lacks the bounds.
     """
     log = tiers(splits.files)[1]
     # the places of these are not those of rows in files

@@ -85,8 +85,8 @@ def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: Me
 
 
 def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
-    """Put base rows that another engine rewrote into the log before it, or leave them out, as the base is."""
-    # base rows are known by their kind where another engine put them among the log
+    """Order base rows that another engine rewrote into the log first; drop them where the base is not folded."""
+    # such rows are found by their kind
     is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
     if spec.keeps_history:
         return rows.where(f"NOT ({is_folded})")

@@ -88,7 +88,7 @@ def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
 
 
 def _optional_within(rows: DataFrame) -> DataFrame:
-    """Return the rows, all within a column nullable: pyspark makes no Arrow of NULL around what is not."""
+    """Return the rows, with every nested field nullable: pyspark cannot convert a NULL struct with a NOT NULL field."""
     fields = [StructField(f.name, f.dataType._as_nullable(), f.nullable, f.metadata) for f in rows.schema]
     return rows if fields == rows.schema.fields else rows.to(StructType(fields))
 
