@@ -20,8 +20,10 @@ from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import rota
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
 from trinity_conformance.mutants.tables import ModelSubject, TieToEarlier
+from trinity_conformance.playing.again import BY_HAND
 from trinity_conformance.playing.elsewhere import call_elsewhere
 from trinity_conformance.playing.traces import History
+from trinity_conformance.report.results import load
 from trinity_conformance.shrink.histories import ShrinkBudget
 from trinity_conformance.suite.budgets import SEEDS_OF_A_ROUND
 from trinity_conformance.suite.checks import check_of
@@ -131,9 +133,39 @@ def test_a_soak_that_is_interrupted_reports_what_it_played() -> None:
 
     report = run_check("memory", None, "read-equality", ONE_HISTORY, progress=interrupted, clock=clock)
     assert (report.rounds, report.tally.histories, report.conforms) == (2, 2, True)
-    clock.seconds = 180
-    with pytest.raises(KeyboardInterrupt):
-        run_check("memory", None, "read-equality", ONE_ROUND, progress=interrupted, clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("number", "found", "status", "verdict"),
+    [
+        (signal.SIGINT, [NonConformance("commits", "row 1 is there twice")], "failed", "does not conform"),
+        (signal.SIGTERM, [], "inconclusive", "interrupted"),
+    ],
+)
+@pytest.mark.usefixtures("interruptible")
+def test_a_run_that_is_interrupted_reports_what_it_played(
+    number: signal.Signals,
+    found: list[NonConformance],
+    status: str,
+    verdict: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A check whose cases were not all played has not passed; what was found before is a finding."""
+
+    def interrupted(_: object, tally: Tally, __: object) -> Iterator[NonConformance]:
+        tally.observations["commits"] += 1
+        yield from found
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setitem(BY_HAND, "commits", (BY_HAND["commits"][0], interrupted))
+    file = tmp_path / "results.json"
+    words = ["--check", "commits", "--no-spark", "--traces", str(tmp_path), "--report", str(file)]
+    done = CliRunner().invoke(cli.app, ["run", "memory", *words])
+    assert (done.exit_code, "this is what was played until then" in done.output) == (130, True), done.output
+    results = load(file)
+    assert (results.interrupted, results.verdict, results.with_status(status)) == (True, verdict, ["commits"])
+    assert results.checks[0].note == "interrupted before it was over"
 
 
 @pytest.fixture

@@ -82,6 +82,8 @@ def _results(config: pytest.Config, chosen: Iterable[str]) -> Results:
     with quiet(), nullcontext(None) if alone else local_spark(subject, {}) as spark:
         report = run_check(subject, spark, names[0] if len(names) == 1 else None, **given)
     report.save(config.rootpath / TRACES)
+    if report.interrupted:  # by Ctrl-C, which is for pytest
+        raise KeyboardInterrupt
     return Results.of(report, spark=not alone)
 
 

@@ -1,7 +1,7 @@
 """``trinity-conformance``: run, explain, list, report, compare, replay, export, init, self-test.
 
 Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it,
-3 nothing differed, but a check saw too little to prove anything, 4 the suite itself broke.
+3 nothing differed, but a check saw too little to prove anything, 4 the suite itself broke, 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from trinity_conformance.command.environment import (
     adapter,
     catalog_options,
     crash_saved,
+    ended_by_sigterm,
     known,
     local_spark,
     origin,
@@ -67,6 +68,8 @@ app = typer.Typer(
     help="Tests a table format adapter of Trinity.",
 )
 
+_INTERRUPTED = 130
+"""Exit code of a run that was interrupted, as shells have it for Ctrl-C."""
 _WIDTH = 160
 """Width of text for a file or a pipe, in characters."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]
@@ -115,7 +118,8 @@ def run(
     """Play generated histories on an adapter and compare every read with the model.
 
     Exit codes: 0 it conforms, 1 it does not, 2 wrong usage or an environment that cannot run it, 3 nothing differed,
-    but a check saw too little to prove anything, 4 the suite itself broke.
+    but a check saw too little to prove anything, 4 the suite itself broke, 130 it was interrupted by Ctrl-C or SIGTERM:
+    what was played until then is reported.
     """
     subject = adapter(connector)
     chosen = _budget(budget, minutes)
@@ -126,7 +130,7 @@ def run(
     console = _console(no_color)
     console.print(f"{connector} ({origin(connector)}): {check or f'{checks} checks'}, {budget}, seed {seed}")
     opened = nullcontext(None) if no_spark else local_spark(subject, options)
-    with crash_saved(folder), quiet():
+    with crash_saved(folder), quiet(), ended_by_sigterm():
         with opened as spark, progress_of(console, connector, chosen) as shown:
             try:
                 done = run_check(
@@ -148,6 +152,8 @@ def run(
         for path in report or ():
             write(results, path)
         summarise_on_github(results)
+    if results.interrupted:
+        raise typer.Exit(_INTERRUPTED)
     raise typer.Exit({"conforms": 0, "does not conform": 1, "inconclusive": 3}[results.verdict])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "adapter",
     "catalog_options",
     "crash_saved",
+    "ended_by_sigterm",
     "known",
     "local_spark",
     "origin",
@@ -133,6 +135,20 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM interrupt as Ctrl-C does, so that what was played is reported."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

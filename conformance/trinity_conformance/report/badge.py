@@ -10,7 +10,12 @@ from trinity_conformance.report.results import Results
 __all__ = ["badge"]
 
 _LABEL: Final = "trinity conformance"
-_COLOURS: Final = {"conforms": "#2a7a2a", "inconclusive": "#8a6d00", "does not conform": "#b02020"}
+_COLOURS: Final = {
+    "conforms": "#2a7a2a",
+    "inconclusive": "#8a6d00",
+    "interrupted": "#8a6d00",
+    "does not conform": "#b02020",
+}
 _PER_CHARACTER: Final = 6.6
 """Width of a character of 11 pixels, on the average; ``textLength`` makes it exact."""
 

@@ -61,7 +61,7 @@ class Outcome:
         missing: situations below their quota: name -> (seen, wanted).
         findings: what differed.
         gap: the known gap that the findings are; empty for none.
-        unplayed: why it cannot be played; empty where it can.
+        unplayed: why it was not played, or not to its end; empty where it was.
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
     """
 
@@ -91,10 +91,9 @@ class Outcome:
         check, findings = result.check, tuple(Finding.of(failure, connector) for failure in result.failures)
         missing = dict(result.missing)
         gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
+        unplayed = result.unplayed or ("interrupted before it was over" if result.interrupted else "")
         status, seen = result.status, result.observations
-        return cls(
-            check.id, check.title, check.rules, status, seen, missing, findings, gap, result.unplayed, result.ended
-        )
+        return cls(check.id, check.title, check.rules, status, seen, missing, findings, gap, unplayed, result.ended)
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,7 @@ class Results:
         lacks: capabilities that the adapter does not declare.
         undeclared: capabilities that work, although it does not declare them.
         versions: package -> version.
+        interrupted: whether it ended before it had played what its budget has.
     """
 
     connector: str
@@ -136,6 +136,7 @@ class Results:
     lacks: Sequence[str]
     undeclared: Sequence[str]
     versions: Mapping[str, str]
+    interrupted: bool = False
 
     @classmethod
     def of(cls, report: Report, origin: str = "", *, spark: bool = True) -> Results:
@@ -160,6 +161,7 @@ class Results:
             list(report.lacks),
             list(report.undeclared),
             {"python": platform.python_version(), **_versions()},
+            report.interrupted,
         )
 
     @property
@@ -173,9 +175,11 @@ class Results:
 
     @property
     def verdict(self) -> str:
-        """``conforms``, ``does not conform``, or ``inconclusive``."""
+        """``conforms``, ``does not conform``, ``interrupted``, or ``inconclusive``."""
         if self.with_status("failed", "blocked"):
             return "does not conform"
+        if self.interrupted:
+            return "interrupted"
         return "inconclusive" if self.with_status("inconclusive") else "conforms"
 
     @property

@@ -60,7 +60,10 @@ def _notes(results: Results) -> list[str]:
         lines.append(f"left out without Spark: {', '.join(left_out)}")
     if blocked := results.with_status("blocked"):
         lines.append(f"blocked: {len(blocked)} checks wait for the first steps to work; mend these, and run again")
-    if results.verdict == "inconclusive":
+    if results.interrupted:
+        seen = ", ".join(results.with_status("inconclusive"))
+        lines.append(f"interrupted: this is what was played until then. Not over: {seen}")
+    elif results.verdict == "inconclusive":
         seen = ", ".join(results.with_status("inconclusive"))
         lines.append(f"inconclusive: {seen}; give a larger --budget, or one --check at a time")
     return lines

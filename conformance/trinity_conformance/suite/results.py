@@ -33,6 +33,7 @@ class CheckResult:
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
         gap: the known gap that these failures are.
         unplayed: why it cannot be played on the adapter; empty where it can.
+        interrupted: True when the run was interrupted before the check was played to its end.
     """
 
     check: Check
@@ -45,6 +46,7 @@ class CheckResult:
     ended: int = 0
     gap: Gap | None = None
     unplayed: str = ""
+    interrupted: bool = False
 
     @property
     def status(self) -> str:
@@ -62,6 +64,8 @@ class CheckResult:
             return "not supported"
         if self.unplayed:
             return "not played"
+        if self.interrupted:
+            return "inconclusive"
         if self.missing or not self.observations:
             for_spark = bool(self.missing) and self.missing.keys() <= BY_TURNS
             return "left out" if self.alone and (for_spark or not self.ended) else "inconclusive"
@@ -82,6 +86,7 @@ class Report:
         lacks: what the adapter does not declare.
         undeclared: what works, although it does not declare it.
         rounds: how often the budget was begun, each time from a seed of its own.
+        interrupted: True when it ended before it had played what its budget has; a soak has no such end.
     """
 
     connector: str
@@ -93,6 +98,7 @@ class Report:
     lacks: Sequence[str] = ()
     undeclared: Sequence[str] = ()
     rounds: int = 1
+    interrupted: bool = False
 
     @property
     def failures(self) -> list[NonConformance]:

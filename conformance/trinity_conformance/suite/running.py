@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -131,9 +131,11 @@ def run_check(
     results = results_of(checks, tally, run.found, excused, subject.capabilities, alone=spark is None)
     if not subject.others_see:
         results = [replace(r, unplayed=_UNSEEN) if r.check.races else r for r in results]
+    if run.interrupted:
+        results = [replace(r, interrupted=r.check.id not in run.ended) for r in results]
     results = with_gaps(results, gaps, date.today())
     lacks, more = (sorted(c.value for c in found) for found in (EVERYTHING - declares, run.undeclared))
-    return Report(name, chosen.name, seed, results, tally, clock() - begun, lacks, more, run.rounds)
+    return Report(name, chosen.name, seed, results, tally, clock() - begun, lacks, more, run.rounds, run.interrupted)
 
 
 class _TimeIsOver(Exception):
@@ -148,6 +150,8 @@ class _Run:
         found: the failures so far.
         undeclared: what works, although the adapter does not declare it.
         rounds: how many rounds have begun.
+        ended: ids of the checks that were played to their end.
+        interrupted: whether it was interrupted before its end.
     """
 
     subject: TrinitySubject
@@ -164,17 +168,20 @@ class _Run:
     found: list[NonConformance] = field(default_factory=list)
     undeclared: Collection[Capability] = ()
     rounds: int = 0
+    ended: set[str] = field(default_factory=lambda: {"first-steps"})
+    interrupted: bool = False
 
     def whole(self) -> None:
-        """Play what the budget has; one with minutes goes on until they have passed, or until it is interrupted."""
-        if not self.budget.minutes:
+        """Play what the budget has, until it is interrupted; one with minutes goes on until they have passed."""
+        try:
             self.first_round()
-            return
-        with suppress(_TimeIsOver, KeyboardInterrupt):
-            self.first_round()
-            while not self.is_over() and any(check.is_drawn for check in self.checks):
+            while self.budget.minutes and not self.is_over() and any(check.is_drawn for check in self.checks):
                 self.subject.drop_tables()
                 self.drawn()
+        except _TimeIsOver:
+            pass
+        except KeyboardInterrupt:
+            self.interrupted = not self.budget.minutes
 
     def is_over(self) -> bool:
         return self.clock() - self.begun >= 60 * self.budget.minutes
@@ -187,12 +194,15 @@ class _Run:
                 verified = verify(self.subject, self.tally)
                 self.undeclared, self.subject.capabilities = verified.undeclared, verified.usable
                 self.keep(verified.findings)
+            self.ended.add("capabilities")
         self.drawn()
+        self.ended |= {check.id for check in self.checks} - BY_HAND.keys()
         for check, (cases, play_cases) in BY_HAND.items():
             if self.wants(check):
                 self.tell(check)
                 with self.guarded(check):
                     self.keep(play_cases(self.subject, self.tally, self.chosen(check, cases)))
+            self.ended.add(check)
 
     @contextmanager
     def guarded(self, check: str) -> Iterator[None]:
