@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from trinity import dbapi
 from trinity.journal.binding import bind
-from trinity.journal.rewrite import numbered_and_parsed
+from trinity.journal.rewrite import parsed
 from trinity.syntax.parameters import number, with_literals
 
 SPELLINGS = [
@@ -31,9 +31,9 @@ SPELLINGS = [
 @pytest.mark.parametrize("dialect", ["postgres", "spark"])
 @pytest.mark.parametrize(("text", "count"), SPELLINGS)
 def test_every_spelling_parses(text: str, count: int, dialect: str) -> None:
-    numbered, parse = numbered_and_parsed(text, dialect)
+    numbered = number(text, dialect)
     assert numbered.count == count
-    found = bind(parse(), dialect)
+    found = bind(parsed(numbered.text, dialect), dialect)
     assert sorted(found.parameters) == list(range(count))
 
 
@@ -50,7 +50,7 @@ def test_blanks_change_nothing(dialect: str, parts: list[tuple[str, str]]) -> No
     last = parts.pop()[0]
     compact = "SELECT " + "".join(o + s for o, s in parts) + last
     wide = "SELECT " + "".join(f"{o} {s} " for o, s in parts) + last
-    trees = [numbered_and_parsed(text.replace("--", "- -"), dialect)[1]() for text in (compact, wide)]
+    trees = [parsed(number(text.replace("--", "- -"), dialect).text, dialect) for text in (compact, wide)]
     assert trees[0] == trees[1]
     # $1, $2, ... in the order of the text
     numbers = [int(p.this.name) for p in trees[0].find_all(exp.Parameter, bfs=False)]

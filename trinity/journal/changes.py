@@ -150,8 +150,7 @@ class Changes:
             ),
             copy=False,
         )
-        takes_key = trees.select(
-            [exp.Literal.number(1)],
+        takes_key = trees.exists(
             _aliased(changed, "f"),
             [
                 exp.NEQ(this=trees.column(_KIND, "f"), expression=exp.Literal.string("D")),
@@ -160,24 +159,18 @@ class Changes:
         )
         version = self._checked(next_version(self.table, trees.column(_OLD_VERSION, "c")))
         values = [*(trees.column(f"old_{i}", "c") for i in range(count)), version, version.copy()]
-        query = trees.select(
-            values, _aliased(changed, "c"), [exp.paren(leaves_key), exp.Not(this=exp.Exists(this=takes_key))]
-        )
+        query = trees.select(values, _aliased(changed, "c"), [exp.paren(leaves_key), exp.Not(this=takes_key)])
         columns = [*(c.name for c in self.table.written), self.table.version, self.table.subsequent]
         return append(self.table, columns, query)
 
     def _append_versions(self, changed: str) -> exp.Insert:
         """Append the new versions: of updated and of inserted rows."""
-        vacating = trees.select(
-            [exp.Literal.number(1)],
-            _aliased(changed, "o"),
-            [self._same_key(self._key("old", "o"), self._key("new", "c"))],
-        )
+        vacating = trees.exists(_aliased(changed, "o"), [self._same_key(self._key("old", "o"), self._key("new", "c"))])
         version = inserted_version(
             self.table,
             trees.column(self.table.version, "n"),
             trees.column(self.table.subsequent, "n"),
-            exp.Exists(this=vacating),
+            vacating,
         )
         values = [*(trees.column(f"new_{i}", "c") for i in range(len(self.table.written))), self._checked(version)]
         written = exp.NEQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string("D"))

@@ -8,7 +8,7 @@ from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.assignments import assignments
 from trinity.journal.changes import Action, Changes
-from trinity.journal.locks import Lock, is_locked, lock_of
+from trinity.journal.locks import is_locked
 from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
 from trinity.journal.sources import Computed, source_of
@@ -28,14 +28,11 @@ def insert_on_conflict(
     if columns is None and updating:
         raise TrinityError("SYNTAX_ERROR", "ON CONFLICT DO UPDATE needs the columns that conflict.")
     source = source_of(node, table, dialect, computed, whole=True)
-    key = [trees.column(k, _NEW) for k in table.key]
-    lock = Lock(table)
-    if not table.unique_keys and not source.is_long:
-        lock = lock_of(table, source.as_query(_NEW, node), key, [source.rows])
+    lock = source.lock(_NEW, node, table)
     on = columns or table.key
     base = trees.select([], _numbered_within_key(source.as_table("given"), table, on))
     if lock.keys is not None and not source.constant:
-        base.where(is_locked(table, key), copy=False)
+        base.where(is_locked(table, [trees.column(k, _NEW) for k in table.key]), copy=False)
     base.append("joins", _live_join(table, alias, on, dialect))
     absent = exp.Is(this=trees.column(VERSION, alias), expression=exp.Null())
     again = exp.GT(this=trees.column(_NTH, _NEW), expression=exp.Literal.number(1))
@@ -50,9 +47,7 @@ def insert_on_conflict(
     else:
         free = [absent, exp.Not(this=exp.paren(again)), *_other_unique(table, columns, dialect)]
         changes = Changes(table, alias, base, [Action("I", exp.and_(*free, copy=False), inserting)])
-    clause = node.args.get("returning")
-    returning = expand(clause, table, alias) if clause is not None else None
-    return changes.build(lock, names, returning)
+    return changes.build(lock, names, expand(node, table, alias))
 
 
 def conflicting_key(conflict: exp.OnConflict, table: JournalTable) -> tuple[str, ...] | None:
@@ -106,6 +101,5 @@ def _other_unique(table: JournalTable, columns: tuple[str, ...] | None, dialect:
     for unique in table.unique_keys:
         same = trees.equal(unique, "other", _NEW)
         rows = trees.derived(live_rows(table, dialect), "other")
-        same_key = trees.select([exp.Literal.number(1)], rows, [same])
-        found.append(exp.Not(this=exp.Exists(this=same_key)))
+        found.append(exp.Not(this=trees.exists(rows, [same])))
     return found

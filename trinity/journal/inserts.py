@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.locks import Lock, is_locked, lock_of
+from trinity.journal.locks import is_locked
 from trinity.journal.reading import latest_of_key
 from trinity.journal.returning import expand, of_target
 from trinity.journal.sources import Computed, source_of
@@ -23,18 +23,14 @@ def insert(
     """Rewrite an INSERT; references in its source have been replaced already."""
     source = source_of(node, table, dialect, computed)
     key = [trees.column(k, _NEW) for k in table.key]
-    lock = Lock(table)
-    if not table.unique_keys and not source.is_long:
-        lock = lock_of(table, source.as_query(_NEW, node), key, [source.rows])
+    lock = source.lock(_NEW, node, table)
     version = inserted_version(table, trees.column(table.version, _OLD), trees.column(table.subsequent, _OLD))
     wanted = [is_locked(table, key)] if lock.keys is not None and not source.constant else []
     query = trees.select([trees.all_of(_NEW), version], source.as_table(_NEW), wanted)
     query.append("joins", trees.join_lateral(latest_of_key(table, key), _OLD))  # an index lookup for each new row
-    returning: list[exp.Expr] = []
-    if (clause := node.args.get("returning")) is not None:
-        returning = expand(clause, table, alias)
-        if not all(of_target(e, table, alias) for e in returning):
-            raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it has not.")
+    returning = expand(node, table, alias) or []
+    if not all(of_target(e, table, alias) for e in returning):
+        raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it has not.")
     columns = [*(c.name for c in source.columns), table.version]
     body = append(table, columns, query, returning, alias if returning else None)
     return RewrittenChange(body, lock, unique=table if table.unique_keys else None)

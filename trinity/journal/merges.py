@@ -20,10 +20,7 @@ _PRESENT = "_trinity_source"
 
 def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:
     """Rewrite a MERGE; references in its source and conditions have been replaced already."""
-    source = node.args["using"]
-    name = source.args["alias"].this if source.args.get("alias") is not None else source.this
-    if not isinstance(name, exp.Identifier):
-        raise TrinityError("SYNTAX_ERROR", "The source of MERGE needs an alias.")
+    source, name = node.args["using"], source_name(node)
     whens = list(node.args["whens"].expressions)
     by_source = any(w.args.get("source") for w in whens)
     actions = [_action(w, table, alias, name, dialect) for w in whens]
@@ -41,9 +38,16 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
         base = trees.select([], trees.derived(_only_locked(plain, name, table, key), name))
     live = trees.derived(live_rows(table, dialect, versioned=True), alias)
     base.append("joins", exp.Join(this=live, side="FULL" if by_source else "LEFT", on=on.copy()))
-    clause = node.args.get("returning")
-    returning = expand(clause, table, alias, [source], others_first=True) if clause is not None else None
-    return Changes(table, alias, base, actions, _is_duplicate(actions, table, alias)).build(lock, names, returning)
+    changes = Changes(table, alias, base, actions, _is_duplicate(actions, table, alias))
+    return changes.build(lock, names, expand(node, table, alias, [source]))
+
+
+def source_name(node: exp.Merge) -> exp.Identifier:
+    """Return the alias, or the name, of the source of a MERGE. Raise SYNTAX_ERROR without one."""
+    name = trees.alias_name(node.args["using"])
+    if not isinstance(name, exp.Identifier):
+        raise TrinityError("SYNTAX_ERROR", "The source of MERGE needs an alias.")
+    return name
 
 
 def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: exp.Identifier, dialect: str) -> Action:
@@ -73,20 +77,21 @@ def _inserted_values(
     then: exp.Insert, table: JournalTable, source: exp.Identifier, dialect: str
 ) -> dict[str, exp.Expr]:
     """Return a value for each column: the given one, or the DEFAULT."""
+    given = {name: _of_source(v.copy(), source) for name, v in listed_values(then, table) if not trees.is_default(v)}
+    return {c.name: given.get(c.name) or trees.default_of(c, dialect) for c in table.written}
+
+
+def listed_values(then: exp.Insert, table: JournalTable) -> list[tuple[str, exp.Expr]]:
+    """Return the columns and values of the INSERT of a WHEN clause; without a list the first columns."""
     values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
-    listed = isinstance(then.this, exp.Tuple) and then.expression is not None
-    if listed:
+    columns = list(table.visible)[: len(values)]
+    if isinstance(then.this, exp.Tuple) and then.expression is not None:
         columns = [table.visible_column(trees.folded(c.this)) for c in then.this.expressions]
-    else:
-        columns = list(table.visible)[: len(values)]
     if len(columns) != len(values):
         raise TrinityError(
             "SYNTAX_ERROR", f"MERGE INTO {table}: INSERT lists {len(columns)} columns, {len(values)} values."
         )
-    given = {
-        c.name: _of_source(v.copy(), source) for c, v in zip(columns, values, strict=True) if not trees.is_default(v)
-    }
-    return {c.name: given.get(c.name) or trees.default_of(c, dialect) for c in table.written}
+    return [(c.name, v) for c, v in zip(columns, values, strict=True)]
 
 
 def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:

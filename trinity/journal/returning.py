@@ -12,26 +12,26 @@ from trinity.journal.tables import JournalTable
 
 
 def expand(
-    clause: exp.Returning,
-    table: JournalTable,
-    alias: exp.Identifier,
-    others: Sequence[exp.Expr] = (),
-    others_first: bool = False,
-) -> list[exp.Expr]:
+    node: exp.Expr, table: JournalTable, alias: exp.Identifier, others: Sequence[exp.Expr] = ()
+) -> list[exp.Expr] | None:
     """Return the expressions of RETURNING, with ``*`` expanded: the target's columns, other tables as whole rows.
+
+    None without RETURNING.
 
     ``others`` are the other items of FROM, USING or a MERGE's source, which has them before the target.
 
     Raises:
         TrinityError: NOT_SUPPORTED for ``*`` over a join whose columns are merged, or over a table without a name.
     """
+    if (clause := node.args.get("returning")) is None:
+        return None
     found: list[exp.Expr] = []
     name = trees.folded(alias)
     own: list[exp.Expr] = [trees.column(c.name, alias) for c in table.visible]
     for node in clause.expressions:
         if isinstance(node, exp.Star):
             rows = [_row_of(n) for n in _names(others)]
-            found += [*rows, *own] if others_first else [*own, *rows]
+            found += [*rows, *own] if isinstance(node, exp.Merge) else [*own, *rows]
         elif not isinstance(node, exp.Column) or not isinstance(node.this, exp.Star):
             found.append(node.copy())
         elif trees.folded(node.args["table"]) == name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -102,7 +102,7 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
         return _rewrite_explain(sql, numbered, model, dialect)
     if check_unread(words, model, numbered):
         return plain
-    tree = _parse(numbered.text, dialect)
+    tree = parsed(numbered.text, dialect)
     scopes = Scopes(model, dialect)
     if (definition := ddl.rewrite_ddl(tree, scopes)) is not None:
         bound = bind(definition, dialect)
@@ -112,13 +112,8 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
     return found if scopes.refers_to_model else plain  # the name was a column's, or another schema's table
 
 
-def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], exp.Expr]]:
-    """Return a statement with numbered parameters, and a function that parses it. Raise SYNTAX_ERROR."""
-    numbered = number(sql, dialect)
-    return numbered, lambda: _parse(numbered.text, dialect)
-
-
-def _parse(text: str, dialect: str) -> exp.Expr:
+def parsed(text: str, dialect: str) -> exp.Expr:
+    """Return the tree of a statement whose parameters are numbered. Raise SYNTAX_ERROR."""
     try:
         tree = sqlglot.parse_one(text, dialect=as_written(dialect))
     except ParseError as error:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.locks import MAX_KEYS, repeatable
+from trinity.journal.locks import MAX_KEYS, Lock, lock_of, repeatable
 from trinity.journal.tables import JournalColumn, JournalTable
 
 
@@ -44,11 +44,6 @@ class Source:
     rows: exp.Values | exp.Query
     constant: bool
 
-    @property
-    def is_long(self) -> bool:
-        """True for VALUES of more rows than :data:`~trinity.journal.locks.MAX_KEYS`."""
-        return isinstance(self.rows, exp.Values) and len(self.rows.expressions) > MAX_KEYS
-
     def as_table(self, alias: str) -> exp.Expr:
         """Return the rows for FROM, under an alias, with the target's column names. VALUES are not copied."""
         names = [trees.identifier(c.name) for c in self.columns]
@@ -57,12 +52,14 @@ class Source:
             return self.rows
         return trees.derived(self.rows, alias, names)
 
-    def as_query(self, alias: str, insert: exp.Insert) -> exp.Select:
-        """Return a query over the rows, without projections, with the WITH of the statement."""
+    def lock(self, alias: str, insert: exp.Insert, table: JournalTable) -> Lock:
+        """Return the lock of the rows' keys; of the whole table where there are too many, or other unique keys."""
+        if table.unique_keys or (isinstance(self.rows, exp.Values) and len(self.rows.expressions) > MAX_KEYS):
+            return Lock(table)
         found = trees.select([], self.as_table(alias))
         if (clause := insert.args.get("with_")) is not None:
             found.set("with_", clause.copy())
-        return found
+        return lock_of(table, found, [trees.column(k, alias) for k in table.key], [self.rows])
 
 
 def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: Computed, whole: bool = False) -> Source:

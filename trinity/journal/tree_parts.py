@@ -75,6 +75,11 @@ def derived(query: exp.Query, alias: exp.Identifier | str, columns: Sequence[exp
     return exp.Subquery(this=query, alias=exp.TableAlias(this=name, columns=[c.copy() for c in columns]))
 
 
+def exists(source: exp.Expr, where: Iterable[exp.Expr]) -> exp.Exists:
+    """Return the condition that there are such rows."""
+    return exp.Exists(this=select([exp.Literal.number(1)], source, where))
+
+
 def join_lateral(query: exp.Query, alias: exp.Identifier | str) -> exp.Join:
     """Return ``LEFT JOIN LATERAL (query) AS alias ON TRUE``."""
     name = identifier(alias) if isinstance(alias, str) else alias.copy()

@@ -116,7 +116,7 @@ def _row(source: str, columns: Sequence[JournalColumn], table: JournalTable) -> 
 def _is_live(table: JournalTable, columns: tuple[str, ...]) -> exp.Exists:
     """Return a condition that is true when a live row has the new row's values of a unique key."""
     same = trees.equal(columns, "other", _PROPOSED)
-    return exp.Exists(this=trees.select([exp.Literal.number(1)], trees.journal(table, "other"), [same]))
+    return trees.exists(trees.journal(table, "other"), [same])
 
 
 def _numbered_rows(

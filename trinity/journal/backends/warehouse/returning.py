@@ -33,11 +33,10 @@ def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> R
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for columns of other tables, and for a MERGE that both deletes
             rows and moves keys.
     """
-    clause = tree.args.get("returning")
-    if clause is None:
-        return None
     others = _others(tree)
-    wanted = expand(clause, table, alias, others)
+    wanted = expand(tree, table, alias, others)
+    if wanted is None:
+        return None
     if not all(of_target(e, table, alias) for e in wanted):
         if not others:
             raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING names a column that {table} has not.")

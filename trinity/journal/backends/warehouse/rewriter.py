@@ -18,11 +18,12 @@ from trinity.journal.backends.warehouse.inserts import insert, inserting, newest
 from trinity.journal.backends.warehouse.returning import Returning, returning_of
 from trinity.journal.binding import generate_sql
 from trinity.journal.ddl import rewrite_ddl
-from trinity.journal.merges import key_of_source
+from trinity.journal.merges import key_of_source, listed_values, source_name
 from trinity.journal.refusals import check_unread, mentions, words_of
-from trinity.journal.rewrite import numbered_and_parsed
+from trinity.journal.rewrite import parsed
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalModel, JournalTable
+from trinity.syntax.parameters import number
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
     Raises:
         TrinityError: as :func:`trinity.journal.rewrite.rewrite`.
     """
-    numbered, parse = numbered_and_parsed(sql, "spark")
+    numbered = number(sql, "spark")
     if not mentions(numbered, model):
         return Merged(sql)
     if check_unread(words_of(numbered), model, numbered):
         return Merged(sql)
     scopes = Scopes(model, "spark")
-    found = _rewritten(parse(), scopes)
+    found = _rewritten(parsed(numbered.text, "spark"), scopes)
     return found if scopes.refers_to_model else Merged(sql)
 
 
@@ -176,7 +177,7 @@ def _merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier) -> None:
             _spell_star(then, table, node, alias)
             _set_version(then, table, alias)
         elif isinstance(then, exp.Insert):
-            when.set("then", _merge_insert(then, table, node, alias))
+            when.set("then", _merge_insert(then, table, node))
         elif str(then.name).upper() == "DELETE":
             when.set("then", exp.Update(expressions=_deleting(table, alias)))
 
@@ -186,35 +187,21 @@ def _spell_star(then: exp.Update, table: JournalTable, node: exp.Merge, alias: e
     if not isinstance(then.expressions[0], exp.Star):
         return
     stays = set(table.key) if key_of_source(node.args["on"], table, alias) is not None else set()
-    source = _source_name(node)
+    source = source_name(node)
     columns = [c.name for c in table.visible if c.name not in stays]
     then.set("expressions", [_assigned(c, trees.column(c, source)) for c in columns])
 
 
-def _source_name(node: exp.Merge) -> exp.Identifier:
-    name = trees.alias_name(node.args["using"])
-    if not isinstance(name, exp.Identifier):
-        raise TrinityError("SYNTAX_ERROR", "The source of MERGE needs an alias.")
-    return name
-
-
-def _merge_insert(then: exp.Insert, table: JournalTable, node: exp.Merge, alias: exp.Identifier) -> exp.Insert:
-    values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
-    columns = [c.name for c in table.visible]
+def _merge_insert(then: exp.Insert, table: JournalTable, node: exp.Merge) -> exp.Insert:
     if isinstance(then.this, exp.Star):
-        values = [trees.column(c, _source_name(node)) for c in columns]
-    elif isinstance(then.this, exp.Tuple) and then.expression is not None:
-        columns = [table.visible_column(trees.folded(c.this)).name for c in then.this.expressions]
-    else:  # the first columns
-        columns = columns[: len(values)]
-    if len(columns) != len(values):
-        raise TrinityError(
-            "SYNTAX_ERROR", f"MERGE INTO {table}: INSERT lists {len(columns)} columns, {len(values)} values."
-        )
-    given = dict(zip(columns, values, strict=True))
+        source = source_name(node)
+        pairs: list[tuple[str, exp.Expr]] = [(c.name, trees.column(c.name, source)) for c in table.visible]
+    else:
+        pairs = listed_values(then, table)
+    given = dict(pairs)
     key = [given.get(k) for k in table.key]
     missing = [k for k, value in zip(table.key, key, strict=True) if value is None]
     if missing:
         raise TrinityError("CONSTRAINT_VIOLATION", f"MERGE INTO {table}: INSERT leaves out key column '{missing[0]}'.")
     version = version_after(table, newest_version(table, [value for value in key if value is not None]))
-    return inserting([*columns, table.version], [*(v.copy() for v in values), version])
+    return inserting([*(name for name, _ in pairs), table.version], [*(v.copy() for _, v in pairs), version])
