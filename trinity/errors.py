@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -123,6 +124,16 @@ class TrinityError(Exception):
         """Return the error that :meth:`to_json` wrote."""
         fields = json.loads(text)
         return cls(fields["code"], fields["message"])
+
+
+@contextmanager
+def ignoring(*codes: ErrorCode) -> Iterator[None]:
+    """End the block without an error where it raises one of these codes."""
+    try:
+        yield
+    except TrinityError as error:
+        if error.code not in codes:
+            raise
 
 
 def system_code(error: OSError) -> ErrorCode:

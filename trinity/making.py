@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, ignoring
 from trinity.names import TableName
-from trinity.spi import ConnectorMetadata
 from trinity.storage import not_ours, table_taken, taking_back
 
 if TYPE_CHECKING:
@@ -73,11 +72,8 @@ def made_within(
 
 def drop(made: Target) -> None:
     """Drop a table, unless a concurrent call has dropped it."""
-    try:
+    with ignoring("TABLE_NOT_FOUND"):
         made.connector.metadata.drop_table(made.handle)
-    except TrinityError as error:
-        if error.code != "TABLE_NOT_FOUND":
-            raise
 
 
 def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
@@ -100,15 +96,6 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     except BaseException:
         drop(made)
         raise
-
-
-def make_again(metadata: ConnectorMetadata, schema: str) -> None:
-    """Make a schema, unless a concurrent call has made it."""
-    try:
-        metadata.create_schema(schema)
-    except TrinityError as error:
-        if error.code != "SCHEMA_ALREADY_EXISTS":
-            raise
 
 
 def check_owned(find: Callable[[], Target], what: str) -> Target:

@@ -19,7 +19,7 @@ from trinity.definition.columns import Columns, columns_of
 from trinity.engine.executes import NotLocal, default_local_bytes, not_supported
 from trinity.engine.spark.running import running_session, spark_runs
 from trinity.engine.target import Engine
-from trinity.errors import TrinityError, nearest, not_pickled
+from trinity.errors import TrinityError, ignoring, nearest, not_pickled
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
@@ -386,11 +386,8 @@ class Session:
             TrinityError: SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND; NOT_SUPPORTED where a catalog makes no schemas.
         """
         place = self._place(name)
-        try:
+        with ignoring(*(("SCHEMA_ALREADY_EXISTS",) if if_not_exists else ())):
             self.connector(place.catalog).metadata.create_schema(place.schema)
-        except TrinityError as error:
-            if error.code != "SCHEMA_ALREADY_EXISTS" or not if_not_exists:
-                raise
 
     def drop_schema(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a schema.
@@ -403,23 +400,25 @@ class Session:
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY, CATALOG_NOT_FOUND; as :meth:`drop_table`.
         """
-        from trinity.making import made_within, make_again
+        from trinity.making import made_within
 
         place = self._place(name)
         metadata = self.connector(place.catalog).metadata
-        try:
+
+        def make_again(_: object) -> None:
+            with ignoring("SCHEMA_ALREADY_EXISTS"):  # a concurrent call has made it
+                metadata.create_schema(place.schema)
+
+        with ignoring(*(("SCHEMA_NOT_FOUND",) if if_exists else ())):
             if cascade and place.schema in metadata.list_schemas():
                 for table in self.list_tables(place.catalog, place.schema):
                     self.drop_table(dataclasses.replace(place, table=table), if_exists=True)
             made_within(
                 self.external.excluding_all(place.catalog, place.schema),
                 lambda: metadata.drop_schema(place.schema),
-                lambda _: make_again(metadata, place.schema),
+                make_again,
                 f"The removal of schema '{place.catalog}.{place.schema}'",
             )
-        except TrinityError as error:
-            if error.code != "SCHEMA_NOT_FOUND" or not if_exists:
-                raise
 
     def schema_name(self, parts: Sequence[str]) -> tuple[str, str]:
         """Return catalog and schema, in lower case, for one or two parts; one is a schema of the current catalog.
@@ -675,19 +674,14 @@ class Session:
         Raises:
             TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
-        try:
-            self._drop(self.full_name(name))
-        except TrinityError as error:
-            if error.code not in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND") or not if_exists:
-                raise
+        from trinity.making import check_owned
 
-    def _drop(self, full: TableName) -> None:
-        if not self.external.forget(full):
-            from trinity.making import check_owned
-
-            # in the catalog only: a table that is registered meanwhile is another one
-            table = check_owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
-            table.connector.metadata.drop_table(table.handle)
+        full = self.full_name(name)
+        with ignoring(*(("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND") if if_exists else ())):
+            if not self.external.forget(full):
+                # in the catalog only: a table that is registered meanwhile is another one
+                table = check_owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
+                table.connector.metadata.drop_table(table.handle)
 
     def rename_table(self, name: TableName | str, new: TableName | str) -> Table:
         """Give a table another name, and return it.

@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import Token, TokenType
 
 from trinity.errors import TrinityError, nearest
-from trinity.syntax.parse import tokenize
+from trinity.syntax.parse import statement_tokens
 from trinity.syntax.quoting import text_literal
 
 
@@ -73,11 +73,7 @@ def number(sql: str, dialect: str) -> Numbered:
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
     """Return the tokens of one statement, without its semicolon. Raise SYNTAX_ERROR for none, or more than one."""
-    tokens = tokenize(sql, dialect)
-    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens.pop()
-    if not tokens:
-        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    tokens = statement_tokens(sql, dialect)
     second = next((t for t in tokens if t.token_type is TokenType.SEMICOLON), None)
     if second is not None:
         raise TrinityError("SYNTAX_ERROR", f"Line {second.line}: one statement is run, and a second begins here.")

@@ -18,7 +18,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from trinity.depth import deep_recursion
-from trinity.errors import TrinityError, nearest
+from trinity.errors import TrinityError, ignoring, nearest
 from trinity.messages import shown_value
 from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
 
@@ -160,14 +160,18 @@ class Statement:
         """
         if self.dialect == "spark":
             return self
-        try:
-            text = self.tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE)
-        except UnsupportedError as error:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"This {self.dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
-            ) from error
-        return parse(text, "spark")
+        return parse(spark_text(self.tree, self.dialect), "spark")
+
+
+def spark_text(tree: exp.Expr, dialect: str) -> str:
+    """Return the text of a tree in Spark's dialect. Raise NOT_SUPPORTED without counterpart."""
+    try:
+        return str(tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
+    except UnsupportedError as error:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"This {dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
+        ) from error
 
 
 def _dialect(name: str) -> Dialect:
@@ -221,17 +225,23 @@ def _text_of(text: str, tokens: list[Token]) -> str:
     return text[tokens[0].start : tokens[-1].end + 1]
 
 
+def statement_tokens(text: str, dialect: str) -> list[Token]:
+    """Return the tokens of a text without the semicolons at its end. Raise SYNTAX_ERROR where there are none."""
+    tokens = tokenize(text, dialect)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    return tokens
+
+
 def only_one(text: str, dialect: str = "spark") -> tuple[str, list[Token]]:
     """Return the one statement of a text, without its semicolon, and its tokens; comments are allowed.
 
     Raises:
         TrinityError: SYNTAX_ERROR for no statement or more than one, or for an unfinished string, name or comment.
     """
-    tokens = tokenize(text, dialect)
-    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens.pop()
-    if not tokens:
-        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    tokens = statement_tokens(text, dialect)
     for before, token in itertools.pairwise(tokens):
         if before.token_type is TokenType.SEMICOLON:
             raise TrinityError(
@@ -291,12 +301,9 @@ def _cached_tree(text: str) -> exp.Expr:
 
 def expression_or_none(text: str) -> exp.Expr | None:
     """Parse an expression as :func:`expression_tree`; None for a text that is none."""
-    try:
+    with ignoring("SYNTAX_ERROR"):
         return expression_tree(text)
-    except TrinityError as error:
-        if error.code != "SYNTAX_ERROR":
-            raise
-        return None
+    return None
 
 
 def parse(text: str, dialect: str = "spark") -> Statement:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
+from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
-from trinity.syntax.parse import TrinitySpark
+from trinity.syntax.parse import spark_text
 
 Types = Callable[[exp.Column], str | None]
 """Column outside of subqueries -> Spark's text of its type; None where it is not known."""
@@ -49,13 +49,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
         adapted = _adapted(node, dialect)
         if adapted is not node:
             node.replace(adapted)
-    try:
-        return str(holder.this.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
-    except UnsupportedError as error:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"This {dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
-        ) from error
+    return spark_text(holder.this, dialect)
 
 
 _ORIGINAL_TEXT: Final = "written"
@@ -133,20 +127,13 @@ def _columns(node: exp.Expr, tables: TableTypes) -> Mapping[str, exp.DataType]:
         return _projections(node.this)
     if not isinstance(node, exp.Table):
         return {}
-    for ancestor in _ancestors(node):
+    ancestor = node.parent
+    while ancestor is not None and len(node.parts) == 1:
         for cte in ancestor.args["with_"].expressions if ancestor.args.get("with_") else ():
-            if len(node.parts) == 1 and cte.alias.lower() == node.name.lower():
+            if cte.alias.lower() == node.name.lower():
                 return {} if cte.args["alias"].columns else _projections(cte.this)
+        ancestor = ancestor.parent
     return {name: exp.DataType.build(kind, dialect="spark") for name, kind in tables(node).items()}
-
-
-def _ancestors(node: exp.Expr) -> list[exp.Expr]:
-    found: list[exp.Expr] = []
-    parent = node.parent
-    while parent is not None:
-        found.append(parent)
-        parent = parent.parent
-    return found
 
 
 def _projections(query: exp.Expr) -> Mapping[str, exp.DataType]:

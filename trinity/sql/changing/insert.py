@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from trinity.calls import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
@@ -24,6 +24,7 @@ from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Edit, apply_edits
 from trinity.sql.queries.results import Rows, counts
 from trinity.syntax.parse import Statement, parse
+from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,9 +161,9 @@ def _query(
     head = statement.text[: tokens[keyword].start] if keyword else ""
     text = statement.text[tokens[start].start :]
     if tokens[start].text.upper() == "VALUES":
-        offset = tokens[start].start
-        edits = _default_edits(tokens[start + 1 :], targets, spark)
-        text = apply_edits(text, [(a - offset, b - offset, new) for a, b, new in edits])
+        offset, rows = tokens[start].start, Piece(statement.text, "spark", tokens[start + 1 :])
+        edits = [(a - offset, b - offset, new) for a, b, new in _default_edits(rows, targets, spark)]
+        text = apply_edits(text, edits)
     if keyword and tokens[start].text.upper() == "TABLE":
         text = f"SELECT * FROM{text[len('TABLE') :]}"
     return parse(head + text, "spark")
@@ -177,21 +178,18 @@ def _query_start(statement: Statement, node: exp.Insert) -> int:
     if node.args.get("by_name"):
         at += 2
     if node.args.get("where") is not None:
-        at = _query_behind(tokens, at)
+        at = _query_behind(statement, at)
     return at
 
 
 _QUERIES: Final = ("SELECT", "VALUES", "WITH", "TABLE", "FROM")
 
 
-def _query_behind(tokens: Sequence[Token], at: int) -> int:
+def _query_behind(statement: Statement, at: int) -> int:
     """Return the index of the token with which a query begins behind a condition."""
-    depth = 0
-    for number, token in enumerate(tokens[at:], at):
-        if depth == 0 and token.text.upper() in _QUERIES and token.token_type is not TokenType.STRING:
-            return number
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-    return len(tokens)
+    reader = Reader(Piece.of(statement), at)
+    reader.until(*_QUERIES, wanted="a condition")
+    return reader.at
 
 
 def _condition(statement: Statement, node: exp.Insert) -> str | None:
@@ -202,23 +200,13 @@ def _condition(statement: Statement, node: exp.Insert) -> str | None:
     first = next(
         n for n, t in enumerate(tokens) if t.text.upper() == "REPLACE" and tokens[n + 1].text.upper() == "WHERE"
     )
-    return statement.text[tokens[first + 2].start : tokens[_query_behind(tokens, first + 2)].start].strip()
+    return statement.text[tokens[first + 2].start : tokens[_query_behind(statement, first + 2)].start].strip()
 
 
-def _default_edits(tokens: Sequence[Token], targets: Sequence[Column], spark: Callable[[], SparkSession]) -> list[Edit]:
-    """Return edits that replace the keyword DEFAULT in rows of VALUES by the column's default."""
-    edits: list[Edit] = []
-    depth = place = 0
-    for at, token in enumerate(tokens):
-        if token.token_type is TokenType.L_PAREN:
-            depth += 1
-            place = 0 if depth == 1 else place
-        elif token.token_type is TokenType.R_PAREN:
-            depth -= 1
-        elif token.token_type is TokenType.COMMA and depth == 1:
-            place += 1
-        elif depth == 1 and token.text.upper() == "DEFAULT" and token.token_type is not TokenType.STRING:
-            alone = tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA)
-            if alone and place < len(targets):
-                edits.append((token.start, token.end + 1, default_text(targets[place], spark)))
-    return edits
+def _default_edits(rows: Piece, targets: Sequence[Column], spark: Callable[[], SparkSession]) -> Iterator[Edit]:
+    """Yield edits that replace the keyword DEFAULT in rows of VALUES by the column's default."""
+    for row in map(Reader, Reader(rows).commas("a row")):
+        values = Reader(row.inside("a value")).commas("a value") if row.opens() else ()
+        for value, target in zip(values, targets, strict=False):
+            if value.is_word("DEFAULT"):
+                yield value.start, value.tokens[-1].end + 1, default_text(target, spark)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 
 from trinity.calls import spark_errors
 from trinity.engine.appending.append import append_rows
@@ -31,6 +31,7 @@ from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows, counts, no_rows
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.quoting import quoted
+from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -179,22 +180,14 @@ def _check_format(session: Session, name: TableName, options: Options) -> None:
 
 def _query_after_as(statement: Statement) -> Statement:
     """Return the query of CREATE ... AS or CACHE ... AS."""
-    tokens = statement.tokens
-    first = tokens[_outer_as(tokens) + 1]
-    words = [t.text.upper() for t in tokens]
+    reader = Reader(Piece.of(statement))
+    reader.until("AS", wanted="CREATE")
+    if not reader.take("AS") or reader.done:
+        raise TrinityError("SYNTAX_ERROR", "The query is missing; write AS SELECT ... at the end.")
+    words = [t.text.upper() for t in statement.tokens]
     data_clause = 2 * (words[-2:] == ["WITH", "DATA"]) + 3 * (words[-3:] == ["WITH", "NO", "DATA"])
-    last = tokens[len(tokens) - data_clause - 1]
+    first, last = statement.tokens[reader.at], statement.tokens[len(words) - data_clause - 1]
     return parse(statement.text[first.start : last.end + 1], statement.dialect)
-
-
-def _outer_as(tokens: Sequence[Token]) -> int:
-    """Return the index of the first AS outside of parentheses."""
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type is TokenType.ALIAS and at + 1 < len(tokens):
-            return at
-    raise TrinityError("SYNTAX_ERROR", "The query is missing; write AS SELECT ... at the end.")
 
 
 def _create_as(
