@@ -12,7 +12,7 @@ from trinity.journal.tables import JournalTable
 
 
 def expand(
-    node: exp.Expr, table: JournalTable, alias: exp.Identifier, others: Sequence[exp.Expr] = ()
+    tree: exp.Expr, table: JournalTable, alias: exp.Identifier, others: Sequence[exp.Expr] = ()
 ) -> list[exp.Expr] | None:
     """Return the expressions of RETURNING, with ``*`` expanded: the target's columns, other tables as whole rows.
 
@@ -23,7 +23,7 @@ def expand(
     Raises:
         TrinityError: NOT_SUPPORTED for ``*`` over a join whose columns are merged, or over a table without a name.
     """
-    if (clause := node.args.get("returning")) is None:
+    if (clause := tree.args.get("returning")) is None:
         return None
     found: list[exp.Expr] = []
     name = trees.folded(alias)
@@ -31,7 +31,7 @@ def expand(
     for node in clause.expressions:
         if isinstance(node, exp.Star):
             rows = [_row_of(n) for n in _names(others)]
-            found += [*rows, *own] if isinstance(node, exp.Merge) else [*own, *rows]
+            found += [*rows, *own] if isinstance(tree, exp.Merge) else [*own, *rows]
         elif not isinstance(node, exp.Column) or not isinstance(node.this, exp.Star):
             found.append(node.copy())
         elif trees.folded(node.args["table"]) == name:
