@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -82,8 +82,25 @@ def apply_changes(
         keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
         track_history_column_list, track_history_except_column_list,
     )  # fmt: skip
-    _refuse_truncates(apply_as_truncates)
-    return _apply_source(source, target, given, session, txn, checkpoint, stream)
+    if apply_as_truncates is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            "apply_as_truncates is not supported: late events would bring rows back that were there before. Leave such "
+            "events out of the source, and truncate the table by itself (TRUNCATE TABLE) where it has to be.",
+        )
+    events = _Source.of(source)
+    if events.streams != (checkpoint is not None) or (stream and not events.streams):
+        why = "is a stream; give checkpoint=" if events.streams else "is no stream; leave checkpoint= and its words out"
+        raise TrinityError("INVALID_ARGUMENTS", f"apply_changes(): the source {why}.")
+    if events.streams and txn is not None:
+        raise TrinityError("INVALID_ARGUMENTS", "apply_changes(): a stream has txn of its own; leave txn= out.")
+    words = given.words([column.name for column in events.columns])
+    shape = shape_of(words, events.columns)
+    table = _target_of(target, session, shape, partial(_check_executor, events.columns, words, shape))
+    if checkpoint is None:
+        return _apply(table, events.rows, words, shape, txn)
+    check_target(str(table.name), table.definition, words, shape)
+    return _start_stream(table, events.rows, partial(_apply, table, words=words, shape=shape), checkpoint, stream)
 
 
 @public
@@ -150,15 +167,6 @@ def _is_schema(given: Any) -> bool:
     return isinstance(given, (list, tuple, pa.Schema)) or type(given).__name__ == "StructType"
 
 
-def _refuse_truncates(condition: Expression | None) -> None:
-    if condition is not None:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            "apply_as_truncates is not supported: late events would bring rows back that were there before. Leave such "
-            "events out of the source, and truncate the table by itself (TRUNCATE TABLE) where it has to be.",
-        )
-
-
 def _create_target(
     session: Session,
     name: str,
@@ -178,38 +186,19 @@ def _create_target(
     )
 
 
-def _apply_source(
-    source: Any,
-    target: Table | str,
-    given: Given,
-    session: Session | None,
-    txn: TransactionId | None,
-    checkpoint: str | Path | None,
-    stream: dict[str, Any],
-) -> CommitResult | StreamingQuery:
-    events = _Source.of(source)
-    if events.streams != (checkpoint is not None) or (stream and not events.streams):
-        why = "is a stream; give checkpoint=" if events.streams else "is no stream; leave checkpoint= and its words out"
-        raise TrinityError("INVALID_ARGUMENTS", f"apply_changes(): the source {why}.")
-    if events.streams and txn is not None:
-        raise TrinityError("INVALID_ARGUMENTS", "apply_changes(): a stream has txn of its own; leave txn= out.")
-    words = given.words([column.name for column in events.columns])
-    shape = shape_of(words, events.columns)
-    if isinstance(target, str):
-        if session is None:
-            message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
-            raise TrinityError("INVALID_ARGUMENTS", message)
-        _check_executor(session, events.columns, words, shape)
-        target = _create_target(session, target, shape, shape.properties, if_not_exists=True)
-    else:
-        _check_executor(target.session, events.columns, words, shape)
-    if checkpoint is None:
-        return _apply(target, events.rows, words, shape, txn)
-    check_target(str(target.name), target.definition, words, shape)
-    return _start_stream(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
+def _target_of(target: Table | str, session: Session | None, shape: Shape, check: Callable[[Session], None]) -> Table:
+    """Return the target, which is created where a name has no table; not before the check of its session."""
+    if not isinstance(target, str):
+        check(target.session)
+        return target
+    if session is None:
+        message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
+        raise TrinityError("INVALID_ARGUMENTS", message)
+    check(session)
+    return _create_target(session, target, shape, shape.properties, if_not_exists=True)
 
 
-def _check_executor(session: Session, columns: Sequence[Column], words: Words, shape: Shape) -> None:
+def _check_executor(columns: Sequence[Column], words: Words, shape: Shape, session: Session) -> None:
     """Refuse what needs Spark in a session that must not start it, before a table is made."""
     if session.engine != "local":
         return

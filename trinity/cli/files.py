@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import pyarrow as pa
 import typer
 
-from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
-from trinity.cli.output import json_lines, print_line
+from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_table, reporting_errors
+from trinity.cli.output import json_lines, tell
 from trinity.cli.progress import progress
 from trinity.errors import TrinityError
 
@@ -66,12 +66,9 @@ def load(
             else:
                 found = session.create_table(table, _reader(files).schema, **made, fill=write)
             [done] = results
-            if as_json:
-                print_line({"table": str(found.name), "version": done.version, "rows": done.rows})
-            elif done.skipped:
-                typer.echo(f"{found.name}: loaded before, by {txn}.")
-            else:
-                typer.echo(f"{found.name}: version {done.version}, {done.rows:,} rows.")
+            text = f"loaded before, by {txn}" if done.skipped else f"version {done.version}, {done.rows:,} rows"
+            values = {"table": str(found.name), "version": done.version, "rows": done.rows}
+            tell(as_json, values, f"{found.name}: {text}.")
 
 
 def export(
@@ -86,10 +83,10 @@ def export(
 ) -> None:
     """Write the merged rows of a table into a file, which appears when it is whole."""
     kind = _kind_of(file)
-    with reporting_errors(), open_session(warehouse, engine) as session:
+    with open_table(table, warehouse, engine) as found:
         if file.exists():
             raise TrinityError("INVALID_ARGUMENTS", f"'{file}' exists already; give the name of a new file.")
-        rows = session.table(table).to_reader(columns=_names(columns) or None, where=where, version=version)
+        rows = found.to_reader(columns=_names(columns) or None, where=where, version=version)
         unfinished = file.with_name(f".{file.name}.part")
         try:
             with _counting(rows) as (counted, count):
@@ -97,10 +94,7 @@ def export(
             unfinished.rename(file)
         finally:
             unfinished.unlink(missing_ok=True)
-    if as_json:
-        print_line({"file": str(file), "rows": count()})
-    else:
-        typer.echo(f"{file}: {count():,} rows.")
+    tell(as_json, {"file": str(file), "rows": count()}, f"{file}: {count():,} rows.")
 
 
 def _names(text: str) -> list[str]:

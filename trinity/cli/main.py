@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from trinity.cli import files, jars, maintenance, tables
-from trinity.cli.options import Executor, Named, Warehouse, engine_of, open_session, reporting_errors
+from trinity.cli.options import Executor, Named, Warehouse, engine_of, open_table, reporting_errors
 
 app = typer.Typer(
     help="One merge semantics over Parquet, Delta and Iceberg tables.",
@@ -84,14 +84,11 @@ def tail(
             time.sleep(interval)
         return not once
 
-    with reporting_errors(), suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt), open_table(table, warehouse, engine) as found:
         from trinity.cli.tail import follow, print_changes
 
-        with open_session(warehouse, engine) as session:
-            found = session.table(table)
-            start = found.splits().version if after is None else after
-            for changes in follow(found, start, wait):
-                print_changes(changes, sys.stdout, lines=output == "json")
+        for changes in follow(found, found.version if after is None else after, wait):
+            print_changes(changes, sys.stdout, lines=output == "json")
 
 
 @app.command()

@@ -12,8 +12,8 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, reporting_errors
-from trinity.cli.output import print_line
+from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, open_table, reporting_errors
+from trinity.cli.output import print_line, tell
 from trinity.cli.progress import working
 from trinity.merge.strength import Strength
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 def health(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:
     """Print what a table's files are like, what a read costs, and which compaction helps."""
-    with reporting_errors(), open_session(warehouse) as session:
-        found = session.table(table)
+    with open_table(table, warehouse) as found:
         if as_json:
             print_line({"table": str(found.name), **asdict(found.health())})
         else:
@@ -40,20 +39,13 @@ def compact(
     engine: Executor = "auto",
 ) -> None:
     """Replace a table's files by fewer that mean the same."""
-    with reporting_errors(), open_session(warehouse, engine) as session:
-        found = session.table(table)
+    with open_table(table, warehouse, engine) as found:
         before = found.version
         with working(f"compacting {found.name}"):
             done = found.compact(strength.value)
-        if as_json:
-            print_line({"table": str(found.name), **asdict(done)})
-        elif done.version == before:
-            typer.echo(f"{found.name}: nothing to compact.")
-        else:
-            typer.echo(
-                f"{found.name}: version {done.version}, {done.rows:,} rows in {done.files:,} new files, "
-                f"{decimal(done.bytes)}."
-            )
+        size = f"{done.rows:,} rows in {done.files:,} new files, {decimal(done.bytes)}"
+        text = "nothing to compact" if done.version == before else f"version {done.version}, {size}"
+        tell(as_json, {"table": str(found.name), **asdict(done)}, f"{found.name}: {text}.")
 
 
 def vacuum(
@@ -63,16 +55,11 @@ def vacuum(
     as_json: AsJson = False,
 ) -> None:
     """Forget versions that were replaced long ago, and remove files that nothing needs."""
-    with reporting_errors(), open_session(warehouse) as session:
-        found = session.table(table)
+    with open_table(table, warehouse) as found:
         done = found.vacuum(retain)
-        if as_json:
-            print_line({"table": str(found.name), **asdict(done)})
-        else:
-            typer.echo(
-                f"{found.name}: {done.files:,} files removed, {decimal(done.bytes)}; the oldest version that can be "
-                f"read is {done.oldest_version}."
-            )
+        oldest = f"the oldest version that can be read is {done.oldest_version}"
+        text = f"{found.name}: {done.files:,} files removed, {decimal(done.bytes)}; {oldest}."
+        tell(as_json, {"table": str(found.name), **asdict(done)}, text)
 
 
 def maintain(
@@ -104,13 +91,10 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Make an earlier version of a table the newest again, by a commit of its own: no version is lost."""
-    with reporting_errors(), open_session(warehouse) as session:
-        found = session.table(table)
+    with open_table(table, warehouse) as found:
         done = found.restore(version, timestamp)
-        if as_json:
-            print_line({"table": str(found.name), **asdict(done)})
-        else:
-            typer.echo(f"{found.name}: version {done.version} is as that of {timestamp or version}.")
+        text = f"{found.name}: version {done.version} is as that of {timestamp or version}."
+        tell(as_json, {"table": str(found.name), **asdict(done)}, text)
 
 
 def repair(

@@ -15,6 +15,7 @@ from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
     from trinity.session import Session
+    from trinity.table import Table
 
 
 def _tables(context: typer.Context, incomplete: str) -> list[str]:
@@ -81,6 +82,13 @@ def open_session(warehouse: str, engine: str = "auto") -> Iterator[Session]:
                 "trinity init.",
             )
         yield session
+
+
+@contextmanager
+def open_table(name: str, warehouse: str, engine: str = "auto") -> Iterator[Table]:
+    """Open a table of a warehouse, as :func:`open_session`; report errors."""
+    with reporting_errors(), open_session(warehouse, engine) as session:
+        yield session.table(name)
 
 
 @contextmanager

@@ -45,6 +45,11 @@ def print_values(columns: Sequence[str], rows: _Rows, *, as_json: bool = False) 
     Console().print(shown)
 
 
+def tell(as_json: bool, values: Mapping[str, object], text: str) -> None:
+    """Print what was done on standard output: as a JSON object, or in words."""
+    sys.stdout.write(json_line(values) if as_json else f"{text}\n")
+
+
 def print_line(values: Mapping[str, object]) -> None:
     """Print a JSON object on standard output."""
     sys.stdout.write(json_line(values))

@@ -7,8 +7,18 @@ from typing import Annotated, Final
 
 import typer
 
-from trinity.cli.options import AsJson, Executor, Limit, Named, Warehouse, engine_of, open_session, reporting_errors
-from trinity.cli.output import print_line, print_result, print_values
+from trinity.cli.options import (
+    AsJson,
+    Executor,
+    Limit,
+    Named,
+    Warehouse,
+    engine_of,
+    open_session,
+    open_table,
+    reporting_errors,
+)
+from trinity.cli.output import print_result, print_values, tell
 from trinity.syntax.quoting import quoted
 
 _ALL: Final = 100_000
@@ -33,10 +43,8 @@ def init(
                 check_warehouse(folder)
                 folder.mkdir(parents=True, exist_ok=True)
             catalogs = list(session.catalogs)
-    if as_json:
-        print_line({"warehouse": warehouse, "catalogs": catalogs})
-    else:
-        typer.echo(f"{warehouse}: catalogs {', '.join(catalogs)}")
+    values = {"warehouse": warehouse, "catalogs": catalogs}
+    tell(as_json, values, f"{warehouse}: catalogs {', '.join(catalogs)}")
 
 
 def tables(
@@ -54,15 +62,15 @@ def tables(
 
 def describe(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False) -> None:
     """Print the columns of a table, its keys and its properties."""
-    with reporting_errors(), open_session(warehouse) as session:
-        name = ".".join(map(quoted, session.table(table).name.parts))
-        print_result(session.sql(f"DESCRIBE EXTENDED {name}"), _ALL, as_json=as_json)
+    with open_table(table, warehouse) as found:
+        name = ".".join(map(quoted, found.name.parts))
+        print_result(found.session.sql(f"DESCRIBE EXTENDED {name}"), _ALL, as_json=as_json)
 
 
 def history(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = False, limit: Limit = 100) -> None:
     """Print the commits of a table that can be read, the newest first."""
-    with reporting_errors(), open_session(warehouse) as session:
-        print_result(session.table(table).history(), limit, as_json=as_json)
+    with open_table(table, warehouse) as found:
+        print_result(found.history(), limit, as_json=as_json)
 
 
 def changes(
@@ -77,11 +85,9 @@ def changes(
 ) -> None:
     """Print what changed in the merged rows between two versions; trinity tail prints it as it comes."""
     mode = "netChanges" if net else "dropCarryovers"
-    with reporting_errors(), open_session(warehouse, engine) as session:
-        found = session.table(table).changes(
-            _version_or_time(after), until and _version_or_time(until), deduplication_mode=mode
-        )
-        print_result(found, limit, as_json=as_json)
+    with open_table(table, warehouse, engine) as found:
+        rows = found.changes(_version_or_time(after), until and _version_or_time(until), deduplication_mode=mode)
+        print_result(rows, limit, as_json=as_json)
 
 
 def _version_or_time(text: str) -> int | str:

@@ -190,9 +190,7 @@ class Cursor:
         Raises:
             Error: one of the classes in :mod:`trinity.dbapi.errors`.
         """
-        self._check()
-        self._result, self._rowcount = None, -1
-        backend = self.connection.backend
+        backend = self._begin()
         text, bound = _bound(operation, backend.dialect, parameters)
         self._result = backend.execute(text, bound(parameters), txn)
         self._rowcount = self._result.rowcount
@@ -216,9 +214,7 @@ class Cursor:
             Error: as :meth:`execute`, naming the position of the list, from 1; ProgrammingError when the statement
                 returns rows.
         """
-        self._check()
-        self._result, self._rowcount = None, -1
-        backend = self.connection.backend
+        backend = self._begin()
         if rows := _list(seq_of_parameters):
             text, bound = _bound(operation, backend.dialect, rows[0])
             self._rowcount = backend.execute_many(text, _lists(rows, bound), txn)
@@ -250,11 +246,10 @@ class Cursor:
         Raises:
             Error: TABLE_ALREADY_EXISTS, TABLE_NOT_FOUND, TYPE_MISMATCH; NotSupportedError on PostgreSQL.
         """
-        self._check()
-        self._result, self._rowcount = None, -1
+        backend = self._begin()
         schema = db_schema_name or ("default" if catalog_name else None)
         parts = [part for part in (catalog_name, schema, table_name) if part]
-        self._rowcount = self.connection.backend.ingest(parts, data, mode)
+        self._rowcount = backend.ingest(parts, data, mode)
         return self._rowcount
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
@@ -267,18 +262,15 @@ class Cursor:
 
     def fetchone(self) -> Row | None:
         """Return the next row; None after the last."""
-        rows = self._rows()
-        return next(rows, None)
+        return next(self._rows(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next rows, by default :attr:`arraysize` of them."""
-        rows = self._rows()
-        return list(itertools.islice(rows, self.arraysize if size is None else size))
+        return list(itertools.islice(self._rows(), self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""
-        rows = self._rows()
-        return list(rows)
+        return list(self._rows())
 
     def fetch_record_batch(self) -> pa.RecordBatchReader:
         """Return all remaining rows as a stream of Arrow record batches, computed as they are read.
@@ -312,6 +304,12 @@ class Cursor:
         if row is None:
             raise StopIteration
         return row
+
+    def _begin(self) -> Backend:
+        """Forget the last result, and return the backend for another statement."""
+        self._check()
+        self._result, self._rowcount = None, -1
+        return self.connection.backend
 
     def _rows(self) -> Iterator[Row]:
         self._check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -109,11 +110,7 @@ def _load_all(session: Session, stream: ChangeStream, findings: Findings, consol
     with _progress(console) as progress:
         for catalog in CATALOGS:
             bar = progress.add_task(f"loading {catalog}", total=len(pieces))
-
-            def advance(bar: int = bar) -> None:
-                progress.advance(bar)  # type: ignore[arg-type]
-
-            times = load(table_of(session, catalog), pieces, advance)
+            times = load(table_of(session, catalog), pieces, partial(progress.advance, bar))
             findings.formats[catalog] = FormatFindings(commits=times)
 
 
@@ -149,11 +146,7 @@ def _second_scene(session: Session, stream: ChangeStream, findings: Findings, co
     pieces = stream.batches(findings.batches)
     with _progress(console) as progress:
         for catalog, found in findings.formats.items():
-            bar = progress.add_task(f"two streams, {catalog}", total=len(pieces) + 2)
-
-            def advance(bar: int = bar) -> None:
-                progress.advance(bar)  # type: ignore[arg-type]
-
+            advance = partial(progress.advance, progress.add_task(f"two streams, {catalog}", total=len(pieces) + 2))
             load_streams(session, catalog, pieces, advance)
             found.streams.append(stream_answers(session, catalog))
             advance()

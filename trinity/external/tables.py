@@ -44,8 +44,7 @@ class ExternalTables:
 
     def find(self, name: TableName) -> tuple[TableHandle, Connector] | None:
         """Return the handle and connector of a registered table, or None."""
-        registry = self._registry(name.catalog)
-        found = registry.get(name) if registry else None
+        found = self._registration(name)
         return self._open(name, found) if found else None
 
     def names(self, catalog: str, schema: str) -> list[str]:
@@ -75,8 +74,7 @@ class ExternalTables:
 
     def format_name(self, name: TableName) -> str | None:
         """Return the format of a registered table, or None."""
-        registry = self._registry(name.catalog)
-        found = registry.get(name) if registry else None
+        found = self._registration(name)
         return found.connector if found else None
 
     def register(
@@ -102,12 +100,11 @@ class ExternalTables:
         options = canonical_properties(options, self._catalogs.property_prefixes(self._catalog_of(name, connector)))
         where = str(Location.of(location)) if location is not None else None
         registration = Registration(connector, where, key, options)
-        opened = self._open(name, registration)
-        handle, made = opened
+        handle, made = self._open(name, registration)
         splits = made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
         judge(splits.definition)
         registry.add(name, registration, lambda: self._check_free(name, federated=location is None))
-        return opened
+        return handle, made
 
     def _check_free(self, name: TableName, *, federated: bool) -> None:
         """Check that a schema is there, and has a table of the name only if it is a federated one."""
@@ -136,9 +133,7 @@ class ExternalTables:
     def forget(self, name: TableName) -> bool:
         """Forget a registered table, whose files stay; return False when there is none."""
         registry = self._registry(name.catalog)
-        if registry is None or registry.get(name) is None:
-            return False
-        return registry.remove(name)
+        return registry is not None and registry.get(name) is not None and registry.remove(name)
 
     def metadata_folder(self, name: TableName) -> str | None:
         """Return the folder for files about an external table; None without a warehouse."""
@@ -169,6 +164,10 @@ class ExternalTables:
             f"Table '{name}': the session has no catalog of connector '{connector}'.{nearest(connector, known)} "
             f"It has: {', '.join(known)}.",
         )
+
+    def _registration(self, name: TableName) -> Registration | None:
+        registry = self._registry(name.catalog)
+        return registry.get(name) if registry else None
 
     def _registry(self, catalog: str) -> Registry | None:
         warehouse = self._warehouse or self._catalogs.warehouse(catalog)

@@ -34,21 +34,22 @@ def new_field() -> str:
 
 
 @dataclass(frozen=True)
-class Pages:
-    """Rows that this process computes.
-
-    Attributes:
-        columns: the columns, whose ``field`` is their name in the pages.
-        open: returns the pages from the first on.
-    """
+class _Rows:
+    """Rows with columns, whose ``field`` is their name in pages and queries."""
 
     columns: tuple[ScopeColumn, ...]
-    open: Callable[[], Iterator[pa.RecordBatch]]
 
     @property
     def schema(self) -> pa.Schema:
         """The columns under their fields, in the types that a table has."""
         return _schema(self.columns)
+
+
+@dataclass(frozen=True)
+class Pages(_Rows):
+    """Rows that this process computes; ``open`` returns the pages from the first on."""
+
+    open: Callable[[], Iterator[pa.RecordBatch]]
 
     def pages(self) -> Pages:
         """Return these rows."""
@@ -61,23 +62,11 @@ class Pages:
 
 
 @dataclass(frozen=True)
-class Query:
-    """Rows that DuckDB computes.
+class Query(_Rows):
+    """Rows that DuckDB computes; ``inputs`` are those that the query names."""
 
-    Attributes:
-        columns: as of :class:`Pages`.
-        text: the query, whose columns have the names of their fields.
-        inputs: name in the query -> the rows.
-    """
-
-    columns: tuple[ScopeColumn, ...]
     text: str
     inputs: Mapping[str, Pages]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """As of :class:`Pages`."""
-        return _schema(self.columns)
 
     def query(self) -> Query:
         """Return this query."""
@@ -165,7 +154,7 @@ def projected(
     if condition is None and isinstance(relation, Query) and all(value.column for _, value in values):
         listed = ", ".join(f"{_only(value.fields)} AS {column.field}" for column, value in values)
         return relation.over(f"SELECT {listed} FROM {{0}}", columns)
-    pages, schema = relation.pages(), Pages(columns, relation.pages().open).schema
+    pages, schema = relation.pages(), _schema(columns)
 
     def computed() -> Iterator[pa.RecordBatch]:
         for page in pages.open():
@@ -189,7 +178,7 @@ def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relatio
         return relation, fields
     pages = relation.pages()
     columns = (*pages.columns, *(ScopeColumn("", field, value.type) for field, value in further))
-    schema = Pages(columns, pages.open).schema
+    schema = _schema(columns)
 
     def computed() -> Iterator[pa.RecordBatch]:
         for page in pages.open():
