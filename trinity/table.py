@@ -763,12 +763,7 @@ class Table:
             TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or a change of what stored rows mean.
         """
         given = self.session.checked_properties(self.name.catalog, properties)
-
-        if (definition := self.definition).external:
-            evolve.with_options(definition, given)
-            self.session.external.change_properties(self.name, given)
-            return
-        self.alter(lambda definition: evolve.with_options(definition, given))
+        self._change_properties(given, lambda definition: evolve.with_options(definition, given))
 
     def unset_properties(self, *names: str, if_exists: bool = False) -> None:
         """Unset table properties, which have their defaults again; others stay.
@@ -789,8 +784,14 @@ class Table:
                 f"'{missing[0]}' is not set on table '{self.name}'."
                 f"{nearest(missing[0], list(definition.properties))} With IF EXISTS it is left out.",
             )
-        if definition.external:
-            evolve.without_options(definition, list(given))
-            self.session.external.change_properties(self.name, dict.fromkeys(given))
-            return
-        self.alter(lambda definition: evolve.without_options(definition, list(given)))
+        self._change_properties(
+            dict.fromkeys(given), lambda definition: evolve.without_options(definition, list(given))
+        )
+
+    def _change_properties(self, given: Mapping[str, str | None], change: evolve.Change) -> None:
+        """Change properties by a change of the definition; an external table has them in its registration."""
+        if (definition := self.definition).external:
+            change(definition)
+            self.session.external.change_properties(self.name, given)
+        else:
+            self.alter(change)

@@ -20,7 +20,7 @@ from trinity.demo.flights import ChangeStream, change_stream, extract_csv, read_
 from trinity.demo.load import STAGES, create_tables, load, measure, stage_of, table_of
 from trinity.demo.readers import READERS, look
 from trinity.demo.report import write_report
-from trinity.demo.show import answers_table, figures_table, readers_table, streams_table
+from trinity.demo.show import tables
 from trinity.demo.streams import create_stream_tables, load_streams, stream_answers
 from trinity.engine.target import Engine
 from trinity.errors import TrinityError
@@ -70,8 +70,7 @@ def run_demo(
         _load_all(session, stream, findings, console)
         _measure_all(session, findings, console)
         _second_scene(session, stream, findings, console)
-    tables = figures_table(findings), answers_table(findings), readers_table(findings), streams_table(findings)
-    for table in tables:
+    for table in tables(findings):
         console.print(table)
     report = write_report(findings, output / "report.html")
     console.print(f"Report: {report}   ({time.perf_counter() - started:.0f} s in all)")

@@ -68,24 +68,6 @@ def readers_rows(findings: Findings) -> tuple[list[str], Rows]:
     return ["table", "reader", "rows with a log", "resolved", "compacted"], rows
 
 
-def figures_table(findings: Findings) -> Table:
-    """Return the table of figures per format."""
-    table = _table("Three formats, one change stream", *figures_rows(findings))
-    table.caption, table.caption_justify = CAVEAT, "left"
-    return table
-
-
-def answers_table(findings: Findings) -> Table:
-    """Return the table of answers per format, with whether they agree."""
-    verdict = "all the same" if not findings.differences() else "DIFFERENT"
-    return _table(f"The same questions to each: {verdict}", *answers_rows(findings))
-
-
-def readers_table(findings: Findings) -> Table:
-    """Return the table of other readers' results."""
-    return _table("What other readers see in the files", *readers_rows(findings), text_columns=2)
-
-
 def streams_rows(findings: Findings) -> tuple[list[str], Rows]:
     """Return (head, rows): the answers of the second scene's tables per format, and the source's."""
     head = ["", "flights that departed", "arrival delay of all, minutes", "the same, kept by airline"]
@@ -98,10 +80,18 @@ def streams_rows(findings: Findings) -> tuple[list[str], Rows]:
     return head, rows
 
 
-def streams_table(findings: Findings) -> Table:
-    """Return the table of the second scene's answers."""
-    title = "Departures and arrivals as two streams (partial-update), totals by airline (aggregation)"
-    return _table(title, *streams_rows(findings))
+def tables(findings: Findings) -> list[Table]:
+    """Return all tables: figures, answers and whether they agree, other readers, the second scene."""
+    figures = _table("Three formats, one change stream", *figures_rows(findings))
+    figures.caption, figures.caption_justify = CAVEAT, "left"
+    verdict = "all the same" if not findings.differences() else "DIFFERENT"
+    streams = "Departures and arrivals as two streams (partial-update), totals by airline (aggregation)"
+    return [
+        figures,
+        _table(f"The same questions to each: {verdict}", *answers_rows(findings)),
+        _table("What other readers see in the files", *readers_rows(findings), text_columns=2),
+        _table(streams, *streams_rows(findings)),
+    ]
 
 
 def _table(title: str, head: list[str], rows: Rows, text_columns: int = 1) -> Table:

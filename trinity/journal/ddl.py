@@ -69,23 +69,16 @@ def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
     key: list[str] = []
     unique: list[tuple[str, ...]] = []
     for node in schema.expressions:
+        inner = node.expressions[0] if isinstance(node, exp.Constraint) and len(node.expressions) == 1 else node
         if isinstance(node, exp.ColumnDef):
             _check_column(node, table)
             key += _remove_constraint(node, exp.PrimaryKeyColumnConstraint)
             unique += [(name,) for name in _remove_constraint(node, exp.UniqueColumnConstraint)]
             found.append(node)
-        elif isinstance(node, exp.PrimaryKey):
-            key += _names(node.expressions)
-        elif isinstance(node, exp.UniqueColumnConstraint):
-            unique.append(tuple(_names(node.this.expressions)))
-        elif isinstance(node, exp.Constraint) and len(node.expressions) == 1:
-            inner = node.expressions[0]
-            if isinstance(inner, exp.PrimaryKey):
-                key += _names(inner.expressions)
-            elif isinstance(inner, exp.UniqueColumnConstraint):
-                unique.append(tuple(_names(inner.this.expressions)))
-            else:
-                found.append(_refuse_constraints(node, table))
+        elif isinstance(inner, exp.PrimaryKey):
+            key += _names(inner.expressions)
+        elif isinstance(inner, exp.UniqueColumnConstraint):
+            unique.append(tuple(_names(inner.this.expressions)))
         else:
             found.append(_refuse_constraints(node, table))
     _check_keys(table, key, unique)

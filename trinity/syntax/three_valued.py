@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
+from trinity.syntax.comparisons import as_operand
 
 
 class Use(Enum):
@@ -181,7 +182,7 @@ def _as_case(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
     if isinstance(node, exp.In):
         true: exp.Expr = exp.In(this=node.this.copy(), query=query.copy())
     else:
-        true = _exists(query, names, type(node)(this=_operand(value), expression=names[0].copy()))
+        true = _exists(query, names, type(node)(this=as_operand(value), expression=names[0].copy()))
     found = exp.Case().when(true, exp.true())
     for unknown in _null_conditions(node, query, parts, names):
         found = found.when(unknown, exp.null())
@@ -193,13 +194,13 @@ def _null_conditions(
 ) -> list[exp.Expr]:
     """Return the conditions under which a predicate that is not TRUE is NULL."""
     if isinstance(node, exp.In) and len(parts) == 1:  # no comparison is needed: of the row only NULL matters
-        null_value = exp.Is(this=_operand(parts[0]), expression=exp.Null())
+        null_value = exp.Is(this=as_operand(parts[0]), expression=exp.Null())
         return [
             exp.And(this=null_value, expression=_exists(query, names, None)),
             _exists(query, names, exp.Is(this=names[0].copy(), expression=exp.Null())),
         ]
     kind = exp.EQ if isinstance(node, exp.In) else type(node)
-    same = [kind(this=_operand(p), expression=n.copy()) for p, n in zip(parts, names, strict=True)]
+    same = [kind(this=as_operand(p), expression=n.copy()) for p, n in zip(parts, names, strict=True)]
     return [_exists(query, names, exp.Is(this=exp.Paren(this=exp.and_(*same)), expression=exp.Null()))]
 
 
@@ -208,8 +209,3 @@ def _exists(query: exp.Subquery, names: list[exp.Column], condition: exp.Expr | 
     rows = exp.Subquery(this=query.this.copy(), alias=alias)
     select = exp.select("1").from_(rows)
     return exp.Exists(this=select if condition is None else select.where(condition))
-
-
-def _operand(value: exp.Expr) -> exp.Expr:
-    simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Func | exp.Subquery)
-    return value.copy() if simple else exp.Paren(this=value.copy())

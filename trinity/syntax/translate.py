@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
+from trinity.syntax.comparisons import as_operand
 from trinity.syntax.parse import spark_text
 
 Types = Callable[[exp.Column], str | None]
@@ -169,7 +170,7 @@ def _division(node: exp.Div, dialect: str) -> exp.Expr:
     if dialect == "duckdb":  # a division of floats, whatever the types
         return _with_type(exp.Div(this=_cast_to(left, "double"), expression=_cast_to(right, "double")), "double")
     if left.is_type(*_INTEGERS) and right.is_type(*_INTEGERS):
-        quotient = exp.IntDiv(this=_operand(left), expression=_operand(right))
+        quotient = exp.IntDiv(this=as_operand(left), expression=as_operand(right))
         return _with_type(exp.Paren(this=quotient), "bigint")
     if left.is_type(*_FLOATS) or right.is_type(*_FLOATS):
         return _with_type(exp.Div(this=left.copy(), expression=right.copy()), "double")
@@ -237,12 +238,6 @@ def _cast_to(side: exp.Expr, kind: str) -> exp.Expr:
 def _with_type(node: exp.Expr, kind: str | exp.DataType) -> exp.Expr:
     node.type = exp.DataType.build(kind, dialect="spark")
     return node
-
-
-def _operand(side: exp.Expr) -> exp.Expr:
-    return (
-        side.copy() if isinstance(side, (exp.Column, exp.Literal, exp.Paren, exp.Func)) else exp.Paren(this=side.copy())
-    )
 
 
 def _depends_on_types(node: exp.Expr, dialect: str, advice: str) -> TrinityError:

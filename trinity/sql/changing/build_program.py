@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,12 +49,9 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
             NOT_SUPPORTED, TABLE_NOT_FOUND: all before anything is read.
     """
-    with pinned(session.spark), spark_errors(), without_call_sites():
-        reads = Reads(session, (table, splits))
-        try:
-            yield _Builder(reads, table, change).program()
-        finally:
-            reads.drop()
+    spark = session.spark
+    with pinned(spark), spark_errors(), without_call_sites(), closing(Reads(session, (table, splits))) as reads:
+        yield _Builder(reads, table, change).program()
 
 
 def local_program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Program | NotLocal:
@@ -198,13 +195,13 @@ class _Builder:
     def _case(self, clause: Clause, places: Sequence[Place] | None, source: Source) -> Case:
         words = f"WHEN {clause.when.value}"
         target, other = self.target, source.side
-        if clause.when is When.MATCHED:
-            condition = Scope(f"{words} AND", (target, other))
-            values = Scope(f"{words} THEN UPDATE SET", (target, other))
-        elif clause.when is When.NOT_MATCHED:
-            condition, values = (Scope(w, (other,), (target,)) for w in (f"{words} AND", f"{words} THEN INSERT VALUES"))
-        else:
-            condition, values = (Scope(w, (target,), (other,)) for w in (f"{words} AND", f"{words} THEN UPDATE SET"))
+        sides, absent = {
+            When.MATCHED: ((target, other), ()),
+            When.NOT_MATCHED: ((other,), (target,)),
+            When.NOT_MATCHED_BY_SOURCE: ((target,), (other,)),
+        }[clause.when]
+        then = "THEN INSERT VALUES" if clause.when is When.NOT_MATCHED else "THEN UPDATE SET"
+        condition, values = (Scope(f"{words} {end}", sides, absent) for end in ("AND", then))
         text = self._expression_text(clause.condition, condition) if clause.condition is not None else None
         if clause.by_name:
             return Case(clause.when, clause.operation, text, self._by_name(source))

@@ -70,6 +70,10 @@ _Wanted: TypeAlias = Sequence[tuple[str, exp.Expr]]
 """Name and expression of each column of a result."""
 
 
+_Order: TypeAlias = Sequence[tuple[exp.Expr, str]]
+"""Each expression of ORDER BY, and the words after it in DuckDB's SQL."""
+
+
 @dataclass(frozen=True)
 class _Queries:
     scan: Scan
@@ -183,8 +187,8 @@ class _Select:
         source, condition = self._source()
         subqueries = self._subqueries(source)
         made = self._generated(source)
-        wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source, made)]
-        order = [(subqueries.within(tree), words) for tree, words in _order(self.tree, wanted, source)]
+        wanted: _Wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source, made)]
+        order: _Order = [(subqueries.within(tree), words) for tree, words in _order(self.tree, wanted, source)]
         if made is not None:
             hidden = [replace(column, name=column.field) for column in made.columns]
             source = replace(made, columns=hidden).rows(source if condition is None else filtered(source, condition))
@@ -345,13 +349,7 @@ class _Select:
                 found.append((column_name(node, source.columns), node.this if isinstance(node, exp.Alias) else node))
         return found
 
-    def _projected(
-        self,
-        source: Relation,
-        condition: Compiled | None,
-        wanted: _Wanted,
-        order: Sequence[tuple[exp.Expr, str]],
-    ) -> Relation:
+    def _projected(self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order) -> Relation:
         scope = Scope(source.columns)
         values = [(name, self._expression(tree, scope)) for name, tree in wanted]
         columns = [(ScopeColumn(name, new_field(), _result_type(value.type)), value) for name, value in values]
@@ -390,12 +388,8 @@ class _Select:
         return simpler(tree, lambda argument: self._expression(argument, Scope(source.columns)).type)
 
     def _with_windows(
-        self,
-        source: Relation,
-        condition: Compiled | None,
-        wanted: _Wanted,
-        order: Sequence[tuple[exp.Expr, str]],
-    ) -> tuple[Relation, list[tuple[str, exp.Expr]], list[tuple[exp.Expr, str]]]:
+        self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order
+    ) -> tuple[Relation, _Wanted, _Order]:
         """Return the rows with the values of window functions, and what is wanted in terms of these."""
         windows = Windows(self._expression, Scope(source.columns), any_order=self.queries.any_order)
         shown = [(name, windows.within(tree)) for name, tree in wanted]
@@ -404,8 +398,8 @@ class _Select:
 
     # -- GROUP BY ---------------------------------------------------------------------------------------
 
-    def _aggregates(self, wanted: _Wanted, order: Sequence[tuple[exp.Expr, str]]) -> bool:
-        trees = [tree for _, tree in (*wanted,)] + [tree for tree, _ in order]
+    def _aggregates(self, wanted: _Wanted, order: _Order) -> bool:
+        trees = [*(tree for _, tree in wanted), *(tree for tree, _ in order)]
         return bool(self.tree.args.get("group")) or any(map(_aggregated, trees))
 
     def _keys(self, wanted: _Wanted, source: Relation) -> exp.Group:
@@ -419,12 +413,8 @@ class _Select:
         return keys_replaced(clause, lambda key: _resolve_aliases(key, wanted, source, outer=False))
 
     def _grouped(
-        self,
-        source: Relation,
-        condition: Compiled | None,
-        wanted: _Wanted,
-        order: Sequence[tuple[exp.Expr, str]],
-    ) -> tuple[Relation, list[tuple[str, exp.Expr]], list[tuple[exp.Expr, str]], Compiled | None]:
+        self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order
+    ) -> tuple[Relation, _Wanted, _Order, Compiled | None]:
         """Group the rows; return them, and what is wanted of them, in terms of keys and aggregates."""
         groups = _Groups(self, Scope(source.columns))
         groups.group(self._keys(wanted, source))

@@ -6,6 +6,7 @@ Of a query that Spark can parse and sqlglot cannot, Spark's own parser finds the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import Token, TokenType
@@ -47,12 +48,9 @@ def run_query(session: Session, statement: Statement) -> DataFrame:
 
 def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[Read, ...]]:
     """Run a statement as :func:`run_query`; return also Trinity's tables that it reads at their newest version."""
-    reads = Reads(session)
-    try:
+    with closing(Reads(session)) as reads:
         text = reads.rewritten(statement.to_spark())
         return run_text(session, text, reads.views), reads.newest
-    finally:
-        reads.drop()
 
 
 def explain(session: Session, statement: Statement) -> Rows:
@@ -61,8 +59,7 @@ def explain(session: Session, statement: Statement) -> Rows:
 
     first = explained(statement)[0]
     query = parse(statement.text[first.start :], statement.dialect).to_spark()
-    reads = Reads(session)
-    try:
+    with closing(Reads(session)) as reads:
         text = reads.rewritten(query)
         plan = run_text(session, statement.text[: first.start] + text)
         words = reads.plan_texts()
@@ -70,8 +67,6 @@ def explain(session: Session, statement: Statement) -> Rows:
             return plan
         found = "\n\n".join([*words, *(row[0] for row in plan.collect())])
         return small_table({"plan": "string"}, [(found,)])
-    finally:
-        reads.drop()
 
 
 def explained_query(statement: Statement) -> Statement | None:
@@ -90,8 +85,7 @@ def explained(statement: Statement) -> tuple[Token, ...]:
 
 def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFrame:
     """Run a query in Spark's dialect that sqlglot refused with ``refusal``; raise it when Spark refuses it, too."""
-    reads = Reads(session)
-    try:
+    with closing(Reads(session)) as reads:
         edits: list[Edit] = []
         for parts, start, end, after_table in _names_by_spark(session, text, refusal):
             table = resolve(session, parts)
@@ -99,8 +93,6 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
                 view = reads.newest_view(table)
                 edits.append((start, end, view if after_table else f"({view} AS {quoted(parts[-1])})"))
         return run_text(session, apply_edits(text, edits), reads.views)
-    finally:
-        reads.drop()
 
 
 def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:

@@ -199,7 +199,7 @@ class Reads:
             raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}': a version is a number, not '{edge.value}'.")
         return Bound(int(edge.value), edge.inclusive)
 
-    def drop(self) -> None:
+    def close(self) -> None:
         """Drop the views; DataFrames made from them do not need them."""
         for view in self.views:
             self.session.spark.catalog.dropTempView(view)
