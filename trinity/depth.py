@@ -1,7 +1,7 @@
 """Limit of nesting in SQL: several hundred levels of parentheses, CASE or subqueries, and lists of any length.
 
 Python's default limit allows about fifty levels, since sqlglot needs up to 25 calls for a level. These are calls of
-Python functions, which use no system stack since Python 3.11.
+Python functions, which use no system stack.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-_FRAMES: Final = 25_000 if sys.version_info >= (3, 11) else 10_000
-"""Recursion limits: enough for a thousand levels, or for four hundred before Python 3.11."""
+_FRAMES: Final = 25_000
+"""The recursion limit: enough for a thousand levels."""
 
 _changing = threading.Lock()
 _inside = 0

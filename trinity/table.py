@@ -108,8 +108,6 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """Visible columns with their logical types, as :meth:`to_arrow` returns them."""
-        import pyarrow as pa
-
         return pa.schema([c.to_arrow() for c in self.definition.visible])
 
     @property

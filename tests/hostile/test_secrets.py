@@ -133,7 +133,7 @@ def test_what_a_catalog_stores_and_shows_has_no_secret_of_its_options(tmp_path: 
         for shown in (session, connector, connector.metadata, table, table.handle, table.definition, table.splits()):
             assert_silent(f"{shown!r} {shown}")
         assert_silent(repr(connector._options))  # type: ignore[attr-defined]
-        assert_silent(create_statement(session, table))
+        assert_silent(create_statement(table))
         assert_silent(str(refusal(lambda: session.table("u"))))
     stored = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert stored

@@ -67,7 +67,7 @@ def check_target(table: str, definition: TableDefinition, words: Words, wanted: 
             COLUMN_NOT_FOUND; TYPE_MISMATCH for a :data:`START_AT` or :data:`END_AT` of another type.
     """
     spec = merge_spec(definition) if definition.keyed else None
-    why = _unlike(definition, spec, words, wanted)
+    why = _unlike(spec, words, wanted)
     if why is not None:
         message = f"Table '{table}' {why}; apply_changes needs a target like: {wanted.statement(table)}."
         raise TrinityError("INVALID_ARGUMENTS", message)
@@ -98,7 +98,7 @@ def _stored_type(definition: TableDefinition, words: Words) -> str:
     return _sequence_type(words, known)
 
 
-def _unlike(definition: TableDefinition, spec: MergeSpec | None, words: Words, wanted: Shape) -> str | None:
+def _unlike(spec: MergeSpec | None, words: Words, wanted: Shape) -> str | None:
     """Return how a target differs from the shape, as the rest of a sentence; None when it does not."""
     if spec is None:
         return "has no primary key"

@@ -106,46 +106,33 @@ def _raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> Trinity
     return TrinityError(code_of(message), shown)
 
 
-_CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
-    ("UNRESOLVED_COLUMN", "COLUMN_NOT_FOUND"),
-    ("UNRESOLVED_USING_COLUMN_FOR_JOIN", "COLUMN_NOT_FOUND"),
-    ("UNRESOLVED_FIELD", "COLUMN_NOT_FOUND"),
-    ("UNRESOLVED_MAP_KEY", "COLUMN_NOT_FOUND"),
-    ("FIELD_NOT_FOUND", "COLUMN_NOT_FOUND"),
-    ("COLUMN_NOT_FOUND", "COLUMN_NOT_FOUND"),
-    ("CANNOT_RESOLVE_STAR_EXPAND", "COLUMN_NOT_FOUND"),
-    ("TABLE_OR_VIEW_NOT_FOUND", "TABLE_NOT_FOUND"),
-    ("VIEW_NOT_FOUND", "TABLE_NOT_FOUND"),
-    ("SCHEMA_NOT_FOUND", "SCHEMA_NOT_FOUND"),
-    ("CATALOG_NOT_FOUND", "CATALOG_NOT_FOUND"),
-    ("REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND"),
-    ("TEMP_TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"),
-    ("TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"),
-    ("PARSE_", "SYNTAX_ERROR"),
-    ("INVALID_SQL_SYNTAX", "SYNTAX_ERROR"),
-    ("UNCLOSED_BRACKETED_COMMENT", "SYNTAX_ERROR"),
-    ("DATATYPE_MISMATCH", "TYPE_MISMATCH"),
-    ("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "TYPE_MISMATCH"),
-    ("CAST_INVALID_INPUT", "TYPE_MISMATCH"),
-    ("INCOMPATIBLE_COLUMN_TYPE", "TYPE_MISMATCH"),
-    ("UNION_NOT_COMPATIBLE", "TYPE_MISMATCH"),
-    ("INVALID_TYPED_LITERAL", "TYPE_MISMATCH"),
-    ("UNSUPPORTED_", "NOT_SUPPORTED"),
-    ("NOT_SUPPORTED", "NOT_SUPPORTED"),
-    ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
-    ("BINARY_ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
-    ("NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_VALUE_OUT_OF_RANGE"),
-    ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "SUBQUERY_MULTIPLE_ROWS"),
-    ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
-    ("FAILED_TO_PARSE_TOO_COMPLEX", "NOT_SUPPORTED"),
-    ("PYTHON_VERSION_MISMATCH", "CONFIGURATION_INVALID"),
-)
-"""Prefix of Spark's error condition -> Trinity's code."""
+_PREFIXES: Final[Mapping[ErrorCode, tuple[str, ...]]] = {
+    "COLUMN_NOT_FOUND": (
+        "UNRESOLVED_COLUMN", "UNRESOLVED_USING_COLUMN_FOR_JOIN", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY",
+        "FIELD_NOT_FOUND", "COLUMN_NOT_FOUND", "CANNOT_RESOLVE_STAR_EXPAND",
+    ),
+    "TABLE_NOT_FOUND": ("TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND"),
+    "SCHEMA_NOT_FOUND": ("SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"),
+    "CATALOG_NOT_FOUND": ("CATALOG_NOT_FOUND",),
+    "TABLE_ALREADY_EXISTS": ("TEMP_TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+    "SYNTAX_ERROR": ("PARSE_", "INVALID_SQL_SYNTAX", "UNCLOSED_BRACKETED_COMMENT"),
+    "TYPE_MISMATCH": (
+        "DATATYPE_MISMATCH", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "CAST_INVALID_INPUT", "INCOMPATIBLE_COLUMN_TYPE",
+        "UNION_NOT_COMPATIBLE", "INVALID_TYPED_LITERAL",
+    ),
+    "NOT_SUPPORTED": ("UNSUPPORTED_", "NOT_SUPPORTED", "FAILED_TO_PARSE_TOO_COMPLEX"),
+    "NUMERIC_VALUE_OUT_OF_RANGE": (
+        "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "CAST_OVERFLOW",
+    ),
+    "SUBQUERY_MULTIPLE_ROWS": ("SCALAR_SUBQUERY_TOO_MANY_ROWS",),
+    "CONFIGURATION_INVALID": ("PYTHON_VERSION_MISMATCH",),
+}  # fmt: skip
+"""Trinity's code -> prefixes of Spark's error conditions."""
 
 
 def _code(condition: str) -> ErrorCode | None:
     """Return the code of an error condition of Spark, or None."""
-    return next((code for prefix, code in _CODES if condition.startswith(prefix)), None)
+    return next((code for code, prefixes in _PREFIXES.items() if condition.startswith(prefixes)), None)
 
 
 def _from_python(text: str) -> TrinityError | None:
@@ -252,23 +239,18 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
 
 _GOOGLE: Final = "com.google.cloud.hadoop.repackaged.gcs.com.google.api.client"
 _OF_STORES: Final[Mapping[str, ErrorCode]] = {
-    f"{_GOOGLE}.googleapis.json.GoogleJsonResponseException": "FILESYSTEM_ERROR",
-    f"{_GOOGLE}.http.HttpResponseException": "FILESYSTEM_ERROR",
-    "java.net.ConnectException": "FILESYSTEM_ERROR",
-    "java.net.NoRouteToHostException": "FILESYSTEM_ERROR",
-    "java.net.SocketException": "FILESYSTEM_ERROR",
-    "java.net.SocketTimeoutException": "FILESYSTEM_ERROR",
-    "java.net.UnknownHostException": "FILESYSTEM_ERROR",
     "java.nio.file.AccessDeniedException": "PERMISSION_DENIED",
     "org.apache.hadoop.fs.UnsupportedFileSystemException": "CONFIGURATION_INVALID",
-    "org.apache.hadoop.fs.azurebfs.contracts.exceptions.AbfsRestOperationException": "FILESYSTEM_ERROR",
-    "org.apache.hadoop.fs.s3a.AWSClientIOException": "FILESYSTEM_ERROR",
-    "org.apache.hadoop.fs.s3a.AWSServiceThrottledException": "FILESYSTEM_ERROR",
-    "org.apache.hadoop.fs.s3a.AWSStatus500Exception": "FILESYSTEM_ERROR",
-    "org.apache.hadoop.fs.s3a.HttpChannelEOFException": "FILESYSTEM_ERROR",
-    "org.apache.hadoop.fs.s3a.UnknownStoreException": "FILESYSTEM_ERROR",
-    "org.apache.hadoop.net.ConnectTimeoutException": "FILESYSTEM_ERROR",
-}
+    **dict.fromkeys((
+        f"{_GOOGLE}.googleapis.json.GoogleJsonResponseException", f"{_GOOGLE}.http.HttpResponseException",
+        "java.net.ConnectException", "java.net.NoRouteToHostException", "java.net.SocketException",
+        "java.net.SocketTimeoutException", "java.net.UnknownHostException",
+        "org.apache.hadoop.fs.azurebfs.contracts.exceptions.AbfsRestOperationException",
+        "org.apache.hadoop.fs.s3a.AWSClientIOException", "org.apache.hadoop.fs.s3a.AWSServiceThrottledException",
+        "org.apache.hadoop.fs.s3a.AWSStatus500Exception", "org.apache.hadoop.fs.s3a.HttpChannelEOFException",
+        "org.apache.hadoop.fs.s3a.UnknownStoreException", "org.apache.hadoop.net.ConnectTimeoutException",
+    ), "FILESYSTEM_ERROR"),
+}  # fmt: skip
 """Java class of an error of Hadoop's file systems -> Trinity's code."""
 
 _ARGUMENTS: Final = ("java.lang.IllegalArgumentException", "org.apache.spark.SparkIllegalArgumentException")

@@ -129,7 +129,7 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
         raise typer.BadParameter(f"there are {what}", param_hint="FILES")
     types = None if into is None else into.schema
     forms = {
-        "parquet": lambda: dataset.ParquetFileFormat(),
+        "parquet": dataset.ParquetFileFormat,
         "csv": lambda: dataset.CsvFileFormat(
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),

@@ -54,7 +54,7 @@ def show(session: Session, statement: Statement) -> Rows:
         return _tblproperties(session, arguments)
     if words == ("CREATE", "TABLE"):
         table = session.table(session.table_name(_Arguments(Piece.of(statement), 3).name()))
-        return _names("createtab_stmt", [create_statement(session, table)])
+        return _names("createtab_stmt", [create_statement(table)])
     return run_text(session, statement.text)
 
 
@@ -170,10 +170,10 @@ def shown_properties(definition: TableDefinition) -> dict[str, str]:
     return {k: HIDDEN if is_secret_property(k, v) else v for k, v in own.items()}
 
 
-def create_statement(session: Session, table: Table) -> str:
+def create_statement(table: Table) -> str:
     """Return a CREATE TABLE in Spark's spelling that makes this table again, without its rows."""
     definition = table.definition
-    lines = [_column_line(definition, c) for c in definition.visible]
+    lines = [_column_line(c) for c in definition.visible]
     if definition.primary_key:
         lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
     if not definition.external:
@@ -199,7 +199,7 @@ def _partition_text(field: PartitionField) -> str:
     return str(replace(field, column=quoted_name(field.column)))
 
 
-def _column_line(definition: TableDefinition, column: Column) -> str:
+def _column_line(column: Column) -> str:
     text = f"{quoted_name(column.name)} {column.type}"
     if not column.nullable:
         text += " NOT NULL"
@@ -236,7 +236,7 @@ def describe(session: Session, statement: Statement) -> Rows:
     rows: list[tuple[str, str, str | None]] = [(c.name, c.type, c.comment) for c in definition.visible]
     rows += _partition_rows(definition)
     if str(node.args.get("style")).upper() in ("EXTENDED", "FORMATTED"):
-        rows += _detail_rows(session, table, definition)
+        rows += _detail_rows(table, definition)
     return small_table({"col_name": "string", "data_type": "string", "comment": "string"}, rows)
 
 
@@ -251,7 +251,7 @@ def _partition_rows(definition: TableDefinition) -> list[tuple[str, str, str | N
     return [*heading, *[(f"Part {n}", str(f), "") for n, f in enumerate(transforms)]]
 
 
-def _detail_rows(session: Session, table: Table, definition: TableDefinition) -> list[tuple[str, str, str | None]]:
+def _detail_rows(table: Table, definition: TableDefinition) -> list[tuple[str, str, str | None]]:
     properties = ",".join(f"{k}={v}" for k, v in sorted(shown_properties(definition).items()))
     return [
         ("", "", ""),

@@ -179,11 +179,7 @@ def _date(text: str) -> dt.date:
 def _timestamp(text: str) -> dt.datetime:
     if not _TIMESTAMP.fullmatch(text):
         raise ValueError(text)
-    whole = text if ":" in text else f"{text} 00:00:00"
-    fraction = re.search(r"\.\d+", whole)
-    if fraction:  # Python 3.10 takes three or six digits only
-        whole = whole.replace(fraction[0], fraction[0].ljust(7, "0"))
-    found = dt.datetime.fromisoformat(whole.replace("Z", "+00:00"))
+    found = dt.datetime.fromisoformat(text if ":" in text else f"{text} 00:00:00")
     if abs(found.utcoffset() or dt.timedelta()) > LARGEST_OFFSET:
         raise ValueError(text)
     return found

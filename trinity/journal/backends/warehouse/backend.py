@@ -31,9 +31,7 @@ from trinity.syntax.parameters import number, with_literals
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
-    from trinity.journal.backends.base import IngestMode
     from trinity.names import TableName
-    from trinity.session import Session
     from trinity.table import Table
 
 _KINDS: Final = {"BIGINT": "bigint", "TIMESTAMP": "timestamp"}
