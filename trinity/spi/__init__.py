@@ -12,16 +12,23 @@ from trinity.spi.connector import (
     SparkRequirements,
 )
 from trinity.spi.files import (
+    MOMENT_UNIT,
+    OLDEST,
     Bucket,
     ColumnStats,
     DataFile,
     Deletes,
     Origin,
+    RowOrder,
     Tier,
+    append_stamp,
     arrival_order,
+    came_after,
     from_fragments,
     from_merge_fragments,
+    moment_of_append,
     removal,
+    row_change_stamp,
 )
 from trinity.spi.files import decode_value as decode_value
 from trinity.spi.files import encode_value as encode_value
@@ -55,15 +62,6 @@ from trinity.spi.schema import (
     stored_field,
 )
 from trinity.spi.sink import DeleteSink, MergeSink, Operation, PageSink, RowChangeParadigm
-from trinity.spi.stamps import (
-    MOMENT_UNIT,
-    OLDEST,
-    RowOrder,
-    append_stamp,
-    came_after,
-    moment_of_append,
-    row_change_stamp,
-)
 from trinity.spi.types import DataType, arrow_type, parse_given_type, parse_type, type_text
 
 __all__ = [

@@ -15,11 +15,10 @@ import pyarrow as pa
 from trinity.calls import public
 from trinity.errors import TrinityError
 from trinity.shown import InNotebooks
-from trinity.spi.files import DataFile, Deletes, arrival_order
+from trinity.spi.files import DataFile, Deletes, RowOrder, arrival_order
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm
-from trinity.spi.stamps import RowOrder
 
 TransactionId = tuple[str, int]
 """(application, version): a retry with the same or a lower version is a no-op (L4)."""

@@ -27,7 +27,7 @@ it is NULL; + carried as an ingested row carries it. NULL for an ingested row wi
 ``partial-update`` and ``aggregation`` tables (P1)."""
 
 STAMP = "_trinity_order"
-"""BIGINT column: the row's stamp, which says when it was written (:mod:`trinity.spi.stamps`). NULL in rows of other
+"""BIGINT column: the row's stamp, which says when it was written (:mod:`trinity.spi.files`). NULL in rows of other
 engines. Files of keyed tables have it in formats whose files other engines may rewrite. The table itself has it from
 its first row change on (L3)."""
 

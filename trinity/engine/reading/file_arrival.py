@@ -1,6 +1,6 @@
 """Arrival order by file, for both executors, when another engine has rewritten files (L3).
 
-Within a file the rows' stamps decide: see :mod:`trinity.spi.stamps`.
+Within a file the rows' stamps decide: see :mod:`trinity.spi.files`.
 """
 
 from __future__ import annotations

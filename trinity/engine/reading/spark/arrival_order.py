@@ -1,7 +1,7 @@
 """The arrival order of row versions after another engine has rewritten files (L3).
 
 As long as the commit of every file is known, rows are in the order of their files. Once that of one file is not, the
-rows' own stamps say which came later: see :mod:`trinity.spi.stamps`.
+rows' own stamps say which came later: see :mod:`trinity.spi.files`.
 """
 
 from __future__ import annotations
