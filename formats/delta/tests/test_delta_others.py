@@ -19,8 +19,8 @@ from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare,
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
 from trinity.spi import Column, ColumnStats, TableDefinition, TableHandle, Tier, arrival_order
 from trinity_delta import DeltaConnector, snapshot
+from trinity_delta.actions import loosened
 from trinity_delta.deletes import to_z85
-from trinity_delta.file_values import loosened
 
 _BITMAP = bytes.fromhex("d1d339640100000000000000000000003a30000001000000000000001000000001000000")
 SECOND_ROW = {"storageType": "i", "pathOrInlineDv": to_z85(_BITMAP), "sizeInBytes": 34, "cardinality": 1}

@@ -14,6 +14,7 @@ import pytest
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
 from trinity.storage import DeletesFragment, ObjectStore
+from trinity_delta.actions import loosened
 from trinity_delta.deletes import (
     DeletionVectorSink,
     deletion_vector,
@@ -22,7 +23,6 @@ from trinity_delta.deletes import (
     to_z85,
     vectors_of_fragments,
 )
-from trinity_delta.file_values import loosened
 
 BITMAP = bytes.fromhex("d1d339640100000000000000000000003a3000000100000000000500100000000300040007000b0012001d00")
 """A magic number, the number of bitmaps, the key of the first one, and that in Roaring's portable form."""

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.storage import ObjectStore, logger
-from trinity_delta.actions import LOG, Action
-from trinity_delta.file_values import parsed_text
+from trinity_delta.actions import LOG, Action, parsed_text
 from trinity_delta.shapes import action_fault
 
 _log = logger("trinity.delta")

@@ -28,6 +28,7 @@ from trinity_delta.actions import (
     TAG_OPERATION,
     Action,
     add,
+    check_partitions,
     remove,
     remove_added,
     sidecar_list,
@@ -36,7 +37,6 @@ from trinity_delta.actions import (
 )
 from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.deletes import DeletionVector
-from trinity_delta.file_values import check_partitions
 from trinity_delta.jvm import DeltaTransaction
 from trinity_delta.logs import Logs, Transaction
 from trinity_delta.own_log import OwnTransaction, catch_up

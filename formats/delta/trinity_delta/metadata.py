@@ -43,12 +43,11 @@ from trinity.storage import (
     statistics_columns,
     write_target,
 )
-from trinity_delta.actions import LOG, new_metadata, vacuum_mark
+from trinity_delta.actions import LOG, check_partitions, new_metadata, vacuum_mark
 from trinity_delta.adopt import check_dropped
 from trinity_delta.commit import DeltaAttempt, check_vectors
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable, external_storage
-from trinity_delta.file_values import check_partitions
 from trinity_delta.logs import Logs
 from trinity_delta.mending import repair
 from trinity_delta.repair import made_by_trinity

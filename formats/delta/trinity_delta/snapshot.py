@@ -26,12 +26,12 @@ from trinity_delta.actions import (
     commit_name,
     committed_ms,
     is_of_trinity,
+    rows_of,
 )
 from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, reading_storage, with_commits_of_files
-from trinity_delta.file_values import rows_of
 from trinity_delta.log import (
     earliest,
     earliest_commit,
