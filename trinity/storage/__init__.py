@@ -20,7 +20,6 @@ from trinity.storage.bucket_options import learn_options as learn_options
 from trinity.storage.bucket_options import options_as_text as options_as_text
 from trinity.storage.bucket_options import release_bucket as release_bucket
 from trinity.storage.cache import Cache
-from trinity.storage.commit_log import log_commit as log_commit
 from trinity.storage.commits import COMMIT_TIMEOUT_S as COMMIT_TIMEOUT_S
 from trinity.storage.commits import (
     REPLACE,
@@ -28,6 +27,7 @@ from trinity.storage.commits import (
     Change,
     CommitRaced,
     Newest,
+    RowChanges,
     commit_change,
     commit_loop,
     commit_result,
@@ -39,6 +39,7 @@ from trinity.storage.commits import (
     with_txn,
 )
 from trinity.storage.commits import checkpoint_step as checkpoint_step
+from trinity.storage.commits import log_commit as log_commit
 from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.entries import Entry, Stat
@@ -65,11 +66,13 @@ from trinity.storage.folder_names import unescaped as unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
 from trinity.storage.folders import check_free as check_free
 from trinity.storage.folders import check_only_graves as check_only_graves
+from trinity.storage.foreign import SingleTable
 from trinity.storage.foreign import adopted_definition as adopted_definition
 from trinity.storage.foreign import adopted_properties as adopted_properties
 from trinity.storage.foreign import changed_compacted_rows as changed_compacted_rows
 from trinity.storage.foreign import foreign_definition as foreign_definition
 from trinity.storage.foreign import keeps_row_versions as keeps_row_versions
+from trinity.storage.foreign import not_ours as not_ours
 from trinity.storage.foreign import split_key as split_key
 from trinity.storage.gcs import GcsOptions
 from trinity.storage.grants import Credential as Credential
@@ -134,8 +137,6 @@ from trinity.storage.readable import (
 )
 from trinity.storage.readable import newest_readable as newest_readable
 from trinity.storage.readable import no_readable_version as no_readable_version
-from trinity.storage.row_changes import RowChanges, SingleTable
-from trinity.storage.row_changes import not_ours as not_ours
 from trinity.storage.s3 import AMAZON_SDK as AMAZON_SDK
 from trinity.storage.s3 import HADOOP_S3 as HADOOP_S3
 from trinity.storage.s3 import S3Options

@@ -1,4 +1,7 @@
-"""How every adapter commits: the loop of attempts (L7), the checks of one attempt, and what it makes of a table."""
+"""How every adapter commits: what a statement writes is a change (S1-S6), which a loop of attempts commits (L7).
+
+The checks of one attempt, what a commit makes of a table, and what is logged of it are here, too.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,25 @@ from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib import import_module
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from trinity.calls import current_work
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.merge.options import commit_timeout_s
+from trinity.merge.spec import merge_spec
 from trinity.spi import (
     STAMP,
     CommitResult,
+    ConnectorMetadata,
     DataFile,
     InsertTableHandle,
     MergeTableHandle,
     RewriteTableHandle,
+    RowChangeParadigm,
     RowOrder,
     TableDefinition,
     TableHandle,
@@ -30,11 +39,13 @@ from trinity.spi import (
     came_after,
     from_fragments,
     from_merge_fragments,
+    row_change_stamp,
 )
-from trinity.storage.commit_log import log_commit
 from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
+from trinity.storage.errors import after_commit
+from trinity.storage.folder_names import no_table
 from trinity.storage.local_objects import folder_lock
-from trinity.storage.position_deletes import DeletesFragment
+from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 from trinity.storage.store import ObjectStore
 
 COMMIT_TIMEOUT_S: Final = 600.0
@@ -427,3 +438,211 @@ def commit_result(version: int, files: Collection[DataFile], deletes: Collection
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
     delete_files = {path for f in deletes for path in f.deletes.paths}  # one may be about several data files
     return CommitResult(version, rows, len(files) + len(delete_files), size)
+
+
+# -- the writes of an adapter, each one a change ---------------------------------------------------------
+
+ROW_ID = "_trinity_row_id"
+"""Name of the row id column of a merge page."""
+
+
+class RowChanges(ConnectorMetadata):
+    """The writes of an adapter that uses the shared sinks: the part that all formats share.
+
+    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`, and for new columns with a DEFAULT
+    :meth:`begin_insert_after`.
+    """
+
+    def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
+        """Begin what a row change inserts whose commit gives the table another definition, as in ``begin_merge``."""
+        raise TrinityError(
+            "NOT_SUPPORTED", f"The connector of '{table.full_name}' does not support new columns with a DEFAULT."
+        )
+
+    def commit(self, change: Change) -> CommitResult:
+        """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in a commit loop."""
+        raise NotImplementedError
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        return self.commit(Change.of_insert(insert, fragments, txn))
+
+    def finish_merge(
+        self, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        return self.commit(Change.of_merge(merge, fragments, txn))
+
+    def finish_replace(self, merge: MergeTableHandle, fragments: Sequence[bytes]) -> CommitResult:
+        return self.commit(Change.of_replace(merge, fragments))
+
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
+        return self.commit(Change("truncate", table, txn=txn, replace_sidecar=True))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        return self.commit(Change.of_rewrite(rewrite, fragments, replace_sidecar=replace_sidecar))
+
+    def finish_resolve(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
+    ) -> CommitResult:
+        change = Change.of_rewrite(rewrite, fragments, replace_sidecar=True)
+        return self.commit(replace(change, operation="resolve", deletes=self.read_deletes(rewrite, deletes)))
+
+    def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
+        """Read the fragments of delete sinks; return one for each data file."""
+        return deletes_of_fragments(deletes)
+
+    def check_pinned(self, table: TableHandle) -> None:
+        """Check that the name of a handle leads to the table that it is pinned to. Raises TABLE_NOT_FOUND."""
+        if table.id is None:
+            return
+        try:
+            self.get_table_definition(table)
+        except TrinityError as error:
+            if error.code != "TRANSACTION_CONFLICT":
+                raise
+            raise no_table(table.full_name) from error
+
+    def owns(self, table: TableHandle) -> bool:
+        try:
+            return super().owns(table)
+        except TrinityError as error:
+            if error.code in ("BAD_DATA", "NOT_SUPPORTED") and self.left_by_trinity(table):
+                return True
+            raise
+
+    def left_by_trinity(self, table: TableHandle) -> bool:
+        """Return whether what is left of an unreadable table proves that Trinity made it."""
+        return False
+
+    def begin_merge(
+        self,
+        table: TableHandle,
+        update_case_columns: Mapping[int, tuple[str, ...]],
+        after: TableDefinition | None = None,
+    ) -> MergeTableHandle:
+        insert = self.begin_insert(table) if after is None else self.begin_insert_after(table, after)
+        if insert.target.stamp is not None:
+            stamp = row_change_stamp(insert.table.version or 0)
+            insert = replace(insert, target=replace(insert.target, stamp=stamp))
+        definition = insert.definition
+        return MergeTableHandle(
+            insert.table,
+            insert,
+            ROW_ID,
+            dict(update_case_columns),
+            _paradigm(definition),
+            insert_layout=definition.primary_key or definition.partition_columns,
+            update_layout=definition.primary_key or ("file",),
+            before=None if after is None else self.get_table_definition(insert.table),
+        )
+
+
+def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
+    """Return the paradigm of the merge engine; else of the property ``row-change-paradigm``; else delete and insert."""
+    if definition.keyed and merge_spec(definition).by_column:
+        return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
+    wanted = definition.properties.get("row-change-paradigm")
+    return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+
+
+# -- what is told of a commit: a line of the log, a span and metrics of OpenTelemetry where that is installed
+
+_log = logger("trinity")
+_SHARED: Final = ("table", "operation", "executor")
+"""Facts by which metrics are told apart: of few values each."""
+
+
+@dataclass(frozen=True)
+class CommitLine:
+    """What is logged of a commit.
+
+    Attributes:
+        table: full name of the table.
+        version: the new version.
+        operation: as ``history()`` shows it.
+        rows, files, bytes: what was written, as of :class:`~trinity.spi.CommitResult`.
+        seconds: time since the call began that made the commit.
+        attempts: attempts at the commit: more than one where other writers were faster.
+        txn: ``application:version``; empty without.
+        executor: ``local`` for this process, ``spark`` where Spark took part.
+    """
+
+    table: str
+    version: int
+    operation: str
+    rows: int
+    files: int
+    bytes: int
+    seconds: float
+    attempts: int
+    txn: str
+    executor: str
+
+    def __str__(self) -> str:
+        facts = {**asdict(self), "seconds": f"{self.seconds:.3f}", "txn": self.txn or "-"}
+        return " ".join(f"{name}={value}" for name, value in facts.items())
+
+
+def log_commit(table: TableHandle, operation: str, done: CommitResult, txn: TransactionId | None = None) -> None:
+    """Log a commit that has taken effect. A failure to do so is logged, too, and the commit stands."""
+    work = current_work()
+    line = CommitLine(
+        table.full_name,
+        done.version,
+        operation,
+        *(done.rows, done.files, done.bytes),
+        time.perf_counter() - work.began,
+        max(work.attempts, 1),
+        f"{txn[0]}:{txn[1]}" if txn else "",
+        work.executor,
+    )
+    work.attempts = 0
+    _log.info("commit %s", line, extra={"commit": line})
+    after_commit(f"Version {line.version} of '{line.table}' is missing in the metrics", lambda: _record(asdict(line)))
+
+
+class _Instruments:
+    """Trinity's tracer, and its counters and histograms."""
+
+    def __init__(self, trace: Any, metrics: Any) -> None:
+        self.tracer = trace.get_tracer("trinity")
+        meter = metrics.get_meter("trinity")
+        self.commits = meter.create_counter("trinity.commits", "{commit}", "Commits")
+        self.rows = meter.create_counter("trinity.commit.rows", "{row}", "Rows that commits wrote")
+        self.bytes = meter.create_counter("trinity.commit.size", "By", "Bytes that commits wrote")
+        self.attempts = meter.create_counter("trinity.commit.attempts", "{attempt}", "Attempts at commits")
+        self.seconds = meter.create_histogram("trinity.commit.duration", "s", "Time of the calls that committed")
+
+
+@cache
+def _instruments() -> _Instruments | None:
+    try:
+        return _Instruments(import_module("opentelemetry.trace"), import_module("opentelemetry.metrics"))
+    except ModuleNotFoundError:
+        return None
+
+
+def _record(facts: Mapping[str, Any]) -> None:
+    """Record a commit that has just taken effect: a span that begins with its call, and metrics.
+
+    Args:
+        facts: as of :class:`CommitLine`.
+    """
+    if (found := _instruments()) is None:
+        return
+    now = time.time_ns()
+    span = found.tracer.start_span(
+        f"trinity {facts['operation']}",
+        attributes={f"trinity.{name}": value for name, value in facts.items() if value != ""},
+        start_time=now - int(facts["seconds"] * 1e9),
+    )
+    span.end(now)
+    shared = {f"trinity.{name}": facts[name] for name in _SHARED}
+    found.commits.add(1, shared)
+    found.rows.add(facts["rows"], shared)
+    found.bytes.add(facts["bytes"], shared)
+    found.attempts.add(facts["attempts"], shared)
+    found.seconds.record(facts["seconds"], shared)

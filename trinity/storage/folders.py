@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from trinity.errors import TrinityError, system_code
 from trinity.spi import TableHandle, VacuumResult
-from trinity.storage.commits import CommitRaced, commit_loop
+from trinity.storage.commits import CommitRaced, RowChanges, commit_loop
 from trinity.storage.entries import Entry
 from trinity.storage.folder_names import (
     NamedFolders,
@@ -37,7 +37,6 @@ from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import Location
 from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.parquet_sink import is_sink_file
-from trinity.storage.row_changes import RowChanges
 
 _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
 """Folders of a table in which a crashed CREATE may have left files."""

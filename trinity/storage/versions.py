@@ -36,6 +36,7 @@ from trinity.storage.commits import (
     Attempt,
     Change,
     CommitRaced,
+    RowChanges,
     commit_change,
     commit_loop,
     commit_result,
@@ -57,7 +58,6 @@ from trinity.storage.readable import (
     repair_result,
     version_at,
 )
-from trinity.storage.row_changes import RowChanges
 from trinity.storage.sinks import write_target
 from trinity.storage.store import ObjectStore
 
