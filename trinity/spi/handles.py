@@ -6,9 +6,9 @@ An adapter makes them on the driver. What a ``begin_*`` returns goes to the sink
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, TypeVar
 
 import pyarrow as pa
 
@@ -83,6 +83,55 @@ class TableHandle:
                 "TRANSACTION_CONFLICT",
                 f"Table '{self.full_name}' was dropped and made anew since this statement began; run it again.",
             )
+
+
+class _Version(Protocol):
+    @property
+    def definition(self) -> TableDefinition: ...
+
+    @property
+    def oldest(self) -> int: ...
+
+
+_V = TypeVar("_V", bound=_Version)
+
+
+def version_at(
+    table: TableHandle, newest: int, read: Callable[[int], _V], oldest: Callable[[_V], int] = lambda at: at.oldest
+) -> _V:
+    """Return the handle's version, or the newest.
+
+    Args:
+        table: the handle.
+        newest: number of the newest version.
+        read: reads a version; raises BAD_DATA for a damaged one.
+        oldest: returns the oldest readable version, by the newest one.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a version that does not exist, or no longer; TRANSACTION_CONFLICT for a
+            table that was made anew; errors of ``read``.
+    """
+    try:
+        current = read(newest)
+    except TrinityError as error:
+        if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < newest:
+            return read(table.version)  # it may not need the damaged file
+        raise
+    table.check_same(current.definition.id)
+    if table.version is None or table.version == newest:
+        return current
+    if not (first := oldest(current)) <= table.version < newest:
+        raise no_such_version(table, first, newest)
+    return read(table.version)
+
+
+def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityError:
+    """Return the error for a version that does not exist, or no longer."""
+    return TrinityError(
+        "INVALID_ARGUMENTS",
+        f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one is "
+        f"{oldest}, the newest {newest}.",
+    )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from trinity.merge.options import duration_ms as duration_ms
 from trinity.options import CatalogOptions
 from trinity.secrets import scrubbed_warnings as scrubbed_warnings
 from trinity.secrets import shown as shown
+from trinity.spi.handles import no_such_version, version_at
 from trinity.storage.azure import AzureOptions
 from trinity.storage.bucket_options import WORKER_OPTIONS as WORKER_OPTIONS
 from trinity.storage.bucket_options import buckets_in_use as buckets_in_use
@@ -129,11 +130,9 @@ from trinity.storage.position_deletes import vector_of as vector_of
 from trinity.storage.position_deletes import with_earlier as with_earlier
 from trinity.storage.readable import (
     check_still_there,
-    no_such_version,
     oldest_needed,
     repair_preview,
     repair_result,
-    version_at,
 )
 from trinity.storage.readable import newest_readable as newest_readable
 from trinity.storage.readable import no_readable_version as no_readable_version

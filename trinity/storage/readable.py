@@ -1,64 +1,15 @@
-"""Readable versions of a table, the errors for others (L10), and what a repair may lose."""
+"""The versions that a restore, a vacuum and a repair find: what is still there, and what may be lost (L10)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.spi import CommitResult, DataFile, HistoryEntry, LostCommit, RepairResult, TableDefinition, TableHandle
+from trinity.spi import CommitResult, DataFile, HistoryEntry, LostCommit, RepairResult, TableHandle
 from trinity.storage.store import ObjectStore
-
-
-class _Version(Protocol):
-    @property
-    def definition(self) -> TableDefinition: ...
-
-    @property
-    def oldest(self) -> int: ...
-
-
-_V = TypeVar("_V", bound=_Version)
-
-
-def version_at(
-    table: TableHandle, newest: int, read: Callable[[int], _V], oldest: Callable[[_V], int] = lambda at: at.oldest
-) -> _V:
-    """Return the handle's version, or the newest.
-
-    Args:
-        table: the handle.
-        newest: number of the newest version.
-        read: reads a version; raises BAD_DATA for a damaged one.
-        oldest: returns the oldest readable version, by the newest one.
-
-    Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that does not exist, or no longer; TRANSACTION_CONFLICT for a
-            table that was made anew; errors of ``read``.
-    """
-    try:
-        current = read(newest)
-    except TrinityError as error:
-        if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < newest:
-            return read(table.version)  # it may not need the damaged file
-        raise
-    table.check_same(current.definition.id)
-    if table.version is None or table.version == newest:
-        return current
-    if not (first := oldest(current)) <= table.version < newest:
-        raise no_such_version(table, first, newest)
-    return read(table.version)
-
-
-def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityError:
-    """Return the error for a version that does not exist, or no longer."""
-    return TrinityError(
-        "INVALID_ARGUMENTS",
-        f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one is "
-        f"{oldest}, the newest {newest}.",
-    )
 
 
 def check_still_there(table: TableHandle, files: Iterable[DataFile], live: Iterable[DataFile]) -> None:

@@ -32,6 +32,7 @@ from trinity.spi import (
     WriteTarget,
     stored_field,
 )
+from trinity.spi.handles import version_at
 from trinity.storage.commits import (
     Attempt,
     Change,
@@ -56,7 +57,6 @@ from trinity.storage.readable import (
     oldest_needed,
     repair_preview,
     repair_result,
-    version_at,
 )
 from trinity.storage.sinks import write_target
 from trinity.storage.store import ObjectStore
