@@ -106,6 +106,23 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
     return pa.field(column.name, kind, metadata=named)
 
 
+def name_in_file(field: pa.Field) -> str:
+    """Return the name that a field of a storage schema has in files."""
+    stored = (field.metadata or {}).get(STORED_NAME)
+    return str(field.name) if stored is None else str(stored.decode())
+
+
+def stored_name(storage: pa.Schema, column: str) -> str:
+    """Return the name of a column in files of a storage schema; a column that the schema lacks keeps its name."""
+    index = storage.get_field_index(column)
+    return column if index < 0 else name_in_file(storage.field(index))
+
+
+def stored_schema(storage: pa.Schema) -> pa.Schema:
+    """Return the storage schema with the column names of files."""
+    return pa.schema([f.with_name(name_in_file(f)) for f in storage])
+
+
 def _column_dict(column: Column) -> dict[str, Any]:
     return {name: value for name, value in vars(column).items() if name not in ("within", "required")}
 

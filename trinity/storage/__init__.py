@@ -13,6 +13,8 @@ from trinity.options import CatalogOptions
 from trinity.secrets import scrubbed_warnings as scrubbed_warnings
 from trinity.secrets import shown as shown
 from trinity.spi.handles import no_such_version, version_at
+from trinity.spi.schema import stored_name as stored_name
+from trinity.spi.schema import stored_schema as stored_schema
 from trinity.storage.azure import AzureOptions
 from trinity.storage.bucket_options import WORKER_OPTIONS as WORKER_OPTIONS
 from trinity.storage.bucket_options import buckets_in_use as buckets_in_use
@@ -48,12 +50,9 @@ from trinity.storage.errors import AlreadyExists, after_commit, asking_again, co
 from trinity.storage.errors import taking_back as taking_back
 from trinity.storage.file_schema import FIELD_ID as FIELD_ID
 from trinity.storage.file_schema import READ_BY_ID as READ_BY_ID
-from trinity.storage.file_schema import REQUIRED as REQUIRED
 from trinity.storage.file_schema import columns_in as columns_in
 from trinity.storage.file_schema import has_fields_of as has_fields_of
 from trinity.storage.file_schema import in_file as in_file
-from trinity.storage.file_schema import stored_name as stored_name
-from trinity.storage.file_schema import stored_schema as stored_schema
 from trinity.storage.file_schema import with_partition_values as with_partition_values
 from trinity.storage.folder_names import escaped as escaped
 from trinity.storage.folder_names import folder_name as folder_name
@@ -113,6 +112,7 @@ from trinity.storage.parquet_files import stored_pages as stored_pages
 from trinity.storage.parquet_files import stored_row_groups as stored_row_groups
 from trinity.storage.parquet_files import stored_rows as stored_rows
 from trinity.storage.parquet_sink import OWN_ENDING as OWN_ENDING
+from trinity.storage.parquet_sink import REQUIRED as REQUIRED
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile
 from trinity.storage.parquet_sink import footer_statistics as footer_statistics
 from trinity.storage.parquet_sink import is_sink_file as is_sink_file

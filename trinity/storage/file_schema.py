@@ -1,8 +1,6 @@
-"""The columns of data files: by stored name, by field id (see :class:`~trinity.spi.Column`), or with one value.
+"""The columns of data files that are read: by stored name, by field id, or with one value of their own.
 
-Within columns a format may call for NOT NULL. In storage schemas all nested fields are nullable, since in Arrow a NULL
-struct has NULL in its fields. Files declare them as the format says, and have some value that nobody sees in a field of
-a NULL struct. Within a column, only the id identifies a field that was renamed, moved, or dropped and added again.
+Within a column, only the id identifies a field that was renamed, moved, or dropped and added again.
 """
 
 from __future__ import annotations
@@ -12,11 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.errors import TrinityError
-from trinity.spi import STORED_NAME, decode_value, encode_value
+from trinity.spi import decode_value, encode_value
+from trinity.spi.schema import name_in_file
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """Metadata key of an Arrow field: its id in Parquet files, for a format that goes by ids there."""
@@ -61,17 +58,6 @@ def _with(field: pa.Field, key: bytes, value: bytes) -> pa.Field:
     return field.with_metadata({**(field.metadata or {}), key: value})
 
 
-def stored_name(storage: pa.Schema, column: str) -> str:
-    """Return the name of a column in files of a storage schema; a column that the schema lacks keeps its name."""
-    index = storage.get_field_index(column)
-    return column if index < 0 else _name_in_file(storage.field(index))
-
-
-def stored_schema(storage: pa.Schema) -> pa.Schema:
-    """Return the storage schema with the column names of files."""
-    return pa.schema([f.with_name(_name_in_file(f)) for f in storage])
-
-
 def columns_in(file: pa.Schema, storage: pa.Schema) -> list[str | None]:
     """Return the name in a file of each column of a storage schema; None for a column that the file lacks.
 
@@ -81,7 +67,7 @@ def columns_in(file: pa.Schema, storage: pa.Schema) -> list[str | None]:
     names = set(file.names)
     found: list[str | None] = []
     for field in storage:
-        about, name = field.metadata or {}, _name_in_file(field)
+        about, name = field.metadata or {}, name_in_file(field)
         if _VALUE in about:
             found.append(None)
         elif by_id and FIELD_ID in about:
@@ -96,85 +82,10 @@ def _in_another_case(name: str, names: Collection[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _name_in_file(field: pa.Field) -> str:
-    """Return the name that a field of a storage schema has in files."""
-    stored = (field.metadata or {}).get(STORED_NAME)
-    return str(field.name) if stored is None else str(stored.decode())
-
-
-REQUIRED: Final = {b"trinity.required": b"true"}
-"""Metadata of a nested field in a storage schema that is NOT NULL in files."""
-
-
-def file_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with its marked fields NOT NULL."""
-    return pa.schema([f.with_type(_in_file(f.type)) for f in schema])
-
-
-def _in_file(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(kind):
-        return pa.list_(_field(kind.value_field))
-    if pa.types.is_map(kind):
-        return pa.map_(_field(kind.key_field), _field(kind.item_field))
-    return pa.struct([_field(f) for f in kind]) if pa.types.is_struct(kind) else kind
-
-
-def _field(field: pa.Field) -> pa.Field:
-    about = dict(field.metadata or {})
-    required = bool(about.items() & REQUIRED.items())
-    kept = {key: value for key, value in about.items() if key not in REQUIRED}
-    return pa.field(field.name, _in_file(field.type), field.nullable and not required, kept)
-
-
-def as_in_file(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows of a storage schema in the form of files.
-
-    Raises:
-        TrinityError: CONSTRAINT_VIOLATION for NULL in rows that are older than a NOT NULL of another engine.
-    """
-    if rows.schema.types == schema.types:
-        return rows
-    columns = zip(rows.columns, schema.types, strict=True)
-    arrays = [pa.chunked_array([_filled(column.combine_chunks(), kind)], kind) for column, kind in columns]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _part(values: pa.Array, field: pa.Field) -> pa.Array:
-    if values.null_count and not field.nullable:
-        raise TrinityError(
-            "CONSTRAINT_VIOLATION",
-            f"Stored rows have NULL in '{field.name}', which another engine has made NOT NULL within its column since: "
-            "let that engine take NOT NULL away, or give these rows a value there.",
-        )
-    return _filled(values, field.type)
-
-
-def _filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if values.type == kind:
-        return values
-    if values.null_count:
-        present = pc.is_valid(values)
-        places = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
-        nothing = pa.array([None], kind)  # with Arrow's empty values within
-        found = pa.concat_arrays([_filled(values.drop_null(), kind), nothing])
-        return found.take(pc.if_else(present, places, len(found) - 1))
-    if pa.types.is_struct(kind):
-        parts = [_part(part, field) for part, field in zip(values.flatten(), kind, strict=True)]
-        return pa.StructArray.from_arrays(parts, fields=list(kind))
-    offsets = pc.subtract(values.offsets, values.offsets[0])
-    if pa.types.is_map(kind):
-        first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
-        keys, items = values.keys[first:last], values.items[first:last]
-        return pa.MapArray.from_arrays(offsets, _part(keys, kind.key_field), _part(items, kind.item_field), kind)
-    return pa.ListArray.from_arrays(offsets, _part(values.flatten(), kind.value_field), kind)
-
-
 def has_fields_of(file: pa.Field, wanted: pa.Field) -> bool:
     """Return whether a file's column has exactly the wanted fields within it, under the same names."""
     ours, theirs = _children(wanted.type), _children(file.type)
-    if pa.types.is_struct(wanted.type) and [(f.name, _name_in_file(f)) for f in ours] != [
-        (f.name,) * 2 for f in theirs
-    ]:
+    if pa.types.is_struct(wanted.type) and [(f.name, name_in_file(f)) for f in ours] != [(f.name,) * 2 for f in theirs]:
         return False
     pairs = list(zip(ours, theirs, strict=False))
     return len(ours) == len(theirs) and all(_same(one, other) and has_fields_of(other, one) for one, other in pairs)
@@ -232,7 +143,7 @@ def _wanted_children(array: pa.StructArray, file: pa.StructType, wanted: pa.Stru
     by_name = {f.name: place for place, f in enumerate(theirs)}
     for field in _children(wanted):
         number = _id(field)
-        place = by_id.get(number) if number is not None and by_id else by_name.get(_name_in_file(field))
+        place = by_id.get(number) if number is not None and by_id else by_name.get(name_in_file(field))
         if place is None:
             yield pa.nulls(len(array), field.type)
         else:

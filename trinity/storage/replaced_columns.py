@@ -14,11 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.spi import DataFile, SinkId, WriteTarget
+from trinity.spi.schema import stored_schema
 from trinity.storage.errors import with_renewed_keys
-from trinity.storage.file_schema import as_in_file, file_schema, stored_schema
 from trinity.storage.location import Location
 from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, results_ahead, stored_row_groups
-from trinity.storage.parquet_sink import SinkFile, described, file_errors, file_name, sync_folders_of, writer_options
+from trinity.storage.parquet_sink import (
+    SinkFile,
+    as_in_file,
+    described,
+    file_errors,
+    file_name,
+    file_schema,
+    sync_folders_of,
+    writer_options,
+)
 from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import I64, STRUCT, Struct, chunks_of, raw_footer, read_struct, written
 from trinity.storage.thrift_compact import field as of
