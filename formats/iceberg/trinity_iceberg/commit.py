@@ -54,7 +54,7 @@ from trinity_iceberg.carried import (
     version_of,
 )
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path, warn_of_views
-from trinity_iceberg.expire import expiry_due
+from trinity_iceberg.expire import AGE, expiry_due
 from trinity_iceberg.index import FileIndex, open_index, put_index
 from trinity_iceberg.manifests import NewManifests, deleted, existing, iceberg_file, live_manifests, schema_with
 from trinity_iceberg.partition import named_now, spec_updates
@@ -243,8 +243,8 @@ class _Producer:
             raise
         try:
             recorded = on_record(self.metadata, self.sequence, self._own_summary(change), change.updates)
-            plain = change.operation == "append" and not change.updates
-            expired = expiry_due(self.metadata) if plain else ()
+            expires = change.operation == "append" and not change.updates and AGE in self.metadata.properties
+            expired = expiry_due(self.metadata) if expires else ()
             updates = (*change.updates, *recorded, *expired, *self._append(snapshot))
             commit_updates(
                 self.table,

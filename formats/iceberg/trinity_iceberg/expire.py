@@ -17,7 +17,8 @@ from trinity_iceberg.swap import commit_updates, same_schema
 
 EXPIRED_AT_ONCE: Final = 50
 """Versions that one commit forgets together, so that few commits have to do it."""
-_AGE: Final = "history.expire.max-snapshot-age-ms"
+AGE: Final = "history.expire.max-snapshot-age-ms"
+"""Property of a table whose commits forget old versions."""
 _KEEP: Final = "history.expire.min-snapshots-to-keep"
 
 
@@ -43,7 +44,7 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
     A table with ``history.expire.max-snapshot-age-ms`` keeps the versions that were the newest within that time, and at
     least ``history.expire.min-snapshots-to-keep`` of them. Others are forgotten many at a time. Without it all stay.
     """
-    age, keep = (_number(metadata.properties.get(name)) for name in (_AGE, _KEEP))
+    age, keep = (_number(metadata.properties.get(name)) for name in (AGE, _KEEP))
     snapshots = metadata.snapshots
     if age is None or len(snapshots) < (keep or 1) + EXPIRED_AT_ONCE:
         return ()
