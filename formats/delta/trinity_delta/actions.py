@@ -101,11 +101,11 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
     return {
         "add": {
             "path": quote(store.relative(file.path), safe="/="),
-            "partitionValues": to_delta_partition(file.partition, definition),
+            "partitionValues": _to_delta_partition(file.partition, definition),
             "size": file.size,
             "modificationTime": _now_ms(),
             "dataChange": order is not None,
-            "stats": to_delta(file, definition),
+            "stats": _to_delta(file, definition),
             "tags": tags,
         }
     }
@@ -118,7 +118,7 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
         "deletionTimestamp": _now_ms(),
         "dataChange": changes,
         "extendedFileMetadata": True,
-        "partitionValues": to_delta_partition(file.partition, definition),
+        "partitionValues": _to_delta_partition(file.partition, definition),
         "size": file.size,
     }
     if isinstance(file.deletes, DeletionVector):  # Delta identifies the file by both
@@ -216,7 +216,7 @@ def check_partitions(definition: TableDefinition) -> None:
             )
 
 
-def to_delta_partition(partition: Mapping[str, Any], definition: TableDefinition) -> dict[str, str | None]:
+def _to_delta_partition(partition: Mapping[str, Any], definition: TableDefinition) -> dict[str, str | None]:
     """Return the ``partitionValues`` of a file.
 
     Raises:
@@ -292,7 +292,7 @@ _MARK: Final = "\0decimal:"
 _MARKED: Final = re.compile(r'"\\u0000decimal:([^"]+)"')
 
 
-def to_delta(file: DataFile, definition: TableDefinition) -> str:
+def _to_delta(file: DataFile, definition: TableDefinition) -> str:
     """Return the ``stats`` text of an add action, by the file's names of columns."""
     kinds = _kinds(definition)
     known = {name: s for name, s in file.stats.items() if name in kinds}
