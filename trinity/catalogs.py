@@ -97,7 +97,7 @@ class Catalogs(Mapping[str, Connector]):
         return self._formats[catalog].capabilities
 
     def warehouse(self, catalog: str) -> str | None:
-        """Return a catalog's place on a disk, or in an object store that the session reaches; else None."""
+        """Return a catalog's location on a disk, or in an object store that the session reaches; else None."""
         self.check(catalog)
         found = str(self._formats[catalog].folder(self._options[catalog]) or "")
         here = "://" not in found or found.startswith("file:") or self._buckets.has(catalog)

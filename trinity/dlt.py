@@ -29,7 +29,7 @@ _Hints = Mapping[str, Any]
 """The schema that dlt has of a table."""
 
 _JOBS: Final = ("new_jobs", "started_jobs", "completed_jobs", "failed_jobs")
-"""Folders of a load package, in one of which each of its files is."""
+"""Folders of a load package; each of its files is in one of them."""
 
 
 @public

@@ -679,7 +679,7 @@ class Session:
         full = self.full_name(name)
         with ignoring(*(("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND") if if_exists else ())):
             if not self.external.forget(full):
-                # in the catalog only: a table that is registered meanwhile is another one
+                # in the catalog only: a table registered under the name meanwhile must not be dropped
                 table = check_owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
                 table.connector.metadata.drop_table(table.handle)
 

@@ -44,7 +44,7 @@ _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "
 
 
 class Rank(IntEnum):
-    """Where an event is known from; of several with one sequence the highest counts, of new ones the last."""
+    """Source of an event. Among equal sequences the highest rank wins, then the latest arrival."""
 
     ENDED = 0
     """The end of a shown version; the event itself may be lost."""
@@ -79,7 +79,7 @@ class HistoryPlan:
 
     @cached_property
     def key(self) -> list[str]:
-        """The columns that identify a row, of which there are versions."""
+        """The columns that identify a row; each row has versions."""
         return [self.definition.column(name).name for name in self.words.keys]
 
     @cached_property
@@ -105,7 +105,7 @@ class HistoryPlan:
 
     @cached_property
     def assigned(self) -> dict[str, Column]:
-        """Column of the events -> the column of the target that takes it."""
+        """Column of the events -> the target's column for it."""
         found = {name: self.definition.column(name) for name in self.words.columns}
         if self.words.by_start:
             found[self.words.sequence[0]] = self.definition.column(START_AT)
@@ -134,5 +134,5 @@ class HistoryPlan:
     def append(
         self, rows: Any, bounds: Mapping[str, tuple[Any, Any]] | None, txn: TransactionId | None
     ) -> CommitResult:
-        """Append changed rows of the target, unless others have changed such rows since (L7)."""
+        """Append changed rows of the target, unless another commit has changed the same rows since (L7)."""
         return append_own(self.table, rows, self.at, self.splits, txn, bounds)

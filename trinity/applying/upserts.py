@@ -39,7 +39,7 @@ def apply_here(
     txn: TransactionId | None,
     deleting: Compiled,
 ) -> CommitResult | NotLocal:
-    """Append events of Arrow data; or return why only Spark marks those that delete.
+    """Append events of Arrow data; or return why only Spark can evaluate which of them delete.
 
     Arguments are those of :func:`apply_as_upserts`; deleting is the compiled condition of the events that delete.
     """

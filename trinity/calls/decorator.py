@@ -45,7 +45,7 @@ class _Unfit(Exception):
 
 
 class _OtherKind(_Unfit):
-    """A value of another type, so that another part of a union may still allow it."""
+    """The value has the wrong type; another member of a union may still allow it."""
 
 
 class _ByName(type):

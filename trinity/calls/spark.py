@@ -173,7 +173,7 @@ def _out_of_range(message: str) -> TrinityError:
 
 
 def _message(text: str) -> str:
-    """Return Spark's message without the plan behind it, and without hidden columns."""
+    """Return Spark's message without the plan that follows it, and without hidden columns."""
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
     # positions refer to the rewritten text, which the user does not know
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
@@ -205,7 +205,7 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
     """Return a TrinityError for a Java error with a known condition or class; else None.
 
     A condition without a code is INVALID_ARGUMENTS, an unreadable file BAD_DATA, unless a cause has a code of its own.
-    An internal error of Spark, as for a lambda that stands alone, is GENERIC_INTERNAL_ERROR.
+    An internal error of Spark, as for a lambda outside a function call, is GENERIC_INTERNAL_ERROR.
     """
     found: TrinityError | None = None
     stumbled: TrinityError | None = None

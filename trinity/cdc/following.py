@@ -1,6 +1,6 @@
 """A table that follows another Trinity table: each change there is written exactly once, as row versions.
 
-The place in its source that it has reached is the number of a ``txn`` (L4).
+Its position in the source, as one number, is the version of a ``txn`` (L4).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _VERSIONS: Final = 1 << 42
 """Versions below have room for the digits: these may be times in milliseconds, as of a folder of files."""
 _DIGITS: Final = 5
 _BITS: Final = 4 * _DIGITS
-"""Bits of the digits. Of a million commits that took over the version of another one, one is not noticed."""
+"""Bits of the digits: of a million commits that reused the version of another one, one goes unnoticed."""
 
 
 def number_of(reached: Reached) -> int:
-    """Return the number of a place; a version that leaves no room for the digits is its own number."""
+    """Return a position as a number; for a version that leaves no room for the digits, the version itself."""
     if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
         return reached.version
     return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)
 
 
 def reached_by(number: int) -> Reached:
-    """Return the place that a recorded number stands for."""
+    """Return the position for a recorded number."""
     if number < _BOUND:
         return Reached(number)
     return Reached((number ^ _BOUND) >> _BITS, f"{number & (1 << _BITS) - 1:0{_DIGITS}x}")
@@ -102,7 +102,7 @@ def follow(
 
 
 def _word(target: SplitSource) -> str:
-    """Return the first word of the application of a target: one put in the place of another has none of its rows."""
+    """Return the first word of a target's application: a target that replaced another one has none of its rows."""
     return f"follow/{target.definition.replaced}" if target.definition.replaced else "follow"
 
 

@@ -152,7 +152,7 @@ class _Changes:
     Attributes:
         rows: ``text``; ``kind`` (``+I``, ``+U`` or ``-D``); ``before`` and ``after``, the row's fields; ``at``, the
             position. An insert lacks ``before``, a delete ``after``; an update may lack ``before``.
-        placeholder: the text that stands for a value that the tool does not know; None where there is none.
+        placeholder: the tool's text for a value that it does not know; None when the tool has no such text.
         own: column that may hold the placeholder -> the watermark column of its own.
     """
 

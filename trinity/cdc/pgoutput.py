@@ -149,7 +149,7 @@ def _relation(message: bytes) -> tuple[int, Relation]:
 
 
 def _name(message: bytes, at: int) -> tuple[str, int]:
-    """Return a text that ends with NUL, and the place after it."""
+    """Return a text that ends with NUL, and the offset after it."""
     end = message.index(0, at)
     return message[at:end].decode(), end + 1
 
@@ -179,7 +179,7 @@ def _change(message: bytes, relation: Relation, lsn: int) -> Change:
 
 
 def _row(message: bytes, at: int) -> tuple[list[Value], int]:
-    """Return a row, and the place after it."""
+    """Return a row, and the offset after it."""
     (count,) = _COUNT.unpack_from(message, at)
     at += 2
     row: list[Value] = []

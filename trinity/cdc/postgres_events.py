@@ -45,7 +45,7 @@ class Envelopes:
         return _dumps({"op": change.op, "before": before, "after": after, "source": source})
 
     def prepare(self, relation: Relation) -> tuple[list[tuple[str, _Write | None, Any]], list[int]]:
-        """Return each column's name, writer and placeholder; and the places of the replica identity's columns."""
+        """Return each column's name, writer and placeholder; and the indices of the replica identity's columns."""
         found = self._writers.get(relation)
         if found is None:
             fields = [(f.name, *_writer(*self._types(f.type))) for f in relation.fields]

@@ -23,7 +23,7 @@ _SETTINGS: Final = {
     "extra_float_digits": "1",
     "statement_timeout": "0",
 }
-"""Settings of a connection: the text form in which values are read here."""
+"""Settings of a connection: they fix the text form of values."""
 
 
 @dataclass(frozen=True)

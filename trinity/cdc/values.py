@@ -235,7 +235,7 @@ def whole(pattern: str) -> str:
 
 
 def _let(name: str, value: str, body: str) -> str:
-    """Return Spark SQL of an expression in which a name stands for a value, which is evaluated once."""
+    """Return Spark SQL of an expression that uses a value by name, so that it is evaluated once."""
     return f"get(transform(array({value}), {name} -> {body}), 0)"
 
 

@@ -155,7 +155,7 @@ def _files_in(given: Path) -> list[Path]:
 
 @contextmanager
 def _counting(rows: pa.RecordBatchReader) -> Iterator[tuple[pa.RecordBatchReader, Callable[[], int]]]:
-    """Yield the rows, and what counts those that have been read; show the count on a terminal."""
+    """Yield the rows, and a counter of the rows read so far; show the count on a terminal."""
     with progress("{task.completed:,} rows") as shown:
         task = shown.add_task("", total=None)
 

@@ -19,7 +19,7 @@ _Rows = Sequence[Sequence[Any]]
 
 
 def print_result(rows: Result, limit: int, *, as_json: bool) -> None:
-    """Print a result on standard output: all rows, as a JSON object in each line; or some of them as a table."""
+    """Print a result on standard output: all rows, one JSON object a line; or the first rows as a table."""
     if as_json:
         for batch in rows.to_reader():
             sys.stdout.writelines(json_lines(batch))

@@ -87,7 +87,7 @@ class Shell:
     # -- connections ------------------------------------------------------------------------------------
 
     def connect(self, model: str | None, warehouse: str | None) -> None:
-        """Open a connection in place of the present one; each statement is its own transaction, as in sqlline.
+        """Replace the connection by a new one; each statement is its own transaction, as in sqlline.
 
         Raises:
             Error: as :func:`trinity.dbapi.connect`.

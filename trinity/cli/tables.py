@@ -31,7 +31,7 @@ def init(
 ) -> None:
     """Make the folder of a warehouse, and name its catalogs.
 
-    A place in a bucket needs no folder: its first table or schema makes it.
+    A location in a bucket needs no folder: its first table or schema creates it.
     """
     with reporting_errors():
         from trinity.connecting import connect

@@ -36,7 +36,7 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """An error beyond the program's control: the connection is lost, another transaction was first."""
+    """An error beyond the program's control: the connection is lost, or another transaction committed first."""
 
 
 class IntegrityError(DatabaseError):

@@ -64,7 +64,7 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
 
 
 def _bare(expression: str) -> str:
-    """Return the expression without comments around it: one at the end would swallow text that is put behind it."""
+    """Return the expression without comments around it: a comment at the end would swallow text that follows."""
     import sqlglot
 
     tokens = sqlglot.tokenize(expression, dialect="spark")

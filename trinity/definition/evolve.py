@@ -45,7 +45,7 @@ Change = Callable[[TableDefinition], TableDefinition]
 FIRST: Final = ""
 
 Place = str | None
-"""A column's place: behind the column of that name, or before all others (:data:`FIRST`); None: at the end."""
+"""A column's position: after the column of that name, before all others (:data:`FIRST`), or at the end (None)."""
 
 _MEANING: Final = tuple(name for name, option in TABLE_PROPERTIES.items() if option.fixed)
 """Properties that say what a stored row means."""
@@ -202,7 +202,7 @@ def with_comment(definition: TableDefinition, name: str, comment: str | None) ->
 
 @public
 def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
-    """Return the definition with some further table properties, or other values of those that it has.
+    """Return the definition with the given table properties added or changed.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a change of a property by which stored rows were written (L3).
@@ -212,7 +212,7 @@ def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefi
 
 @public
 def without_options(before: TableDefinition, names: Sequence[str]) -> TableDefinition:
-    """Return the definition without some table properties, which have their defaults again.
+    """Return the definition with the given table properties unset, so that their defaults apply.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY as :func:`with_options`.
@@ -236,7 +236,7 @@ def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefin
 
 
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:
-    """Return the definition after a change. Raises INVALID_ARGUMENTS for an unknown error in it, or another result."""
+    """Return the definition after a change. Raises INVALID_ARGUMENTS for an unknown error, or a wrong result."""
     try:
         found = change(definition)
     except TrinityError:
@@ -285,7 +285,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 @public
 def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
-    """Return the definition with which an earlier version becomes the newest one again (L11).
+    """Return the definition of the table after an earlier version is restored (L11).
 
     Columns that came since are dropped ones: no new column gets their names in data files.
 
@@ -308,7 +308,7 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
 
 @public
 def replaced(now: TableDefinition, wanted: TableDefinition, version: int) -> TableDefinition:
-    """Return the definition with which another table takes the place of one (L13); no column is one of before."""
+    """Return the definition of a table that replaces another one (L13); it shares no column identity with it."""
     fresh = count(_next_id(now))
     columns = [c if c.hidden else replace(c, field_id=next(fresh)) for c in wanted.columns]
     return replace(wanted.with_columns(columns), id=now.id, replaced=version + 1)
@@ -316,7 +316,7 @@ def replaced(now: TableDefinition, wanted: TableDefinition, version: int) -> Tab
 
 @public
 def widens(before: DataType, after: DataType) -> bool:
-    """Return True when the second type is wider than the first or the same, so that a column may be given it."""
+    """Return True when a column of the first type may get the second: it is wider, or the same."""
     if before == after:
         return True
     if before.name in _INTEGERS and after.name in _INTEGERS:

@@ -28,7 +28,7 @@ subqueries over views of the session."""
 
 @dataclass(frozen=True)
 class Fields:
-    """New values of some fields of a struct. The others keep theirs; those of a NULL are NULL (M10).
+    """New values for fields of a struct. Its other fields keep theirs; those of a NULL struct are NULL (M10).
 
     Attributes:
         values: name of a field -> its new value.

@@ -1,9 +1,9 @@
 """JSON files of a registry: of concurrent calls that add or remove the same file one succeeds, also in a bucket.
 
-Who makes what excludes a file does it in :meth:`Entries.excluding`. On a disk this is a lock. In a bucket a file is
-added in two steps: a claim, which no reader sees, becomes the file when a check passed meanwhile. Who has made what
-excludes the file says so, withdraws the claims, and then knows whether the file is there: those who claim it from then
-on wait. Who makes what excludes all files of a folder closes it before: those who claim a file there wait.
+:meth:`Entries.excluding` runs a block that must not coincide with adding a file. On a disk it holds a lock. In a bucket
+a file is added in two steps: a claim, which no reader sees, becomes the file when a check passed meanwhile. A block
+announces itself, cancels pending claims, and then knows whether the file is there: later claimants wait until it ends.
+A block that excludes all files of a folder closes the folder before: claimants of files there wait.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLAIM: Final = 16
 _CLOSED: Final = f"%closed{SUFFIX}"
 """A file that is claimed while its folder is closed. No table's file has this name."""
 _MAKERS: Final = "%makers"
-"""A folder with an object for each call that makes what excludes a file, below the file's name."""
+"""A folder with an object for each block that excludes a file, below the file's name."""
 
 
 class Entries(Protocol):
@@ -109,7 +109,7 @@ class _OnDisk:
             yield
 
     def _lock(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        """Lock the warehouse: one call at a time changes files, and any number make what excludes them."""
+        """Lock the warehouse: for one call that changes files, or for any number of blocks that exclude them."""
         return folder_lock(self._store.root, alone=alone)
 
 
@@ -199,9 +199,9 @@ class _InBucket:
 
     @contextmanager
     def _making(self, file: str) -> Iterator[None]:
-        """Keep a file from being added during a block, which makes what excludes it.
+        """Keep a file from being added during a block.
 
-        Where the store fails, those who wait do so as for a call that was killed.
+        Where the store fails, claimants wait as for a call that was killed.
         """
         maker = f"{_makers(file)}/{uuid.uuid4().hex}"
         self._store.put_if_absent(maker, b"", commits=False)
@@ -212,7 +212,7 @@ class _InBucket:
                 self._store.delete([maker])
 
     def _when_made(self, makers: str) -> None:
-        """Wait until nobody makes what excludes a file, or who does so must have been killed."""
+        """Wait until no block excludes a file, or until its holder is presumed dead."""
         found: list[Entry] = []
         for _ in asking_again():
             if not (found := self._store.list(makers)):

@@ -42,7 +42,7 @@ def expand(
 
 
 def _row_of(name: exp.Identifier) -> exp.Expr:
-    """Return ``(name).*``: a table's name is its row as one value in PostgreSQL, which the list of changes can hold."""
+    """Return ``(name).*``: in PostgreSQL a table's name is its whole row, a column of ``_trinity_changed``."""
     return exp.Dot(this=exp.Paren(this=exp.Column(this=name.copy())), expression=exp.Star())
 
 

@@ -147,7 +147,7 @@ def next_timestamp_ms(previous_ms: int) -> int:
 
 
 def checkpoint_step(interval: int, files: int) -> int:
-    """Return the versions from one checkpoint to the next: the interval, doubled as files double from 40 intervals on.
+    """Return the checkpoint interval; it doubles each time the file count doubles beyond 40 intervals.
 
     A checkpoint lists all files. So each commit pays for less than 40 of them, however many the table has, and a reader
     opens at most one commit for every 20 files.
@@ -418,7 +418,7 @@ def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefi
 def order_with(
     insert: InsertTableHandle, order: RowOrder, newest: int, live: Callable[[], Iterable[DataFile]]
 ) -> RowOrder:
-    """Return the order of rows that the table remembers after an append.
+    """Return the table's row order after an append, in which late appends are recorded.
 
     Args:
         insert: the append.

@@ -31,7 +31,7 @@ class FileChange:
 def check_scope(
     merge: MergeTableHandle, others: Iterable[FileChange] | None, live: Iterable[DataFile], removed: Iterable[str]
 ) -> None:
-    """Check that others committed nothing to what a statement read, since it pinned its version (L7).
+    """Check that no commit since the pinned version touched what the statement read (L7).
 
     Live files alone do not show this: a truncation leaves none, and a compaction removes tombstones from them.
 

@@ -22,9 +22,9 @@ READ_BY_ID: Final = {b"trinity.read_by": b"field_id"}
 """Metadata of a storage schema with files of other column names: readers find columns by :data:`FIELD_ID`."""
 
 _OF_PARTITION: Final = b"trinity.of_partition"
-"""Metadata key of a field that has the value of a file's partition, whatever the file has."""
+"""Metadata key of a field whose value comes from the partition, not from the file."""
 _VALUE: Final = b"trinity.value"
-"""Metadata key of a field that has this one value in a file, as JSON."""
+"""Metadata key of a field that is constant in a file: the value as JSON."""
 
 
 def with_partition_values(storage: pa.Schema, columns: Collection[str]) -> pa.Schema:

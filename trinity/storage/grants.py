@@ -121,7 +121,7 @@ class _Grant:
                 self.due_ms = _now_ms() + _AGAIN_MS
 
     def replaced(self, used: StoreOptions, text: str) -> bool:
-        """Return whether there are now other keys than the refused ones; tries to renew them."""
+        """Renew refused credentials; return whether they changed."""
         with self.lock:
             if (now := self.key(text)) is not None and now.options == used:
                 with suppress(TrinityError):

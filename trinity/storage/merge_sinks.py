@@ -142,12 +142,7 @@ class _Updates:
 
 @dataclass(frozen=True)
 class _Replaced:
-    """Columns of a file of which some rows have other values.
-
-    Attributes:
-        places: the rows, ascending.
-        values: their values.
-    """
+    """New values for some rows of a file's columns; the rows' positions ascend."""
 
     places: np.ndarray
     values: pa.Table
@@ -255,7 +250,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         self._held_bytes = 0
 
     def _in_place(self, file: str, gone: np.ndarray) -> tuple[_Replaced | None, np.ndarray]:
-        """Return what updates change in a file, if their other halves came here, too; and the rows that it loses."""
+        """Return a file's in-place updates, None unless both halves of each reached this sink, and its deleted rows."""
         gone = np.unique(gone)
         if file not in self._updates:
             return None, gone
@@ -323,8 +318,8 @@ class _VersionMergeSink(_ParquetMergeSink):
 
     The row id has key and ordering columns, and the other columns of deleted rows. All changes of a key reach one sink.
     For a key that is both deleted and inserted it writes only the insert (M7), so that an update that keeps the key
-    writes no tombstone; but where an insert of another row is late, the tombstone, too: else the row before it would
-    come back.
+    writes no tombstone. If the inserted row would lose to the deleted one, the tombstone is written too; otherwise the
+    deleted row would reappear.
     """
 
     _filling_replaces = True

@@ -4,10 +4,18 @@ The objects are ``<folder>/<name>/<10 digits>``, the name spelled as a folder; t
 JSON says that the name is taken, and by what. An object of at most 32 bytes, a mark of who freed it, says that the name
 is free again. Numbers are put if absent, so one of two concurrent writers wins.
 
-Names depend on each other: a table's on its schema's. So there are steps between. A name is claimed (an object of 16
-bytes) before a check, and taken after it. A name is closing (its JSON says so) before a check, and freed after it. For
-readers a claimed name is free, and a closing one is taken. Who frees a name withdraws the claims that depend on it, and
-who takes one opens the closing name on which it depends. So of the two one sees the other, before either is done.
+Names depend on each other: a table's on its schema's. So there are states between, each of which ends with a check:
+
+=======  ==================  ================  =======================================================================
+state    newest object       readers see       next state
+=======  ==================  ================  =======================================================================
+free     none, or a mark     a free name       claimed, by who wants to take the name
+claimed  16 bytes            a free name       taken, by who claimed it; free, by who frees the name it depends on
+taken    JSON                a taken name      closing, by who wants to free the name
+closing  JSON that says so   a taken name      free, by who closed it; taken, by who takes a name that depends on it
+=======  ==================  ================  =======================================================================
+
+So of two calls that exclude each other one sees the other, before either is done.
 """
 
 from __future__ import annotations

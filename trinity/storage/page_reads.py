@@ -66,7 +66,7 @@ def _values(file: Any, column: ColumnPages, kind: pa.DataType, all_rows: int, ro
 
 
 _GAP: Final = 4096
-"""Bytes between two values over which it is faster to read than to ask the system once more."""
+"""Bytes: gap up to which two reads are merged, as one system call more costs as much."""
 
 
 def _bits(kind: pa.DataType) -> int:

@@ -235,10 +235,9 @@ def read_ahead(items: Iterable[_T]) -> Iterator[_T]:
 
 
 def results_ahead(parts: Iterable[Callable[[], _T]], threads: int, ahead: int) -> Iterator[_T]:
-    """Yield what some parts return, in their order; threads have the next few ready. Raises what they raise.
+    """Yield the results of the parts in their order, computed ahead by threads. Raises what a part raises.
 
-    Who leaves before the end does not wait for the threads: the garbage collector may leave within a thread that is
-    starting, and holds a lock that the wait needs.
+    Closing the iterator early does not join the threads: a finalizer may run in a starting thread, and deadlock.
     """
     waiting = deque[Future[_T]]()
     pool, wait = ThreadPoolExecutor(threads), True

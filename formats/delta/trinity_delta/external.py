@@ -114,7 +114,7 @@ def apply_external(
 
 
 def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
-    """Sort by name, which writers number by partition; files whose commit may be forgotten sort by time first."""
+    """Sort by name, which writers number by partition; files older than the log by modification time first."""
     time = added["modificationTime"] if _COMMITTED in added else 0
     return time, added["path"].rsplit("/", 1)[-1], added["path"]
 

@@ -65,12 +65,10 @@ def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
 
 
 def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) -> int | None:
-    """Return the version whose domain metadata a commit has put in force.
-
-    None if that of the version before stays in force, with the commit's own changes.
+    """Return the version whose domain metadata a commit restores; None for one that only applies its own changes.
 
     Raises:
-        TrinityError: BAD_DATA where the log does not show which version a RESTORE has brought back.
+        TrinityError: BAD_DATA where the log does not show which version a RESTORE restored.
     """
     if is_restore(actions):
         named = _info(actions).get("operationParameters", {}).get("version")
@@ -79,7 +77,7 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
 
 
 def as_remembered(now: State, then: State, actions: Commit) -> State:
-    """Return a state with what Trinity kept beside the files, as of the version from which they were brought back."""
+    """Return the state with sidecar, row order and file ages of the restored version."""
     # in the order of that version: among others' files of one commit the later ones win
     paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
     removed = _removes_domains(actions) or not allows_domains(now.definition, now.protocol)
@@ -95,7 +93,7 @@ def as_remembered(now: State, then: State, actions: Commit) -> State:
 
 
 def _as_known_then(file: DataFile, before: DataFile | None) -> DataFile:
-    """Return a file as the earlier version knew it: with its place in the order of commits."""
+    """Return a file as of the earlier version: with its number in the order of commits."""
     return before if before is not None and before.deletes == file.deletes else file
 
 

@@ -26,8 +26,8 @@ from trinity.spi import RowOrder
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
 
-With ``.<schema id>`` appended it is that of an older schema, and with ``.<schema id>.<version>`` that of the versions
-of a schema up to a version, after which key or properties changed.
+With ``.<schema id>`` appended it is that of an older schema. With ``.<schema id>.<version>`` it was valid up to that
+version, for a schema whose key or properties changed later.
 """
 
 
@@ -49,7 +49,7 @@ _BEFORE: Final = "before"
 
 
 def facts(metadata: TableMetadata) -> dict[str, str]:
-    """Return the facts that the newest Trinity commit put on record."""
+    """Return the facts that the newest Trinity commit recorded."""
     found: dict[str, str] = json.loads(metadata.properties.get(STATE, "{}"))
     return found
 
@@ -61,10 +61,7 @@ def mark_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def lost(metadata: TableMetadata) -> dict[str, str]:
-    """Return the mark of the definition that another engine took away from a table of Trinity's, or changed there.
-
-    It is empty for a table that has its definition, and for one of others.
-    """
+    """Return the mark of a definition that another engine removed or changed; empty if none did."""
     mark = {key: value for key, value in facts(metadata).items() if key == _MARK}
     return {} if mark == mark_of(metadata.properties) else mark
 
@@ -75,9 +72,9 @@ def definitions(metadata: TableMetadata) -> dict[str, str]:
 
 
 def kept(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:
-    """Return the properties that keep the present definition, a text, for versions until now, as another one is put.
+    """Return the properties that keep the present definition for the versions until now, before it is replaced.
 
-    The other one may have the same schema.
+    ``same_schema``: the new definition has the same schema.
     """
     schema = metadata.current_schema_id
     return {f"{DEFINITION}.{schema}{f'.{newest(metadata)}' if same_schema else ''}": definition}
@@ -90,7 +87,7 @@ def newest(metadata: TableMetadata) -> int:
 
 
 def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:
-    """Return the definition of a version, which has a schema; or None for an external table."""
+    """Return the definition of a version; None for an external table."""
     definition: Mapping[str, Any] | None = json.loads(
         metadata.properties.get(_property(metadata, schema_id, version), "null")
     )
@@ -98,7 +95,7 @@ def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[s
 
 
 def unneeded(metadata: TableMetadata, gone: Collection[int]) -> list[str]:
-    """Return the properties with definitions of no version but those whose snapshots are gone."""
+    """Return the properties with definitions that only versions of removed snapshots have."""
     current = metadata.current_schema_id
     needed = {
         _property(metadata, current if s.schema_id is None else s.schema_id, s.sequence_number or 0)
@@ -204,13 +201,13 @@ def on_record(
 
 
 def _records(metadata: TableMetadata) -> list[dict[str, str]]:
-    """Return the record of the newest Trinity commit, and the one that it has kept; neither of a table without."""
+    """Return the record of the newest Trinity commit, and the record before it that it kept, as far as they exist."""
     newest = facts(metadata)
     return [record for record in (newest, json.loads(newest.pop(_BEFORE, "{}"))) if record]
 
 
 def _still_needed(metadata: TableMetadata) -> dict[str, str]:
-    """Return the record by which others' snapshots are read that no unexpired one of Trinity's is before."""
+    """Return the record for other engines' snapshots that have no unexpired Trinity snapshot before them."""
     oldest = next(iter(lineage(metadata)), None)
     if oldest is None or OPERATION in summary_of(oldest):
         return {}

@@ -100,7 +100,7 @@ def why_not_applied(table: Table, schema: Schema, manifests: Iterable[ManifestFi
 def with_deletes_of_others(
     table: Table, schema: Schema, manifests: Sequence[ManifestFile], files: Sequence[DataFile], storage: pa.Schema
 ) -> list[DataFile]:
-    """Return the data files of a version with what its delete files take from them."""
+    """Return the data files of a version, each with the delete files that apply to it."""
     deletes = _Version(table, schema, _delete_entries(table, manifests), storage)
     if not deletes.entries:
         return list(files)
@@ -123,7 +123,7 @@ class _Version:
     storage: pa.Schema
 
     def of(self, file: DataFile, entry: ManifestEntry) -> Deletes | None:
-        """Return what they take from a data file, which has this entry; None where it keeps all of its rows."""
+        """Return the delete files that apply to a data file with this entry; None without any."""
         mine = [e for e in self.entries if _concerns(self.table, e, entry)]
         if not mine:
             return None

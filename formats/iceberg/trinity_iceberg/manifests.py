@@ -81,7 +81,7 @@ def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
 
 
 def _numbered(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
-    """Return an entry as it was written with the numbers that an added one has of its manifest, as a reader does."""
+    """Return the entry with sequence numbers inherited from its manifest, as a reader does."""
     if entry.status != ManifestEntryStatus.ADDED:
         return entry
     own, of_file = entry.sequence_number, entry.file_sequence_number

@@ -60,7 +60,7 @@ def _deleted(plan: HistoryPlan, source: pa.Table) -> pa.Array | pa.ChunkedArray 
 
 
 def bounds_of(events: pa.Table, bounded: Sequence[str]) -> Mapping[str, tuple[Any, Any]] | None:
-    """Return key column -> (smallest, largest) value of some events; None without any."""
+    """Return key column -> (smallest, largest) value of the events; None without events."""
     if not len(events):
         return None
     found = {name: pc.min_max(events.column(name)).as_py() for name in bounded}

@@ -31,7 +31,7 @@ _NONE: Final = -1
 
 
 def why_not_local(columns: Sequence[Column]) -> NotLocal | None:
-    """Return why only Spark makes versions of rows with some columns; None where this process does."""
+    """Return why only Spark can make versions of rows with these columns; None when this process can."""
     for column in columns:
         kind = arrow_type(column.type)
         if not is_comparable(kind):
@@ -80,13 +80,13 @@ class _Events:
         return len(self.row)
 
     def __getitem__(self, places: np.ndarray) -> _Events:
-        """Return the events at some places."""
+        """Return the events at the given indices."""
         return _Events(*(getattr(self, f.name)[places] for f in fields(self)))
 
 
 @dataclass(frozen=True)
 class History:
-    """The versions of the rows that some events are about.
+    """The versions of the rows to which the events apply.
 
     Attributes:
         stored: the target's rows of the events' keys, hidden ones too, in the users' columns, with
@@ -129,7 +129,7 @@ class History:
         """Return the target's rows that the new events change or add, with their row kind."""
         gone, was = self.events.gone, self.events.was
         kinds = np.where(gone, StoredKind.DELETED, np.where(self._shown, StoredKind.ADDED, StoredKind.HIDDEN))
-        # a delete that ended a version is known by its END_AT, and a start that shows nothing by the version before
+        # a delete that ended a version is implied by its END_AT, a start without visible row by the version before
         kept = np.where(gone, (was != _NONE) | ~self._follows, self._shown | (self.events.rank != Rank.BEGAN))
         compared = np.flatnonzero(kept & (was != _NONE))
         compared = compared[kinds[compared] == _row_kinds(self.stored)[was[compared]]]
@@ -158,7 +158,7 @@ class History:
 
     @cached_property
     def _next(self) -> np.ndarray:
-        """The place of the next event of the key that begins a version, or deletes."""
+        """The index of the key's next event that begins a version, or deletes."""
         places = np.arange(len(self.key))
         turns = np.where(self._opens | self.events.gone, places, len(places))
         found = np.append(np.minimum.accumulate(turns[::-1])[::-1], len(places))[1:]
@@ -196,12 +196,12 @@ class History:
 
 
 def _begins(values: np.ndarray) -> np.ndarray:
-    """Return True where a value is another than the one before it."""
+    """Return True where a value differs from the one before it."""
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
 def _taken(values: pa.Array, numbers: np.ndarray) -> pa.Array:
-    """Return the values of some numbers; NULL for none."""
+    """Return the values at the indices; NULL for no index."""
     return values.take(as_arrow(numbers, mask=numbers == _NONE))
 
 
@@ -217,7 +217,7 @@ def _order_codes(sequences: pa.Array) -> np.ndarray:
 
 
 def _values(plan: HistoryPlan, rows: pa.Table) -> pa.Table:
-    """Return all columns of some rows but those of the interval; NULL where they lack one."""
+    """Return all columns of the rows except those of the interval; NULL for a column that they lack."""
     schema = pa.schema([c.to_arrow().with_nullable(True) for c in plan.values])
     there = set(rows.column_names)
     columns = [rows.column(f.name) if f.name in there else pa.nulls(len(rows), f.type) for f in schema]

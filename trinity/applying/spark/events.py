@@ -21,7 +21,7 @@ from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
 
 ARRIVAL: Final = "_trinity_came"
-"""BIGINT: place of the event in the arrival order of its batch (K4)."""
+"""BIGINT: position of the event in the arrival order of its batch (K4)."""
 
 
 @dataclass(frozen=True)

@@ -286,7 +286,7 @@ def is_spark_column(value: Any) -> bool:
 
 
 def source_frame(spark: SparkSession, data: Any) -> DataFrame:
-    """Return data of any kind as a Spark DataFrame; Arrow's finer types become those that a table has.
+    """Return data of any kind as a Spark DataFrame; Arrow types that no table has become types of tables.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS as :func:`arrow_reader`; TYPE_MISMATCH for a type without a counterpart,

@@ -1,4 +1,4 @@
-"""The rows of which a table is made in one call, and the columns that it then has."""
+"""The initial rows of a new table, and the columns that it gets from them."""
 
 from __future__ import annotations
 

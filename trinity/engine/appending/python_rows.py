@@ -106,7 +106,7 @@ def _without_zone(kind: pa.DataType) -> pa.DataType:
 
 
 def _first_wrong(values: list[Any], kind: pa.DataType | None) -> str:
-    """Return the first row's value with which the rows before it, and it, are not of the type."""
+    """Return the first value that makes the rows up to it differ from the type."""
     right, wrong = 0, len(values)
     while wrong - right > 1:
         middle = (right + wrong) // 2
@@ -140,7 +140,7 @@ def from_pandas(frame: pd.DataFrame) -> pa.Table:
 
 
 def _without_type(frame: pd.DataFrame) -> Iterator[tuple[int, Exception]]:
-    """Yield the columns, by place, whose values Arrow cannot take, and why."""
+    """Yield the index of each column whose values Arrow cannot hold, and why."""
     for at in range(frame.shape[1]):
         try:
             pa.array(frame.iloc[:, at], from_pandas=True)

@@ -1,4 +1,4 @@
-"""ALTER TABLE: columns with a DEFAULT come with a row change, which gives it to the rows that are there."""
+"""ALTER TABLE: adding columns with a DEFAULT is a row change, which sets it in the existing rows."""
 
 from __future__ import annotations
 

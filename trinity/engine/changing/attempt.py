@@ -45,7 +45,7 @@ class Begun:
 
     Attributes:
         merge: what ``begin_merge`` returned.
-        facts: what ON, or the WHERE, tells about the rows of the target.
+        facts: what ON, or the WHERE, says about matching rows of the target.
     """
 
     table: Target
@@ -76,14 +76,14 @@ class Begun:
         return cls(table, program, merge, splits, facts)
 
     def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
-        """Return what the statement means, given the equalities of ON that tell values."""
+        """Return the plan of the statement, given the equalities of ON whose values are known."""
         known, merge = equalities if self.facts.only_equalities else {}, self.merge
         name, definition = str(self.table.name), merge.insert.definition
         return StatementPlan(name, definition, self.program, merge.row_id, merge.insert_layout, known)
 
 
 def _names_of(program: Program) -> Names:
-    """Return the names of a statement's expressions that mean its target, and those that mean its source."""
+    """Return the qualifiers that mean the target in a statement's expressions, and those that mean the source."""
     source_alias = program.source_alias if program.source is not None else None
     return Names(program.target_alias, source_alias, program.source_columns)
 

@@ -21,7 +21,7 @@ from trinity.errors import TrinityError
 from trinity.spi import MergeTableHandle, PageSinkProvider, SinkId
 
 PREFIX: Final = "_trinity_"
-"""Start of the names of the columns of changes that are none of the table's."""
+"""Prefix of columns of changes that are not columns of the table."""
 _ERROR: Final = "_trinity_error"
 Written = tuple[list[bytes], dict[str, int]]
 """The sinks' fragments, and the number of rows updated, deleted and inserted."""
@@ -119,7 +119,7 @@ class SinkTask:
         return [json.dumps(watch.counts()).encode(), *fragments]
 
     def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the page as the SPI has it (S1)."""
+        """Return the page in the SPI's form (S1)."""
         storage = self.merge.insert.target.storage
         data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
         operation, case_number, row_id = page.columns[self.width : self.width + 3]
@@ -127,7 +127,7 @@ class SinkTask:
 
 
 def merge_page(storage: pa.Schema, columns: list[pa.Array], row_id: str) -> pa.RecordBatch:
-    """Return a page as the SPI has it: data columns, operation, case number, row id (S1)."""
+    """Return a page in the SPI's form: data columns, operation, case number, row id (S1)."""
     return pa.RecordBatch.from_arrays(columns, names=[*(f.name for f in storage), OPERATION, CASE_NUMBER, row_id])
 
 

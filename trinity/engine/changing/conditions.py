@@ -1,4 +1,4 @@
-"""Facts about the rows of the target that can meet a condition, by the condition's text.
+"""Facts about the target rows for which a condition can be true, from the condition's text.
 
 Only AND-ed comparisons are understood: of a target column with a literal, or with an expression over the source. The
 facts prune files and narrow joins; the condition itself is still evaluated.
@@ -68,7 +68,7 @@ class ConditionFacts:
         return self.understood and not self.others
 
     def where(self, columns: Sequence[str]) -> exp.Expr | None:
-        """Return the comparisons of some columns, joined by AND; None without any."""
+        """Return the comparisons of the given columns, joined by AND; None without any."""
         found = [tree for name, tree in self.comparisons if name in columns]
         return exp.and_(*found) if found else None
 
@@ -155,7 +155,7 @@ _BOUNDS: Final[dict[type[exp.Expr], Callable[[Sequence[Any]], Bound]]] = {
     exp.Between: lambda v: (v[0], v[1]),
     exp.In: lambda v: (min(v), max(v)),
 }
-"""Operator -> the bounds of the column that is compared with some values."""
+"""Operator -> the bounds of a column compared with values."""
 
 
 def _both(one: Bound, other: Bound) -> Bound:
@@ -167,7 +167,7 @@ def _both(one: Bound, other: Bound) -> Bound:
 def partition_columns(
     condition: Expression, definition: TableDefinition, names: Names, files: Sequence[DataFile]
 ) -> list[Column] | None:
-    """Return the partition columns of a table where a condition is about some of them alone, and every file has them.
+    """Return the partition columns that a condition names, if it names no others and every file has their values.
 
     None for another condition, which has to be evaluated row by row.
     """
@@ -193,7 +193,7 @@ def _only_about(condition: str, wanted: Collection[str], definition: TableDefini
         return False
     columns = list(tree.find_all(exp.Column))
     known = {name.lower() for name in wanted}
-    # nothing that may give another value for every row, such as rand()
+    # nothing non-deterministic, such as rand()
     return (
         bool(columns)
         and all(names.side(c, definition) == "target" and c.name.lower() in known for c in columns)

@@ -26,7 +26,7 @@ class Place:
 def place_of(
     parts: Sequence[str], columns: Mapping[str, Column], qualifiers: Collection[tuple[str, ...]], table: str
 ) -> Place:
-    """Return what a dotted name means. A name that may be a column behind a qualifier is not a field.
+    """Return what a dotted name means. A name that may be a qualified column is not a field.
 
     Columns and qualifiers are in lower case.
 
@@ -76,7 +76,7 @@ def _path(column: Column, names: Sequence[str], table: str) -> tuple[str, ...]:
 
 
 def field_column(place: Place) -> Column:
-    """Return a field as a column of its dotted name, to which values are assigned."""
+    """Return an assigned field as a column named by its dotted path."""
     kind = parse_type(place.column.type)
     for name in place.path:
         kind = dict(kind.parts)[name]

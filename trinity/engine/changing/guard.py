@@ -12,7 +12,7 @@ from trinity.messages import shown_row
 from trinity.spi import Operation
 
 _CHANGED = pa.array([Operation.DELETE, Operation.UPDATE, Operation.UPDATE_DELETE], pa.int8())
-"""Operations of which a row id may have at most one."""
+"""Operations: at most one of them may apply to a row id."""
 
 FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
 """Operations that bring a row; after them its key is live."""
@@ -24,7 +24,7 @@ class MergeGuard:
 
     Attributes:
         identity: fields of the row id that identify a row of the target.
-        key: places of the primary key columns in a page; empty for a plain table.
+        key: indices of the primary key columns in a page; empty for a plain table.
     """
 
     table: str

@@ -65,7 +65,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
 
 
 def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
-    """Return values under the names that the table has; a dotted name is a column behind the alias, or a field."""
+    """Return values by the table's own names; a dotted name is a column qualified by the alias, or a field."""
     columns = {c.name.lower(): c for c in definition.visible}
     found, others = dict[str, Value](), list[tuple[Place, Expression]]()
     for given, value in values.items():
@@ -127,7 +127,7 @@ class StatementPlan:
 
     Attributes:
         layout: columns whose old values accompany deleted rows.
-        equalities: column -> what it equals by ON, where that tells its value; empty where ON has other conditions too.
+        equalities: column -> the value that ON requires; empty when ON has other conditions, too.
     """
 
     table: str
@@ -144,7 +144,7 @@ class StatementPlan:
 
     @cached_property
     def moving(self) -> tuple[int, ...]:
-        """Numbers of the UPDATE cases that may set a key column to another value than it has (M7)."""
+        """Numbers of the UPDATE cases that may change the value of a key column (M7)."""
         return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._moves(c))
 
     @cached_property
@@ -178,7 +178,7 @@ class StatementPlan:
 
     @cached_property
     def row_id_columns(self) -> tuple[list[str], list[str]]:
-        """Columns that the row id of a keyed target has of every row, and those that it has of dying ones only."""
+        """Row id columns of a keyed target: those set for every row, and those set only for deleted rows."""
         spec = self.spec
         assert spec is not None
         sequences = [c for g in spec.groups for c in g.sequence]

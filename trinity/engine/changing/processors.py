@@ -125,7 +125,7 @@ class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
 
 
 def _same_key_value(old: pa.Array, new: pa.Array) -> np.ndarray:
-    """Return True for each row in which two columns hold one key value: all NaNs are one (K2)."""
+    """Return True for each row in which two columns hold the same key value: all NaNs are equal (K2)."""
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(old.type):
         same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))

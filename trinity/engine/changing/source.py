@@ -1,4 +1,4 @@
-"""Facts about the source of a MERGE: what its values tell about the target."""
+"""Facts about the source of a MERGE: which target rows its values can match."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Source:
     points: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def may_touch(self, file: DataFile, columns: Collection[str]) -> bool:
-        """Return True when by the file's statistics a row may have one of the values in each of some columns."""
+        """Return True unless the file's statistics rule out that a row has one of the values in each column."""
         known = ((values, file.bounds(column)) for column, values in self.points.items() if column in columns)
         return all(bounds is None or _any_within(values, *bounds) for values, bounds in known)
 
@@ -46,7 +46,7 @@ def _any_within(values: Sequence[Any], smallest: Any, largest: Any) -> bool:
     try:
         place = bisect_left(values, smallest)
         return place < len(values) and bool(values[place] <= largest)
-    except TypeError:  # bounds of another type tell nothing
+    except TypeError:  # bounds of another type are unknown bounds
         return True
 
 

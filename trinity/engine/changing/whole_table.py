@@ -53,7 +53,7 @@ def replace_table(table: Target, seen: SplitSource, wanted: TableDefinition, row
 def restore(table: Target, version: int | None, timestamp: str | dt.datetime | None) -> CommitResult:
     """Make a version the newest one again; the result's rows, files and bytes are those of the version.
 
-    A time stands for the newest version that was committed by then.
+    A time means the newest version that was committed by then.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS unless one of both is given, and for a version that cannot be read;

@@ -1,4 +1,4 @@
-"""The one hook that all ways to write call right after their commit: it does what the options of the table ask for.
+"""What all writes call after their commit: it writes the changelog and starts compactions, as the properties say.
 
 The commit stands, whatever becomes of this: an error here is logged, and never raised. Compactions that a writer begins
 run in threads of this process, one at a time; the writer does not wait.
@@ -31,9 +31,9 @@ _log = logger("trinity.compacting")
 
 
 def after_commit(table: Target, definition: TableDefinition, done: CommitResult | Counts) -> None:
-    """Do what is due after a commit of rows: its changes are written (C6), a compaction is made or begun.
+    """Write the changes of a commit of rows (C6), and compact or start a compaction, as the table's properties say.
 
-    The definition is that which the writer saw. Nothing is due after a skipped commit.
+    ``definition`` is the one that the writer saw. Nothing is due after a skipped commit.
     """
     if done.skipped:
         return
@@ -46,9 +46,9 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
 
 
 def compact_newest(table: Target, strength: Strength, every: int | None = None) -> CommitResult:
-    """Compact the newest version, and do what is due after that. Raises as :meth:`trinity.Table.compact`.
+    """Compact the newest version, and write its changes. Raises as :meth:`trinity.Table.compact`.
 
-    A minor one folds ``every`` so many commits by levels; None folds all of the log.
+    A minor compaction folds by levels of ``every`` commits; with None it folds the whole log.
     """
     from trinity.engine.compacting.compact import compact
 
@@ -95,7 +95,7 @@ THREAD: Final = "trinity compaction of"
 _one: Final = threading.Lock()
 _mutex: Final = threading.Lock()
 _waiting: Final[set[tuple[str, str]]] = set()
-"""Tables with a compaction that is under way, or waits for that of another table: (location, name)."""
+"""Tables with a compaction that runs, or waits for another table's to end: (location, name)."""
 
 
 def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
@@ -109,7 +109,7 @@ def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> 
 
 
 def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False) -> bool:
-    """Begin a compaction and return at once; return False where one of the table has begun, or waits for another's.
+    """Start a compaction and return at once; return False when one of the table already runs or waits.
 
     ``compact`` raises nothing. A daemon ends with the process.
     """

@@ -1,6 +1,6 @@
 """Merges of the log's winners of a bucket with its base file, in a task that reads that file itself.
 
-What loses in the base file is left out, and what wins is put in its place, all in Arrow.
+Losing rows of the base file are dropped, and winners are put where they belong in key order, all in Arrow.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def naming(buckets: Sequence[int]) -> pa.Table:
 
 
 def in_order(rows: pa.Table, places: np.ndarray, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows at some places in order of the key; of one key in the order of the places."""
+    """Yield the rows at the given positions, sorted by key, then by position."""
     rows = rows.combine_chunks()  # of several chunks each page would be taken anew
     order = places[sorted_places(rows.select(key).take(places), key)]
     for first in range(0, len(order), _PAGE):
@@ -56,20 +56,20 @@ def in_order(rows: pa.Table, places: np.ndarray, key: Sequence[str]) -> Iterator
 
 
 class Written(NamedTuple):
-    """Work of tasks on buckets: those that they have merged, and the fragments of rows and of positions."""
+    """Results of tasks: merged buckets, and the fragments of rows and of positions."""
 
     buckets: Sequence[int]
     rows: Sequence[bytes]
     deletes: Sequence[bytes] = ()
 
     def results(self) -> list[bytes]:
-        """Return it as a task's results: a byte before each tells its kind."""
+        """Return it as a task's results: the first byte of each is its kind."""
         buckets = [_BUCKET + str(bucket).encode() for bucket in self.buckets]
         return [*buckets, *(_ROWS + f for f in self.rows), *(_DELETES + f for f in self.deletes)]
 
     @classmethod
     def of(cls, results: Iterable[bytes]) -> Written:
-        """Collect the work of some tasks.
+        """Collect the results of tasks.
 
         Raises:
             RuntimeError: two tasks have merged one bucket, and each would have written its base rows.
@@ -89,7 +89,7 @@ class MergedBucket(NamedTuple):
     Attributes:
         winners: rows with :data:`DELETED`, :data:`SINCE` and :data:`BUCKET`, in no order.
         base: key and ordering columns of all its rows.
-        lost: places of its rows that lose, ascending.
+        lost: positions of its losing rows, ascending.
     """
 
     winners: pa.Table
@@ -154,7 +154,7 @@ class BucketMerge:
 
 @dataclass(frozen=True)
 class BucketTask:
-    """Writes the buckets that its pages name, and tells which these are."""
+    """Writes the buckets that its pages name, and returns their numbers."""
 
     write: RewriteTask
     merge: BucketMerge
@@ -165,7 +165,7 @@ class BucketTask:
         return Written(done, written).results()
 
     def of_bucket(self, bucket: int, winners: pa.Table) -> list[bytes]:
-        """Write a bucket, and return the fragments. Its number is its place in the order of the commit."""
+        """Write a bucket, and return the fragments. Its number is its index in the order of the commit."""
         named = winners.append_column(BUCKET, as_arrow(np.full(len(winners), bucket, np.int32)))
         return self.write(bucket, self._rows(bucket, self.merge.of_bucket(bucket, named)))
 
@@ -186,7 +186,7 @@ class BucketTask:
     def _with_log_rows(
         self, bucket: int, file: DataFile, merged: MergedBucket, live: pa.Table
     ) -> Iterator[pa.RecordBatch]:
-        """Return a base file's rows that stay, with the log's in their places."""
+        """Return a base file's remaining rows, with the log's merged in by key."""
         stays = np.ones(file.rows, bool)
         stays[merged.lost] = False
         if file.deletes:

@@ -143,7 +143,7 @@ class _Compaction:
         return self._to_log(rewrite, self.compactor.fold_log(fold, write, self._files_for(log)))
 
     def _winners_only(self) -> CommitResult | NotLocal:
-        """Fold the files of a table of others into as few, with the winning version of each key, deleted ones included.
+        """Fold the files of an external table into fewer, with the winner of each key, tombstones included.
 
         There is no sidecar to put those in. Rows without a key are no versions of anything, and stay (K1).
         """
@@ -177,7 +177,7 @@ class _Compaction:
         return [*groups, *([f] for f in self.splits.files if purges and f.deletes and f.path not in known)]
 
     def _files_for(self, files: Sequence[DataFile]) -> int | None:
-        """Return the number of files that some become; None for files by partition."""
+        """Return into how many files the given ones are folded; None for one by partition."""
         return None if self.splits.definition.partition_by else files_for(files)
 
     def _begun(self, replaced: Sequence[DataFile]) -> RewriteTableHandle:
@@ -201,7 +201,7 @@ class _Compaction:
 def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
     """Return True where a full compaction changes the files of a table without a log.
 
-    Older releases gave the sidecar names by which other readers of a table's folder take it for rows.
+    Under the sidecar names of older releases other readers of a table's folder read its rows as the table's.
     """
     old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
     rewritten = bool(splits.files) and (old or not _is_compact(splits, spec))

@@ -17,15 +17,15 @@ from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SplitSou
 
 
 def highest_commit(files: Sequence[DataFile]) -> int:
-    """Return the commit number of what a compaction writes from some files (K6)."""
+    """Return the commit number of the files that a compaction of ``files`` writes (K6)."""
     return max(f.commit or 0 for f in files)
 
 
 def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema | None:
-    """Return the columns of the sidecar, with the time since when its rows are in it; None where nothing is.
+    """Return the columns of the sidecar, with the time of each row's entry; None for a table without sidecar.
 
-    Of an engine that folds by column these are whole row versions, with their order. What a -D of a group leaves of a
-    row (D5) has no values, not even of NOT NULL columns.
+    Of an engine that folds by column these are whole row versions, with their order. Columns are nullable, since a row
+    removed by a group's -D keeps only its thresholds (D5).
     """
     if not spec.may_need_sidecar:
         return None
@@ -50,7 +50,7 @@ class Resolve:
         return [*self.fold.log, *self.fold.runs]
 
     def rewrite_task(self, sidecar_columns: pa.Schema | None) -> RewriteTask:
-        """Return what writes live rows to the run, and others to a sidecar of some columns; None for no sidecar."""
+        """Return a writer of live rows to the run, and of all others to a sidecar, unless its columns are None."""
         target = self.rewrite.target
         sidecar = (
             None
@@ -68,7 +68,7 @@ class Compactor(Protocol):
         ...
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        """Fold some of the log into as many files, tombstones among the rows; None for files by partition.
+        """Fold a part of the log into ``count`` files, tombstones included; None for one by partition.
 
         Of an engine that folds by column all versions stay, in their order.
         """

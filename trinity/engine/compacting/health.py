@@ -16,17 +16,17 @@ from trinity.shown import InNotebooks
 from trinity.spi import DataFile, SplitSource, Tier
 
 LOG_SHARE: Final = 0.1
-"""Log rows by base rows from which a full compaction pays: a first read then costs two scans (docs/performance.md)."""
+"""Ratio of log rows to base rows above which a full compaction pays: a first read costs two scans then."""
 COMMITS: Final = 20
-"""Commits in the log from which a minor compaction pays: opening their files is then a tenth of a read."""
+"""Number of commits in the log from which a minor compaction pays: opening their files is a tenth of a read then."""
 SUPERSEDED: Final = 0.3
-"""Base rows deleted by position, of all, from which a full compaction pays: every read decodes them."""
+"""Share of base rows deleted by position from which a full compaction pays: every read decodes them."""
 _PASSING: Final = 1.4
 """Scans that a read costs which passes over rows that are deleted by position."""
 _EXCHANGED: Final = 5.0
 """Scans that a read costs which exchanges all rows by key: that of a log without a base, or by column."""
 MOST_SINCE_CHECKPOINT: Final = 100
-"""Commits behind a checkpoint, beyond which a first read takes noticeably longer."""
+"""Commits after the newest checkpoint above which a first read takes noticeably longer."""
 _BEHIND: Final = (
     "The log has {:,} commits since its newest checkpoint, which each first reader goes through: have the engine that "
     "writes the table make one, or take 'delta.checkpointInterval' away there."
@@ -45,7 +45,7 @@ class TierSize:
 
     Attributes:
         files, bytes: how many.
-        rows: how many live ones; None where the statistics of a file do not say.
+        rows: number of live rows; None when a file's statistics lack it.
     """
 
     files: int
@@ -90,7 +90,7 @@ class Health(InNotebooks):
 
 
 def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Health:
-    """Return the state of a version with so many commits behind the newest checkpoint of the format's log."""
+    """Return the state of a version; ``since_checkpoint`` commits follow the newest checkpoint of the format's log."""
     base = _size(f for f in splits.files if f.tier is Tier.BASE)
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
     log, commits = _size(log_files), len({f.commit for f in log_files})
@@ -134,9 +134,10 @@ def _size(files: Iterable[DataFile]) -> TierSize:
 
 
 def _read_cost(splits: SplitSource, share: float, commits: int, superseded: int) -> float:
-    """Return the scans that a first merged read of all rows costs by its plan.
+    """Estimate the cost of a first merged read, in scans of the base.
 
-    By place 1.5 at 1 % in the log, 1.8 at 10 %, 2.2 in 100 commits; by a join 1.7, 2.4 and 3.1.
+    Measured by position: 1.5 with 1 % of the rows in the log, 1.8 with 10 %, 2.2 with 100 commits; by a join 1.7, 2.4
+    and 3.1.
     """
     plan = plan_read(splits, remembered=False)
     if plan.way is Way.SCAN or not share:
@@ -169,7 +170,7 @@ def _advice(
 
 
 def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
-    """Return the commits in the log that a trigger counts: by levels, those that it has not folded yet."""
+    """Return the commits in the log that a trigger counts: of compactions by levels, those not folded yet."""
     if trigger.commits is not None and trigger.strength in (None, Strength.MINOR):
         return fresh_commits(splits.files, trigger.commits)
     return len({f.commit for f in splits.files if f.tier is Tier.LOG})

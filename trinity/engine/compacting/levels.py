@@ -18,7 +18,7 @@ from trinity.spi import DataFile, Origin, Tier
 FAN: Final = 32
 """Runs of a level that are folded into one: 10,000 commits have three levels, whatever the trigger is."""
 LEVELLED_SHARE: Final = 1.0
-"""Log rows by base rows from which a fold that takes in all of the log, the last level, makes a new base of it."""
+"""Ratio of log rows to base rows from which a fold of the whole log, the last level, writes a new base."""
 
 
 class _Run(NamedTuple):
@@ -29,14 +29,14 @@ class _Run(NamedTuple):
 
 
 def fresh_commits(files: Sequence[DataFile], every: int) -> int:
-    """Return the newest commits of a log that no compaction of a writer's has folded, which folds ``every`` so many."""
+    """Count the newest commits of a log that are not folded yet by compactions of every ``every`` commits."""
     return len(_fresh(_runs(files), every))
 
 
 def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
-    """Return the log files that are due to be folded into a run, of adjacent commits up to the newest one.
+    """Return the log files that the next compaction folds into a run: those of the newest adjacent commits.
 
-    All of the log where another engine has rewritten some of it, since commit numbers do not order its rows (L3).
+    It is the whole log where another engine has rewritten a part, since commit numbers do not order its rows (L3).
     """
     runs = _runs(files)
     taken = len(_fresh(runs, every))
@@ -74,6 +74,6 @@ def _runs(files: Sequence[DataFile]) -> list[_Run]:
 def _level(span: int, every: int) -> int:
     """Return the level of a run: 0 for a commit as it was made, else that of the nearest power of the fan.
 
-    A run goes over more numbers than it has commits, by one at least: that of the compaction before it.
+    A run spans at least one commit number more than it folded: that of the compaction before it.
     """
     return 0 if span <= every else 1 + int(math.log(2 * span / (every + 1), FAN))

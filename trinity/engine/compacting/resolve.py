@@ -1,7 +1,7 @@
 """Resolve: the log becomes deletes by position and a run of rows; no base file is rewritten (R1).
 
-The run is part of the base: live rows, and of no key that another base file has a row of that is not deleted. It has
-the log's winners, or where the engine folds by column what base rows and log come to.
+The run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
+winners or, where the engine folds by column, the fold of base rows and log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trinity.spi import (
 )
 
 _GROWTH: Final = 2
-"""Highest ratio of a run's rows to the log's with which it is folded again: so a row is written a few times at most."""
+"""A run is folded again up to this ratio of its rows to the log's: so a row is written a few times at most."""
 
 
 def resolve(
@@ -72,7 +72,7 @@ def _fold(splits: SplitSource, spec: MergeSpec) -> FoldPlan:
 
 @dataclass(frozen=True)
 class DeleteTask:
-    """Writes positions of deleted rows of the files, which have any key that tells them."""
+    """Writes positions of deleted rows of files; a file is identified by any key."""
 
     provider: PageSinkProvider
     rewrite: RewriteTableHandle

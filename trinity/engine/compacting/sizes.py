@@ -1,4 +1,4 @@
-"""Sizes of files: which of them compaction makes one of."""
+"""Sizes of files: which files a compaction merges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE_BYTES: Final = 128 * 1024 * 1024
 
 
 def files_for(files: Iterable[DataFile]) -> int:
-    """Return how many files of that size hold the bytes of some."""
+    """Return how many files of the target size hold the bytes of ``files``."""
     return max(1, math.ceil(sum(f.size for f in files) / FILE_BYTES))
 
 

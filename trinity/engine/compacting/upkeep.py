@@ -89,7 +89,7 @@ class Places(Protocol):
 def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list[Upkeep]:
     """Remove what tables without a name have left; an entry for each schema where there was something.
 
-    A place is the name of a schema; None is all. What is younger than ``retain`` stays; None removes nothing.
+    The place is a schema's name; None means all schemas. Files younger than ``retain`` stay; None removes nothing.
     """
     done: list[Upkeep] = []
     if retain is not None:

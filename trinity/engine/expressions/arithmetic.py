@@ -43,7 +43,7 @@ _BIGINT: Final = DataType("bigint")
 
 
 def arithmetic(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
-    """Return the result of an operator. Raises Refused for types with which only Spark calculates."""
+    """Return the result of an operator. Raises Refused for types that only Spark computes with."""
     kinds = {left.type.name, right.type.name}
     if not kinds <= {*WHOLE, *FLOATS, "decimal", VOID.name} or kinds == {VOID.name}:
         raise Refused(f"only Spark calculates with {left.type} and {right.type}")
@@ -222,7 +222,7 @@ def _divided(divide: Callable[[Any, Any], Datum]) -> _Kernel:
 
     def kernel(left: Datum, right: Datum) -> Datum:
         _refuse_zero(pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type)))
-        # the divisor of a NULL may still be a zero, and some other value behind the NULL
+        # a NULL may still be divided by 0, and the buffer of a NULL divisor may hold any value
         return divide(left, pc.if_else(pc.equal(right, 0), pa.scalar(None, right.type), right))
 
     return kernel

@@ -25,11 +25,11 @@ _Timezone = Callable[[], str]
 _Kernel = Callable[[pa.Array], pa.Array]
 _DATE: Final = DataType("date")
 _CERTAIN_DIGITS: Final = 15
-"""Digits of a DECIMAL up to which Spark makes a whole number of it without rounding it first."""
+"""Spark casts a DECIMAL of up to so many digits to an integer without rounding it first."""
 
 
 def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
-    """Return a value in another type. Raises Refused for types between which only Spark casts."""
+    """Return a value cast to a type. Raises Refused for casts that only Spark evaluates."""
     source = value.type
     if kind.limited or source.nested:
         raise Refused(f"only Spark casts {source} to {kind}")

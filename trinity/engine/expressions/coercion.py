@@ -1,4 +1,4 @@
-"""The type in which Spark compares or joins values of two types, and values in it."""
+"""The common type in which Spark compares or combines values of two types, and casts to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
 def common_type(one: DataType, other: DataType) -> DataType:
-    """Return the type to which Spark widens both. Raises Refused where it does not, or not without loss."""
+    """Return the type to which Spark widens both. Raises Refused for none, or for one that loses digits."""
     if one.name in TEXTS and other.name in TEXTS:
         return STRING
     if one == other or other == VOID:
@@ -50,7 +50,7 @@ def _wider_decimal(one: DataType, other: DataType) -> DataType:
 
 
 def together(values: Sequence[Compiled], timezone: Callable[[], str]) -> list[Compiled]:
-    """Return expressions as values of one type: literal texts become what the others are, as in Spark.
+    """Return expressions as values of one type: string literals take the type of the others, as in Spark.
 
     Raises:
         Refused: where there is no such type, or Spark loses something.
@@ -98,7 +98,7 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         found = value.run(rows)
         return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
-    # a DATE has days of which no TIMESTAMP is
+    # DATE has days beyond the range of TIMESTAMP
     return Compiled(kind, run, value.fields, may_fail=value.may_fail or kind.name in ("timestamp", "timestamp_ntz"))
 
 

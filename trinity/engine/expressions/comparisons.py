@@ -35,7 +35,7 @@ OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
 
 _Kernel = Callable[[Datum, Datum], Datum]
 _FEW_FLOATS: Final = 10
-"""Numbers in an IN up to which Spark compares one by one."""
+"""Most numbers in an IN that Spark compares one by one."""
 
 
 def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callable[[], str]) -> Compiled:
@@ -119,7 +119,7 @@ _LIMITS: Final = {
 
 
 def _refuse_char(value: Compiled, values: Sequence[Compiled]) -> None:
-    """Raise Refused for a CHAR column within a list, or compared with no literal: there Spark pads some only."""
+    """Raise Refused for a CHAR column in a list, or compared with a non-literal: Spark pads only some of them there."""
     columns = [v for v in (value, *values) if _is_char(v)]
     if columns and not (_is_char(value) and all(v.constant for v in values)):
         raise Refused("only Spark looks for CHAR columns in a list, or between them")

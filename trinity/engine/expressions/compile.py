@@ -340,7 +340,7 @@ _CONDITIONS: Final = (
 """Kinds that need parentheses as operands."""
 
 _LITERALS: Final = (_Compiler.literal, _Compiler.sign)
-"""What makes literals; of another expression of one Spark takes the type, not the digits."""
+"""Functions that build literals. Of any other constant expression Spark uses the type, not the digits."""
 
 _PARTS: Final[dict[str, type[exp.Func]]] = {
     "YEAR": exp.Year, "YEARS": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "MONTHS": exp.Month,

@@ -41,7 +41,7 @@ TIME_PARTS: Final[Mapping[type[exp.Expr], Callable[[Any], Any]]] = {
 
 
 def as_date(value: Compiled, timezone: _Timezone) -> Compiled:
-    """Return a value as a DATE. Raises Refused for types of which only Spark makes one."""
+    """Return a value as a DATE. Raises Refused for types that only Spark casts to it."""
     return cast(value, _DATE, timezone)
 
 
@@ -85,7 +85,7 @@ def time_part(function: type[exp.Expr], value: Compiled, timezone: _Timezone) ->
 
 
 def days_after(value: Compiled, days: Compiled, timezone: _Timezone, *, before: bool = False) -> Compiled:
-    """Return the date some days after another one, or before it. Raises Refused for other types."""
+    """Return a date plus or minus a number of days. Raises Refused for other types."""
     if days.type.name not in WHOLE[:3]:
         raise Refused(f"only Spark adds {days.type} to a date")
     first, number = as_date(value, timezone), widened(days, _INT, timezone)
@@ -98,7 +98,7 @@ def days_after(value: Compiled, days: Compiled, timezone: _Timezone, *, before: 
 
 
 def days_between(end: Compiled, start: Compiled, timezone: _Timezone) -> Compiled:
-    """Return the number of days from one date to another one."""
+    """Return the number of days between two dates."""
     last, first = as_date(end, timezone), as_date(start, timezone)
 
     def run(rows: pa.RecordBatch) -> Datum:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 MICROS_OF_DAY: Final = 86_400_000_000
 LAST_DAY: Final = 2**63 // MICROS_OF_DAY - 1
-"""The last day since 1970 of which every time is a TIMESTAMP: microseconds in 64 bits."""
+"""The last day, counted from 1970, whose times all fit TIMESTAMP: microseconds in 64 bits."""
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
@@ -41,7 +41,7 @@ def day_of_year(days: Numbers) -> Numbers:
 
 
 def week_of_year(days: Numbers) -> Numbers:
-    """Return the number of the week, as ISO 8601 has it: a week belongs to the year of its Thursday."""
+    """Return the number of the week by ISO 8601: a week belongs to the year of its Thursday."""
     return (day_of_year(days - (days + 3) % 7 + 3) + 6) // 7
 
 

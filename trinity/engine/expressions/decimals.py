@@ -1,4 +1,4 @@
-"""DECIMAL values as whole numbers of their last digit, in which Python calculates exactly."""
+"""DECIMAL values as unscaled integers, with which Python computes exactly."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Units: TypeAlias = Any
 _WORD: Final = (1 << 64) - 1
 MOST_DIGITS: Final = 38
 LEAST_SCALE: Final = 6
-"""Digits behind the point that a quotient has at least, and a result of too many digits keeps."""
+"""Least scale of a quotient, and of a result whose precision is cut."""
 
 
 def adjusted(precision: int, scale: int) -> DataType:
-    """Return the type of a result: of too many digits Spark drops those behind the point, down to six."""
+    """Return the type of a result: Spark cuts a precision that is too large from the scale, down to six digits."""
     if precision > MOST_DIGITS:
         whole = precision - scale
         precision, scale = MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, LEAST_SCALE))
@@ -54,7 +54,7 @@ def decimals_of(units: Units, kind: DataType) -> pa.Array:
 
 
 def halves_away(units: Units, divisor: Units | int) -> Units:
-    """Divide, and round to the nearest number, halves away from zero."""
+    """Divide, and round half up (away from zero)."""
     quotient = (2 * np.abs(units) + abs(divisor)) // (2 * abs(divisor))
     return np.where((units < 0) != (divisor < 0), -quotient, quotient)
 
@@ -66,5 +66,5 @@ def halves_to_even(units: Units, divisor: int) -> Units:
 
 
 def scaled(units: Units, places: int) -> Units:
-    """Return numbers with some more digits behind the point, or fewer: halves are rounded away from zero."""
+    """Return unscaled numbers of a larger or smaller scale, rounded half up (away from zero)."""
     return units * 10**places if places >= 0 else halves_away(units, 10**-places)

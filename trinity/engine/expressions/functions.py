@@ -114,7 +114,7 @@ NAMED: Final[Mapping[str, _Build]] = {
 
 
 def arguments(tree: exp.Expr, names: tuple[str, ...], compiled: Callable[[exp.Expr], Compiled]) -> list[Any]:
-    """Return the operands of a function. Raises Refused for others than it should have."""
+    """Return the operands of a function. Raises Refused for arguments that it does not take."""
     if isinstance(tree, exp.Concat) and not tree.args.get("safe"):
         raise Refused("only Spark reads texts side by side as one")
     given = {name: value for name, value in tree.args.items() if value not in (None, []) and name not in _IGNORED}

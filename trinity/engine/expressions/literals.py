@@ -1,4 +1,4 @@
-"""Literals with the types that Spark gives them, and texts as values of other types."""
+"""Literals with the types that Spark gives them, and strings cast to other types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def constant(kind: DataType, value: Any) -> Compiled:
 
 
 def literal(tree: exp.Expr) -> Compiled:
-    """Return a literal that names no type. Raises Refused for what is none."""
+    """Return a literal without type name. Raises Refused for other nodes."""
     if isinstance(tree, exp.Null):
         return constant(VOID, None)
     if isinstance(tree, exp.Boolean):
@@ -78,7 +78,7 @@ def _number(text: str) -> Compiled:
 
 
 def type_of(tree: exp.Expr) -> DataType:
-    """Return the type to which a node casts. Raises Refused for one that no table has, and for CHAR and VARCHAR."""
+    """Return the type to which a node casts. Raises Refused for types that no column has, and for CHAR and VARCHAR."""
     try:
         kind = parse_type(type_text(tree.args["to"], "spark"))
     except TrinityError as error:

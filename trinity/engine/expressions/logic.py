@@ -12,7 +12,7 @@ from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Datum, Refu
 
 
 def as_boolean(value: Compiled) -> Compiled:
-    """Return a condition, of a NULL too. Raises Refused for a value of another type."""
+    """Return a BOOLEAN operand; an untyped NULL is one. Raises Refused for a value of another type."""
     if value.type == VOID:
         return Compiled(BOOLEAN, lambda _: pa.scalar(None, pa.bool_()))
     if value.type != BOOLEAN:

@@ -48,7 +48,7 @@ class Interval:
     """Months, or microseconds, between two times.
 
     Attributes:
-        months: their number; None of an interval of days and times.
+        months: number of months; None for an interval of days and times.
         micros: microseconds.
         of_days: True when the interval has no unit below a day.
     """
@@ -63,7 +63,7 @@ class Interval:
 
 
 def interval_of(tree: exp.Expr) -> Interval | None:
-    """Return the interval that a literal says, or None for another expression. Raises Refused for an unusual one."""
+    """Return the interval of a literal; None for other expressions. Raises Refused for an unusual interval."""
     tree = tree.unnest()
     if isinstance(tree, exp.Add) and isinstance(tree.this, exp.Interval | exp.Add):
         one, other = interval_of(tree.this), interval_of(tree.expression)
@@ -87,7 +87,7 @@ def interval_of(tree: exp.Expr) -> Interval | None:
 
 
 def days_of(tree: exp.Expr) -> int | None:
-    """Return the days of an INTERVAL; None for another expression. Raises Refused for an interval of other units."""
+    """Return the days of an INTERVAL; None for other expressions. Raises Refused for an interval of other units."""
     interval = interval_of(tree)
     if interval is None:
         return None
@@ -103,7 +103,7 @@ def now() -> Compiled:
 
 
 def later(value: Compiled, interval: Interval, timezone: _Timezone) -> Compiled:
-    """Return a time some interval later. Raises Refused for what is no time."""
+    """Return a time plus an interval. Raises Refused for types that are no times."""
     kind = value.type
     if kind.name not in TIMES:
         raise Refused(f"only Spark adds an interval to {kind}")
@@ -154,7 +154,7 @@ def cut_date(value: Compiled, unit: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
-    """Return DATE_TRUNC. Raises Refused for another unit, and for what is no time."""
+    """Return DATE_TRUNC. Raises Refused for other units, and for types that are no times."""
     unit = unit_name.upper()
     if value.type.name not in (*TIMES, *TEXTS):
         raise Refused(f"only Spark cuts {value.type}")
@@ -191,7 +191,7 @@ _FIRST_DAYS: Final[dict[str, Callable[[Numbers], Numbers]]] = {
     "QUARTER": lambda days: first_days(months_of(days) // 3 * 3),
     **dict.fromkeys(("YEAR", "YYYY", "YY"), lambda days: first_days(months_of(days) // 12 * 12)),
 }
-"""Unit -> the first days of those in which days are."""
+"""Unit -> function that returns the first day of the unit for each day."""
 
 
 def _zone(kind: DataType, timezone: _Timezone) -> str:
@@ -208,7 +208,7 @@ def _times(micros: Numbers) -> pa.Array:
 
 
 def _on_clocks(found: pa.Array, zone: str, change: Callable[[Numbers], Numbers]) -> pa.Array:
-    """Change the clocks of times; a time keeps its distance from UTC where its new clock has it, too."""
+    """Change the local times; each keeps its UTC offset where the zone has that offset at the new local time."""
     if zone == "UTC":
         return pa.array(change(_numbers(found))).cast(found.type)
     given, clocks = _numbers(found), _numbers(clocks_of(found, zone))

@@ -39,7 +39,7 @@ def field(value: Compiled, name: str) -> Compiled:
 
 
 def item(value: Compiled, place: Compiled) -> Compiled:
-    """Return an item of an array by its place, from 0; or the value of a key of a map, NULL where it lacks the key.
+    """Return an item of an array by its index, from 0; or the value of a key of a map, NULL for a missing key.
 
     Raises:
         Refused: for other types.
@@ -65,7 +65,7 @@ def _items(lists: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
-    """Return the value of a key in each map: of the first entry that has it."""
+    """Return the value of a key in each map: that of the first entry with the key."""
     starts = as_numpy(maps.offsets).astype(np.int64)
     first, end = starts[0], starts[-1]
     rows = np.repeat(np.arange(len(maps)), np.diff(starts))
@@ -78,7 +78,7 @@ def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
 
 
 def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
-    """Return a struct of some fields. Raises Refused for a NULL without type."""
+    """Return a struct of the fields. Raises Refused for a NULL without type."""
     if not values or any(v.type == VOID for v in values):
         raise Refused("only Spark makes a struct of a NULL without type, or of nothing")
     kind = DataType("struct", (), tuple(_inner(v.type) for v in values), tuple(names))
@@ -91,7 +91,7 @@ def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
 
 
 def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
-    """Return an array of some items of one type. Raises Refused where there is none."""
+    """Return an array of the items. Raises Refused when they have no common type."""
     if any(v.type.nested for v in values):
         raise Refused("only Spark makes an array of nested values")
     values = together(values, timezone)
@@ -107,7 +107,7 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
 
 
 def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[], str]) -> Compiled:
-    """Return an array of the numbers, or of the dates, from one to another one, which it has if the steps meet it.
+    """Return an array of the numbers, or dates, from the first to the last one, inclusive if a step ends there.
 
     The values are the first and the last, and the step, if one is given; ``days`` is that of dates.
 
@@ -152,7 +152,7 @@ _MOST_ITEMS = 2**31 - 1
 
 
 def map_of(keys: Sequence[Compiled], values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
-    """Return a map of constant keys. Raises Refused for other keys, and for values of which Spark makes no one type."""
+    """Return a map of constant keys. Raises Refused for other keys, and for values without a common type."""
     if any(v.type.nested for v in (*keys, *values)) or not all(key.constant for key in keys):
         raise Refused("only Spark makes a map of nested values, or of keys that are no constants")
     keys, values = together(keys, timezone), together(values, timezone)
@@ -180,7 +180,7 @@ def _in_turns(values: Sequence[Compiled], rows: pa.RecordBatch) -> pa.Array:
 
 
 def _inner(kind: DataType) -> DataType:
-    """Return the type that values have within others, where CHAR and VARCHAR are texts."""
+    """Return the type of a nested value, in which CHAR and VARCHAR become STRING."""
     if kind.nested and kind.limited:
         raise Refused(f"only Spark puts {kind} into another value")
     return STRING if kind.name in TEXTS else kind

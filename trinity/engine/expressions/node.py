@@ -54,8 +54,8 @@ class Compiled:
         run: returns the values of the rows of a batch; one value where it names no column.
         fields: the columns of the batch that it reads.
         column: True for a column alone, whose CHAR type makes Spark pad what it is compared with (K2).
-        may_fail: True when it may raise for some values.
-        literal: True for a number written without a CAST, of which Spark makes a DECIMAL of as many digits.
+        may_fail: True when its evaluation may raise.
+        literal: True for a number written without CAST, which Spark takes as a DECIMAL of as many digits.
     """
 
     type: DataType
@@ -113,7 +113,7 @@ class Compiled:
 
 
 def as_array(found: Datum, rows: int) -> pa.Array:
-    """Return the values of some rows."""
+    """Return the values of the rows."""
     return found if isinstance(found, pa.Array) else pa.repeat(found, rows)
 
 
@@ -142,7 +142,7 @@ class ScopeColumn:
         field: the column of the batch that has its values.
         qualifier: the table's alias; empty without one.
         above: its schema, and catalog, as FROM names them before a table without an alias.
-        merged: True of a column that USING made one with another one: only its table's alias names it.
+        merged: True for a column that USING merged with another one: it is named by its table's alias only.
     """
 
     name: str
@@ -223,7 +223,7 @@ class Scope:
 
 
 def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Array:
-    """Evaluate an expression on some rows alone; NULL for the others."""
+    """Evaluate an expression on the masked rows only; NULL for the others."""
     if not pc.any(some).as_py():
         return pa.nulls(len(rows), value.arrow_type)
     found = as_array(value.run(rows.filter(some)), pc.sum(some).as_py() or 0)
@@ -231,7 +231,7 @@ def on_some_rows(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> pa.Ar
 
 
 def spread(values: pa.Array, some: pa.Array) -> pa.Array:
-    """Return the values of some rows in the places of these; NULL in the others."""
+    """Scatter the values to the masked rows; NULL for the others."""
     if pa.types.is_nested(values.type):
         chosen = as_numpy(some)
         return values.take(as_arrow(np.cumsum(chosen) - 1, mask=~chosen))
@@ -248,7 +248,7 @@ def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Da
 
 
 def null_of_operand(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
-    """Return NULL where one of some operands, in the order of their evaluation, is a constant NULL.
+    """Return NULL if an operand is a constant NULL; the operands are in the order of their evaluation.
 
     Raises:
         Refused: where one before it may fail: in some plans Spark evaluates that one, and in others not.

@@ -19,17 +19,17 @@ _REPEATED: Final = r"(?:[*+?]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})\??"
 _ONE: Final = rf"(?:{_PLAIN}|{_ESCAPED}|\\[dDsSwW]|\.|{_CLASS})"
 _TOKEN: Final = re.compile(rf"(?P<item>{_ONE}|\()(?P<times>{_REPEATED})?|(?P<close>\))(?P<often>{_REPEATED})?|\|")
 _TERMINATORS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
-"""What ends a line in Java: no dot is it, and the last one may stand behind the end."""
+"""Java's line terminators: a dot does not match them, and ``$`` matches before the last one."""
 _BLANKS: Final = r"\t\n\x0b\f\r "
 r"""What is ``\s`` in Java; in RE2 one of them is not."""
 _LINE_END: Final = rf"\r\n|[{_TERMINATORS}]"
 _REFERENCE: Final = re.compile(r"\$([0-9])(?![0-9])|[^$\\]")
-"""A part of what Java puts in the place of a match: the text of a group, or a character."""
+"""A part of a Java replacement: a reference to a group, or a character."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern as Java has it, in parts that RE2 reads alike.
+    """A Java pattern, in parts with the same meaning in RE2.
 
     Attributes:
         tokens: its parts between ``^`` and ``$``.
@@ -61,7 +61,7 @@ class Pattern:
 
     @property
     def matching(self) -> str:
-        """RE2's pattern of texts in which there is a match."""
+        """RE2's pattern for texts that contain a match."""
         return self._written(self.tokens, rf"(?:{_LINE_END})?\z")
 
     @property
@@ -87,7 +87,7 @@ class Pattern:
         return self._check(self._written(tokens, end))
 
     def replacing(self, replacement: str) -> tuple[str, str]:
-        """Return RE2's pattern, and what RE2 puts in the place of each match, for Java's replacement.
+        """Return RE2's pattern and RE2's replacement for those of Java.
 
         Raises:
             Refused: for a replacement of groups that there are not, and where it is not certain what Java replaces.
@@ -110,7 +110,7 @@ class Pattern:
         return f"{self.start}{''.join(tokens)}{end if self.end else ''}"
 
     def _check(self, re2: str) -> str:
-        """Return a pattern that RE2 can read. Raises Refused for another one."""
+        """Return a pattern that RE2 can read. Raises Refused for any other."""
         try:
             pc.match_substring_regex(pa.array([""]), re2)
         except pa.ArrowInvalid:

@@ -25,7 +25,7 @@ _CERTAIN: Final = 2.0**40
 
 
 def rounded(value: Compiled, places: Compiled | None, *, to_even: bool = False) -> Compiled:
-    """Return ROUND, or BROUND. Raises Refused for places that are no literal, and for other types than numbers."""
+    """Return ROUND, or BROUND. Raises Refused for a scale that is no literal, and for types that are no numbers."""
     number = _places(places)
     kind = value.type
     if kind.name in WHOLE:
@@ -86,7 +86,7 @@ def _floats(found: pa.Array, places: int, to_even: bool) -> pa.Array:
 
 
 def units_of_floats(numbers: Floats, places: int, *, to_even: bool = False) -> Units:
-    """Return finite numbers in units of a place behind the point, rounded by the digits that are written for them."""
+    """Return finite numbers in units of a decimal place, rounded by their shortest decimal form."""
     with np.errstate(all="ignore"):
         shifted = np.abs(numbers) * 10.0**places
         whole = np.floor(shifted)
@@ -101,12 +101,12 @@ def units_of_floats(numbers: Floats, places: int, *, to_even: bool = False) -> U
 
 
 def whole_floor(value: Compiled, places: Compiled | None, timezone: Callable[[], str]) -> Compiled:
-    """Return FLOOR. Raises Refused for one to a number of places."""
+    """Return FLOOR. Raises Refused for FLOOR with a scale."""
     return _whole_number(value, places, timezone, np.floor, lambda units, divisor: units // divisor)
 
 
 def whole_ceiling(value: Compiled, places: Compiled | None, timezone: Callable[[], str]) -> Compiled:
-    """Return CEIL. Raises Refused for one to a number of places."""
+    """Return CEIL. Raises Refused for CEIL with a scale."""
     return _whole_number(value, places, timezone, np.ceil, lambda units, divisor: -(-units // divisor))
 
 

@@ -13,7 +13,7 @@ from trinity.spi import DataType
 
 
 def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled, may_fail: bool = False) -> Compiled:
-    """Return what a kernel, which takes arrays without NULLs, makes of some operands; NULL where one of them is.
+    """Return the results of a kernel that takes arrays without NULLs; NULL where an operand is NULL.
 
     They are evaluated in this order, each, if it may raise, only for rows where none before it is NULL.
     """
@@ -33,7 +33,7 @@ def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled
 
 
 def _where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
-    """Apply a kernel to the rows in which no value is NULL."""
+    """Apply a kernel to the rows without NULL."""
     if not any(v.null_count for v in values):
         return kernel(*values)
     known = _known(values)

@@ -19,7 +19,7 @@ from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataType, parse_given_type, type_text
 
 _OF_ROWS: Final = frozenset({""})
-"""Stands for the columns of a subquery: its value is no literal, for which Spark would pad a CHAR column."""
+"""Placeholder for a column of a subquery. It is no literal: Spark would pad a CHAR column for a literal."""
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
@@ -147,7 +147,7 @@ class _Numbered:
 
     @cached_property
     def first_rows(self) -> np.ndarray:
-        """The place of a row of each key; the last one is that of no key."""
+        """The index of a row of each key; the last entry is for unknown keys."""
         found = np.zeros(len(self.keys) + 1, np.int64)
         found[self.numbers] = np.arange(len(self.numbers))
         return found
@@ -162,7 +162,7 @@ class _Seen:
 
     @classmethod
     def of(cls, rows: Rows) -> _Seen:
-        """Return those of some rows. Raises Refused for types that only Spark compares."""
+        """Return the keys of the rows. Raises Refused for types that only Spark compares."""
         kinds = [parse_given_type(type_text(rows.held.schema.field(name).type)) for _, name in rows.keys]
         pairs = [_comparable(value, kind, rows.timezone) for (value, _), kind in zip(rows.keys, kinds, strict=True)]
 
@@ -203,7 +203,7 @@ _NONE: Final = -1
 def _comparable(
     value: Compiled, kind: DataType, timezone: Callable[[], str]
 ) -> tuple[Compiled, Callable[[pa.Array], pa.Array]]:
-    """Return an expression in the type in which rows of a type are compared with it, and their cast to that.
+    """Return an expression cast to the type in which it is compared with the rows, and the cast of the rows to that.
 
     Raises:
         Refused: for types that only Spark compares.

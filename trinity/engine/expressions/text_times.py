@@ -1,4 +1,4 @@
-"""Texts read as timestamps, as CAST in ANSI mode reads them: another text is an error."""
+"""CAST of strings to timestamps in ANSI mode: any other text is an error."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _TIME: Final = f"(?s)^{DATE_PARTS.format(most='{4,6}', behind=_CLOCK)}$"
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?|\d\d:?\d\d|\d\d:\d\d:\d\d|\d{6})")
 _NO_OFFSET: Final = ("UTC", "GMT", "UT", "Z")
 _NO_REGIONS: Final = ("posix/", "right/", "localtime", "posixrules", "Factory")
-"""Files of Python's zones that are none of Java's."""
+"""Python's zones that Java lacks."""
 _SECOND: Final = 1_000_000
 _CYCLE: Final = 146_097
 """Days of four hundred years."""
 _FAR: Final = 100_000_000
-"""Days since 1970, behind which all years are alike but for their number."""
+"""Days since 1970 after which every cycle of years has the same local times."""
 _MOST_DAYS: Final = LAST_DAY + 3
-"""Days since 1970, behind which no clock of any zone shows a TIMESTAMP."""
+"""Days since 1970 after which no local time in any zone is a TIMESTAMP."""
 
 
 def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
     """Return the times that texts say: a date, a time of day, and its zone; a TIMESTAMP may be a time of today.
 
-    None of the texts is NULL. For a TIMESTAMP_NTZ a zone counts nothing.
+    None of the texts is NULL. TIMESTAMP_NTZ ignores a zone in the text.
 
     Raises:
         TrinityError: TYPE_MISMATCH for another text.
@@ -68,7 +68,7 @@ def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
 
 
 def _are_beyond(micros: Numbers, days: Numbers) -> np.ndarray:
-    """Return True for times, some days after others, that are before the first TIMESTAMP, or after the last one."""
+    """Return True for times, moved by a number of days, that are before the first TIMESTAMP, or after the last one."""
     found: np.ndarray = np.not_equal(days, 0)
     far = zip(micros[found].tolist(), days[found].tolist(), strict=True)
     found[found] = [not -(2**63) <= time + day * MICROS_OF_DAY < 2**63 for time, day in far]

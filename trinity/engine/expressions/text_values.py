@@ -22,7 +22,7 @@ _BLANK: Final = r"[\x00-\x20\x7f]*"
 DATE_PARTS: Final = (
     "(?P<sign>[+-]?)(?P<year>[0-9]{most})(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}}){behind})?)?"
 )
-"""The parts of a date: ``most`` and least digits of its year, and what may stand ``behind`` the day."""
+"""The parts of a date: least and ``most`` digits of its year, and the text allowed ``behind`` the day."""
 _DATE: Final = rf"(?s)^{_BLANK}{DATE_PARTS.format(most='{4,7}', behind='(?:[ T].*)?')}{_BLANK}$"
 _DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _HEXADECIMAL: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
@@ -71,7 +71,7 @@ def _booleans(texts: pa.Array, kind: DataType) -> pa.Array:
 
 
 def _dates(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read dates of year, year and month, or year, month and day; a time behind them is ignored."""
+    """Read dates of year, year and month, or year, month and day; a time after them is ignored."""
     found = pc.extract_regex(texts, _DATE)
     refuse_where(pc.is_null(found), texts, kind)
     days, wrong = days_of(found)
@@ -80,7 +80,7 @@ def _dates(texts: pa.Array, kind: DataType) -> pa.Array:
 
 
 def days_of(found: pa.StructArray) -> tuple[Numbers, np.ndarray]:
-    """Return the days since 1970 of dates in the parts of :data:`DATE_PARTS`, and True for those that there are not."""
+    """Return the days since 1970 of dates in the parts of :data:`DATE_PARTS`, and True for dates that do not exist."""
     negative = pc.equal(found.field("sign"), "-").to_numpy(zero_copy_only=False)
     year, month, day = (number_of(found.field(part), 1) for part in ("year", "month", "day"))
     first = first_days((np.where(negative, -year, year) - 1970) * 12 + np.clip(month, 1, 12) - 1)
@@ -89,7 +89,7 @@ def days_of(found: pa.StructArray) -> tuple[Numbers, np.ndarray]:
 
 
 def number_of(digits: pa.Array, otherwise: int) -> Numbers:
-    """Return digits as numbers; another one where there are none."""
+    """Return digits as numbers; a default where there are no digits."""
     known = pc.replace_with_mask(digits, pc.equal(digits, ""), str(otherwise))
     found: Numbers = known.cast(pa.int64()).to_numpy()
     return found
@@ -122,7 +122,7 @@ _ASCII_BLANKS: Final = "".join(map(chr, range(33)))
 
 
 def _decimals(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read numbers of type DECIMAL, rounded to its digits; halves go away from zero."""
+    """Read numbers of type DECIMAL, rounded half up (away from zero) to its scale."""
     units = np.empty(len(texts), object)
     units[:] = [_units(text, kind) for text in texts.to_pylist()]
     return decimals_of(units, kind)
@@ -156,7 +156,7 @@ READERS: Final[dict[str, Callable[[pa.Array, DataType], pa.Array]]] = {
 """Type -> what reads texts as its values."""
 _DAY: Final = 86_400_000_000
 _PLAIN_SCALE: Final = 6
-"""Digits behind the point up to which Arrow writes no exponent."""
+"""Largest scale for which Arrow writes no exponent."""
 _FIRST_PLAIN: Final = -719_528
 _LAST_PLAIN: Final = 2_932_896
 """Days of the years 0 and 9999, whose years have four digits."""

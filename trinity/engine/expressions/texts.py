@@ -31,7 +31,7 @@ def _mapped(value: Compiled, kernel: Callable[[Any], Any], kind: DataType = STRI
 
 
 def _literal(value: Compiled, what: str) -> Any:
-    """Return the value of a literal. Raises Refused for another expression, and for NULL."""
+    """Return the value of a literal. Raises Refused for other expressions, and for NULL."""
     if not value.constant or value.type == VOID or value.is_null:
         raise Refused(f"only Spark evaluates {what} that is no literal")
     return value.value
@@ -81,7 +81,7 @@ def lower(value: Compiled) -> Compiled:
 
 
 def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool = False) -> Compiled:
-    """Return LIKE with a literal, in which ``%`` and ``_`` stand for characters; ILIKE in lower case."""
+    """Return LIKE with a literal pattern of ``%`` and ``_``; ILIKE in lower case."""
     if any_case:
         value, pattern = lower(value), lower(pattern)
     text = _literal(pattern, "LIKE with a pattern")
@@ -94,7 +94,7 @@ def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool
 
 
 _LAST_OF_JAVA: Final = "\uffff"
-"""The last character that Java holds in one part; of others Spark compares the parts, or not, by the pattern."""
+"""The last character of one UTF-16 unit. Of others Spark compares characters or units, depending on the pattern."""
 
 
 def _like_as_regex(pattern: str, escape: str) -> str:
@@ -166,7 +166,7 @@ def trimmed(value: Compiled, side: str) -> Compiled:
 
 
 def replaced(value: Compiled, old: Compiled, new: Compiled) -> Compiled:
-    """Return a text with all places of a literal replaced."""
+    """Return a text with all occurrences of a literal replaced."""
     before, after = _literal(old, "REPLACE of a text"), _literal(new, "REPLACE by a text")
     if not before:
         return _text(value)
@@ -174,7 +174,7 @@ def replaced(value: Compiled, old: Compiled, new: Compiled) -> Compiled:
 
 
 def substring(value: Compiled, start: Compiled, count: Compiled | None) -> Compiled:
-    """Return characters from a place on, counted from 1; 0 is the first one, too."""
+    """Return characters from a position on, counted from 1; 0 means the first one, too."""
     first = _whole(start, "SUBSTRING from a place")
     number = None if count is None else _whole(count, "SUBSTRING of a length")
     if number is not None and number <= 0:
@@ -216,7 +216,7 @@ _MOST_PADDED: Final = 10_000
 
 
 def repeated(value: Compiled, count: Compiled) -> Compiled:
-    """Return a text some times."""
+    """Return a text repeated."""
     times = _whole(count, "REPEAT of a number")
     if times > _MOST_PADDED:
         raise Refused(f"only Spark repeats a text {times} times")
@@ -231,7 +231,7 @@ def reversed_text(value: Compiled) -> Compiled:
 
 
 def place_of(value: Compiled, part: Compiled) -> Compiled:
-    """Return INSTR: the place of the first occurrence of a literal, from 1; 0 without one."""
+    """Return INSTR: the position of the first occurrence of a literal, from 1; 0 without one."""
     text = _literal(part, "INSTR of a text")
     if not text:
         return of_rows(_INT, lambda found: pa.repeat(pa.scalar(1, pa.int32()), len(found)), _text(value))
@@ -257,7 +257,7 @@ def part_split(value: Compiled, delimiter: Compiled, number: Compiled) -> Compil
 
 
 def joined(separator: Compiled, values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
-    """Return CONCAT_WS: texts with another one between them, without those that are NULL."""
+    """Return CONCAT_WS: texts joined by a separator, without NULLs."""
     if not values or any(v.type.name in ("binary", "array") for v in values):
         raise Refused("only Spark joins values of type BINARY or ARRAY, or none")
     between, *texts = [_text(separator), *(as_text(v, timezone) for v in values)]
@@ -291,7 +291,7 @@ def _in_lower_case(texts: pa.Array) -> pa.Array:
 
 
 def _changed(texts: pa.Array, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> pa.Array:
-    """Change ASCII texts at once, and of others each one that is not like an earlier one."""
+    """Change ASCII texts at once, and each distinct text of the others once."""
     found = of_ascii(texts)
     others = pc.invert(pc.string_is_ascii(texts))
     if not pc.any(others).as_py():

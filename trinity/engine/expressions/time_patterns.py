@@ -1,4 +1,4 @@
-"""Dates and times written and read by a pattern: of the letters of Java's patterns those that say one thing alone."""
+"""Dates and times written and read by a pattern, of those letters of Java's patterns that have one meaning."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Pattern:
 
     @classmethod
     def of(cls, value: Compiled) -> _Pattern:
-        """Return the pattern of a literal. Raises Refused for another expression, and for what only Spark reads."""
+        """Return the pattern of a literal. Raises Refused for other expressions, and for other patterns."""
         if value.type != STRING or not value.constant or value.is_null:
             raise Refused("only Spark reads a pattern that is no literal")
         text, at, found = value.value, 0, list[tuple[bool, str]]()
@@ -63,7 +63,7 @@ class _Pattern:
         return [text for is_letter, text in self.parts if is_letter]
 
     def refuse_others(self, *known: str) -> None:
-        """Raise Refused for further letters than some."""
+        """Raise Refused for letters other than the allowed ones."""
         for letter in self.letters:
             if letter not in known:
                 raise Refused(f"only Spark knows '{letter}' in a pattern")
@@ -120,7 +120,7 @@ def date_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
 
 
 def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Compiled:
-    """Return TO_TIMESTAMP of a text by a pattern, which is an error for another text.
+    """Return TO_TIMESTAMP of a text by a pattern; a text that does not match is an error.
 
     Raises:
         Refused: for other types than texts; for a pattern without year, month and day, or a time without hours.

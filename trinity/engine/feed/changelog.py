@@ -26,7 +26,7 @@ class TableChangelog:
 
     @classmethod
     def of(cls, target: Target, place: str | None) -> TableChangelog:
-        """Return the changelog at a place, or beside the table's files; NOT_SUPPORTED for an external table."""
+        """Return the changelog in a folder, or beside the table's files; there NOT_SUPPORTED for an external table."""
         definition = target.definition
         if place is None and definition.external:
             raise TrinityError(
@@ -36,11 +36,11 @@ class TableChangelog:
         return cls(Changelog(where), changelog_producer(definition.properties), definition.id)
 
     def tag(self, entry: HistoryEntry) -> str:
-        """Return the text that distinguishes a commit's changes from those of others with its number."""
+        """Return the tag of a commit's changes: it differs for another commit of the same number."""
         return _tag(self.id, _kind(self.producer), entry.commit_id)
 
     def rows_tag(self, entry: HistoryEntry) -> str:
-        """Return the text that tells a version's merged rows from its changes, and from others of its number."""
+        """Return the tag of a version's merged rows; changes, and another commit of the number, have other tags."""
         return _tag(self.id, "rows", entry.commit_id)
 
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:
@@ -60,7 +60,7 @@ class TableChangelog:
     def _empty(self, entry: HistoryEntry) -> bool:
         """Return True for a commit that shows no changes, whatever it did."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
-            return entry.operation not in ("compact", REPLACE, "restore")  # which may have made another table
+            return entry.operation not in ("compact", REPLACE, "restore")  # the last two may have replaced the table
         return keeps_rows(entry)
 
 
@@ -75,7 +75,7 @@ def found_changes(
 
 
 def is_usable(kept: KeptChanges, definition: TableDefinition, form: Form) -> bool:
-    """Return True for changes that need not be computed again; those of a plain table that may cancel out must be."""
+    """Return True unless the changes must be computed again, as net changes of a plain table always are."""
     return definition.keyed or not kept.files or not form.recomputes(kept.columns, definition.visible)
 
 
@@ -92,7 +92,7 @@ def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, p
 
 
 def _kind(producer: ChangelogProducer) -> str:
-    """Return the name of what a feed shows, which is the same for some producers."""
+    """Return the name under which a producer's changes are kept; two producers share one."""
     return "changes" if producer in (ChangelogProducer.NONE, ChangelogProducer.LOOKUP) else producer.value
 
 

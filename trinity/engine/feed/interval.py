@@ -31,7 +31,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Interval:
-    """The commits of a feed: those of the readable history from one place in it to the place after the last one."""
+    """The commits of a feed: a range of indices of the readable history, without the end."""
 
     history: list[HistoryEntry]
     first: int
@@ -48,7 +48,7 @@ class Interval:
         return self.history[self.first : self.behind]
 
     def without(self, versions: Collection[int]) -> list[Interval]:
-        """Return the parts that remain without some versions, each as long as possible."""
+        """Return the parts that remain without the given versions, each as long as possible."""
         found: list[Interval] = []
         for place in range(self.first, self.behind):
             if self.history[place].version in versions:

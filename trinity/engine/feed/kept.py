@@ -23,9 +23,9 @@ from trinity.storage.changelog import KeptChanges
 def keep(
     target: Target, history: list[HistoryEntry], versions: Sequence[int], place: str | None = None
 ) -> list[KeptChanges]:
-    """Return where the changes of some versions are on disk; compute and write those that are missing.
+    """Return where the changes of versions are on disk; compute and write missing ones.
 
-    They are in the table's folder, or in another place, which those of an external table need.
+    They are in the table's folder, or in another one, which changes of an external table need.
 
     Returns:
         the changes of each version, in the order asked for.
@@ -72,7 +72,7 @@ def _listed(known: TableChangelog, equal_columns: EqualColumns, files: Written) 
 def _runs_of_equal_columns(
     target: Target, history: list[HistoryEntry], places: Sequence[int]
 ) -> Iterator[EqualColumns]:
-    """Yield runs of places in a history that have the same columns."""
+    """Yield ranges of a history's indices whose versions have the same columns."""
     shown = ((splits_within(target, history[place].version).definition, place) for place in places)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
@@ -82,7 +82,7 @@ def _runs_of_equal_columns(
 
 
 def _written_locally(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written | NotLocal:
-    """Compute and write the changes of versions that have the same columns; or tell why Spark has to."""
+    """Compute and write the changes of versions with the same columns; or return why only Spark can."""
     feed = LocalFeed(target, equal_columns.parts, (), equal_columns.definition, known.producer, Form())
     if (why := feed.why_not()) is not None:
         return why

@@ -1,4 +1,4 @@
-"""The place in a table's history that a reader has reached: a version, and which commit that was.
+"""A reader's position: a version and its commit id, by which a reader notices that the table was put back.
 
 A version alone is not enough. A table that is put back to an earlier state, by a restored copy of its folder or by a
 repair, uses numbers a second time: a reader would skip as many commits as were lost.
@@ -20,7 +20,7 @@ _DIGITS = 16
 class Reached:
     """A version that a reader has reached, with the first hexadecimal digits of the hash of the commit's id.
 
-    These are empty where an older release of Trinity stored the place.
+    These are empty where an older release of Trinity stored the position.
     """
 
     version: int
@@ -28,7 +28,7 @@ class Reached:
 
     @classmethod
     def of(cls, found: HistoryEntry | SplitSource) -> Reached:
-        """Return the place after a commit."""
+        """Return the position after a commit."""
         return cls(found.version, _hash(found)[:_DIGITS])
 
     def check(self, table: object, found: HistoryEntry | SplitSource, reader: str, remedy: str) -> None:

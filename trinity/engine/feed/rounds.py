@@ -25,16 +25,16 @@ class Round:
 
     @property
     def version(self) -> int:
-        """The version that the second one made."""
+        """The version of the full compaction at its end."""
         return self.entries[-1].version
 
 
 def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
-    """Yield the rounds that end in some parts of a table's history.
+    """Yield the rounds that end in the given parts of a table's history.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed; NOT_SUPPORTED where another table took
-            the name in between.
+        TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed; NOT_SUPPORTED where the table was
+            replaced in between.
     """
     for part in parts:
         history = part.history
@@ -49,9 +49,9 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
 
 
 def round_before(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
-    """Return the commit from whose rows a feed after a version goes on: the last full compaction up to it.
+    """Return the commit whose rows are the starting state of a feed after ``version``: the last full compaction.
 
-    While there is no full compaction yet, it is the commit that made the table, or put it in the place of another one.
+    Before the first full compaction it is the commit that created or replaced the table.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS where it was vacuumed.
@@ -75,7 +75,7 @@ def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: 
 
 
 def commits_since_full_compaction(target: Target, at_most: int) -> int:
-    """Return how many commits changed rows since the table's rounds began anew, or all; ``at_most`` ends the count."""
+    """Count commits that changed rows since the last round, up to ``at_most``."""
     history = target.connector.metadata.history(target.handle)
     found = 0
     for place in range(len(history) - 1, -1, -1):
@@ -86,12 +86,12 @@ def commits_since_full_compaction(target: Target, at_most: int) -> int:
 
 
 def _ends_round(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
-    """Return True for a full compaction, and for a commit that made another table of this one."""
+    """Return True for a full compaction, and for a commit that replaced the table."""
     return makes_another(target, history, place) or _is_full_compaction(target, history, place)
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
-    """Return the place of the first commit of the round before a place; None where the beginning was vacuumed."""
+    """Return the index of the first commit of the round before ``end``; None when that commit was vacuumed."""
     for place in range(end - 1, -1, -1):
         if _ends_round(target, history, place):
             return place + 1

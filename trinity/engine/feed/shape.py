@@ -48,7 +48,7 @@ class Form:
         return cls(net, compute_updates, preimages)
 
     def recomputes(self, old: Sequence[Column], columns: Sequence[Column]) -> bool:
-        """Return True where changes that are on disk are not shown as they are, since some may cancel out.
+        """Return True when changes on disk cannot be shown as they are, since they may cancel out.
 
         A column that they are stored with, and that the feed lacks, was dropped since.
         """

@@ -21,7 +21,7 @@ _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum star
 
 @dataclass(frozen=True)
 class Step:
-    """One commit that may have changed rows: the version before it, and that which it made."""
+    """One commit that may have changed rows: the versions before and after it."""
 
     before: SplitSource
     after: SplitSource
@@ -33,17 +33,17 @@ class Step:
 
     @property
     def native(self) -> bool:
-        """True when the version needs the format's own reader: its files do not tell which rows changed."""
+        """True when the version needs the format's own reader: its files do not show which rows changed."""
         return self.after.native is not None or self.before.native is not None
 
     @cached_property
     def added(self) -> list[DataFile]:
-        """Files that the version before lacked, or of which it had other rows."""
+        """Files that are new, or whose deleted rows changed."""
         return _beyond(self.after.files, self.before.files)
 
     @cached_property
     def removed(self) -> list[DataFile]:
-        """Files that only the version before had, or of which it had other rows."""
+        """Files of the version before that are gone, or whose deleted rows changed."""
         return _beyond(self.before.files, self.after.files)
 
     @property
@@ -69,11 +69,11 @@ class Step:
 def steps(target: Target, before: HistoryEntry | None, entries: Sequence[HistoryEntry]) -> list[Step]:
     """Return the steps that may have changed rows.
 
-    They begin after a commit; or, where there is none before, with an empty table.
+    They begin after the commit ``before``; without one, with an empty table.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it
-            is not known; NOT_SUPPORTED where another table took the name in between, and as of `splits_within`.
+            is not known; NOT_SUPPORTED where the table was replaced in between, and as of `splits_within`.
     """
     if before is None and entries and entries[0].operation != "create":
         raise TrinityError(
@@ -95,12 +95,12 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
 
 
 def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
-    """Return the steps in some parts of a table's history. Raises as :func:`steps`."""
+    """Return the steps in the parts of a table's history. Raises as :func:`steps`."""
     return [step for part in parts for step in steps(target, part.before, part.entries)]
 
 
 def splits_within(target: Target, version: int) -> SplitSource:
-    """Return a version of those whose changes are asked for. Raises NOT_SUPPORTED where others made it unreadable."""
+    """Return a version of the feed. Raises NOT_SUPPORTED where another engine made it unreadable."""
     try:
         return target.splits(version)
     except TrinityError as error:
@@ -120,7 +120,7 @@ def keeps_rows(entry: HistoryEntry) -> bool:
 
 
 def makes_another(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
-    """Return True for a commit that put another table in the place of this one, or brought it back (L13)."""
+    """Return True for a commit that replaced the table, or restored the one before it (L13)."""
     if history[place].operation != "restore" or not place:
         return history[place].operation == REPLACE
     try:
@@ -133,7 +133,7 @@ def makes_another(target: Target, history: Sequence[HistoryEntry], place: int) -
 
 
 def another_table(target: Target, version: int) -> TrinityError:
-    """Return the error for changes across a version that made another table."""
+    """Return the error for changes across a version that replaced the table."""
     return TrinityError(
         "NOT_SUPPORTED",
         f"Version {version} made another table of '{target.name}'; ask for changes after it. A stream starts anew with "

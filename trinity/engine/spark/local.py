@@ -64,7 +64,7 @@ _starting = threading.Lock()
 
 @dataclass(frozen=True)
 class _Own:
-    """The Spark that Trinity started in this process, with what it was asked for then, and has been given since."""
+    """The Spark that Trinity started in this process, with the requirements that it has met so far."""
 
     context: SparkContext
     requirements: Sequence[SparkRequirements]

@@ -67,7 +67,7 @@ def _agreed_settings(buckets: Mapping[str, StoreOptions]) -> dict[str, dict[str,
         for store, wanted in found.items():
             if other == store or kind_of(other) is not kind_of(store):
                 continue
-            with suppress(TrinityError):  # the other session deals with a bucket that Spark cannot reach
+            with suppress(TrinityError):  # an error in another session's options is that session's to report
                 theirs = _settings(other, options)
                 if wanted.keys() & theirs.keys() and wanted != theirs:
                     clash = store, other

@@ -15,7 +15,7 @@ from trinity.arrays import as_arrow, as_numpy, as_scalar
 _MOST: Final = np.int64(np.iinfo(np.int64).max)
 
 _SPREAD: Final = 8
-"""Highest range of integers, in multiples of their number, for which a table of five bytes each over it is made."""
+"""A lookup table, of five bytes a value, serves integers whose range is at most this multiple of their number."""
 _NONE: Final = -1
 """Number of a value that is none of the distinct ones."""
 
@@ -146,7 +146,7 @@ class Keys:
 
 
 def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
-    """Return one number for each pair of numbers, the second below a limit; neither exceeds the rows, so it fits."""
+    """Combine two numbers into one; the second is below ``limit``. It fits, as both are below the number of rows."""
     return np.where((numbers == _NONE) | (further == _NONE), _NONE, numbers * limit + further)
 
 

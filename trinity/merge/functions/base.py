@@ -76,8 +76,8 @@ class AggregateFunction(ABC):
     Attributes:
         name: the value of the option ``aggregate-function``.
         retractable: True when a retract takes its value back; else retracts are refused when they are written (D4).
-        stands: True when the folded value can stand for its rows, whatever late rows come: it does not depend on their
-            order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
+        stands: True when late rows can be merged into the folded value, so that compaction may drop the row versions
+            (E3): it does not depend on their order, or belongs to the greatest sequence.
         commutes: True when neither the order of the rows nor NULLs matter; such columns need no arrival.
         translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, translates it to
             other dialects.
@@ -92,7 +92,7 @@ class AggregateFunction(ABC):
     options: ClassVar[Mapping[str, str]] = {}
 
     def said_in(self, dialect: str, field: Field) -> bool:
-        """Return whether a merge view in a dialect can contain a column's fold, without functions of Trinity's.
+        """Return whether a dialect can express the fold of a column without Trinity's own functions.
 
         Args:
             dialect: ``spark``, or a dialect to which Spark SQL is translated.

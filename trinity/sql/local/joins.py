@@ -110,7 +110,7 @@ class On:
 
 
 def _flagged(rows: Relation, conditions: Sequence[Compiled], *, before: bool) -> tuple[Relation, list[str]]:
-    """Return the rows of one side that meet some conditions; or all, and the columns that say whether each is met."""
+    """Return the rows of one side for which the conditions hold; or all rows, with a flag column per condition."""
     if not before:
         return with_values(rows, conditions)
     for condition in conditions:

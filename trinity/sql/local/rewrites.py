@@ -11,7 +11,7 @@ from trinity.engine.expressions import FLOATS, MEAN, WHOLE, Refused
 from trinity.spi import DataType
 
 EXACT_SUM: Final = "trinity_of_whole_numbers"
-"""What a sum of DOUBLE says of itself where the doubles are whole numbers, whose sum does not depend on their order."""
+"""Marks a SUM over DOUBLE that holds whole numbers; their order does not matter."""
 _MOST_DIGITS_IN_DOUBLE: Final = 11
 """Digits of the widest DECIMAL whose average Spark computes in DOUBLE."""
 _EXTREMES: Final[dict[str, type[exp.AggFunc]]] = {
@@ -20,7 +20,7 @@ _EXTREMES: Final[dict[str, type[exp.AggFunc]]] = {
 
 
 def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr:
-    """Return an expression with count, sum, min and max in the place of aggregate functions that are made of them.
+    """Replace aggregate functions that are made of count, sum, min and max by these.
 
     Raises:
         Refused: for types with which only Spark calculates.

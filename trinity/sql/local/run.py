@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _NUMBER: Final = "trinity_reference"
-"""What a table's node says of itself: the number of the reference to it."""
+"""Key in the meta of a table's node: the index of its reference."""
 
 
 def local_query(session: Session, statement: Statement) -> Rows | NotLocal:

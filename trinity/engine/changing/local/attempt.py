@@ -71,7 +71,7 @@ class LocalAttempt(Attempt):
 
     @cached_property
     def _kept(self) -> frozenset[str]:
-        """The columns that sinks keep as they are stored, in rows that are updated in place."""
+        """The columns whose stored values sinks keep in rows that are updated in place."""
         whole = self.compiled.checks is not None or any(c.operation is Operation.INSERT for c in self.program.cases)
         if whole or not self.table.connector.sinks.updates_in_place(self.merge):
             return frozenset()  # a constraint is about all columns of a row

@@ -50,7 +50,7 @@ class CompiledValue:
         return self.value.fields
 
     def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
-        """Return the values as they are stored, and the errors of those that do not fit, as JSON; None without any."""
+        """Return the values in storage form, and as JSON the errors of values that do not fit; None without errors."""
         given = self.value.evaluate(rows)
         stored = self.assignment.cast(given)
         return stored, self.assignment.refusals(given, stored)
@@ -58,7 +58,7 @@ class CompiledValue:
 
 @dataclass(frozen=True)
 class CompiledFields:
-    """The value of a struct of which some fields are set.
+    """A struct with new values for some of its fields.
 
     Attributes:
         column: the column of the join's rows that has the struct, or the struct around it.

@@ -76,10 +76,10 @@ class LocalPlan(StatementPlan):
         return pa.struct([(name, self.data_schema.field(name).type) for name in (*ordered, *others)])
 
     def changes(self, joined: Joined) -> Iterator[pa.RecordBatch]:
-        """Yield the plan's rows for some rows of the join: layout columns, row id, merge row, refusal.
+        """Yield the plan's rows for joined rows: layout columns, row id, merge row, refusal.
 
         Raises:
-            TrinityError: the error of an expression for some value, as Spark raises it.
+            TrinityError: the error of evaluating an expression, as Spark raises it.
         """
         when, rows = joined
         cases = [(number, case) for number, case in enumerate(self.compiled.cases) if case.case.when is when]
@@ -170,7 +170,7 @@ class LocalPlan(StatementPlan):
     def _side_by_side(
         self, rows: pa.RecordBatch, data: pa.RecordBatch, names: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
-        """Return some columns of the stored rows, and of the new ones."""
+        """Return the named columns of the stored rows, and of the new ones."""
         wanted = list(dict.fromkeys(names))
         earlier = pa.Table.from_arrays([self._old(rows, name) for name in wanted], names=wanted)
         return earlier, pa.Table.from_batches([data.select(wanted)])

@@ -23,7 +23,7 @@ from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.parse import expression_or_none
 
 _MOST_PAIRS: Final = 500_000_000
-"""Pairs of a row of the target and one of the source of which this process asks ON for each."""
+"""Most pairs of a target row and a source row for which this process evaluates ON one by one."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class LocalEquality(Equality):
 def compared(
     definition: TableDefinition, equalities: Mapping[str, str], scope: Scope, timezone: Callable[[], str]
 ) -> dict[str, LocalEquality]:
-    """Return the equalities by which rows are found, by column: those of values that Arrow compares as Spark does.
+    """Return the equalities that find rows, by column: those whose values Arrow compares as Spark does.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.

@@ -70,7 +70,7 @@ def stored_winners(
 def _of_base(
     file: DataFile, search: Search, keys: Keys, folded: FoldedLog, read: Read
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places of the rows of a base file that win, ascending; numbers of winners of the log that lose)."""
+    """Return (positions of winning rows of a base file, ascending; numbers of log winners that lose to them)."""
     rows = read(file.path, search.storage, compared_columns(search.spec))
     places, _ = keys.lookup(rows)
     if file.deletes is not None:

@@ -39,7 +39,7 @@ def target_schema(splits: SplitSource, columns: Sequence[Column]) -> pa.Schema:
 def located_rows(
     splits: SplitSource, files: Iterable[DataFile], columns: Sequence[Column], predicate: Predicate | None
 ) -> Iterator[Callable[[], Iterator[pa.RecordBatch]]]:
-    """Yield what reads the rows of files of a plain table for which a predicate is true, with their places.
+    """Yield functions that read the rows of a plain table's files for which a predicate is true, with positions.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file; so do the parts, and what the predicate raises.

@@ -40,7 +40,7 @@ from trinity.spi import DataFile, Operation, SplitSource, parse_type
 from trinity.syntax.quoting import quoted
 
 _ROWS_PER_TASK: Final = 100_000
-"""Rows of an upsert per task. They go to the sinks in the source's own tasks, of which small ones are coalesced."""
+"""Rows of an upsert per task. They go to the sinks in the source's own tasks; small tasks are coalesced."""
 
 
 @dataclass(frozen=True)

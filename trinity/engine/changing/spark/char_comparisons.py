@@ -93,7 +93,7 @@ def _compared_with_char(
 
 
 def _padded(text: exp.Expr, length: int) -> exp.Expr:
-    """Return text padded as in a CHAR of some length; text too long for it, blanks aside, stays, and equals none."""
+    """Return text padded to CHAR of a length; text longer than that, without blanks, stays and equals no CHAR value."""
     fits = exp.LTE(this=_call("length", _call("rtrim", text)), expression=exp.Literal.number(length))
     padded = _call("rpad", text, exp.Literal.number(length), exp.Literal.string(" "))
     return exp.Paren(this=exp.Case().when(fits, padded).else_(text.copy()))

@@ -39,7 +39,7 @@ _Path = tuple[str, ...]
 _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
     (False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full",
 }  # fmt: skip
-"""(has NOT MATCHED, has NOT MATCHED BY SOURCE) -> the part of the RIGHT JOIN (or FULL) that some WHEN can select."""
+"""(has NOT MATCHED, has NOT MATCHED BY SOURCE) -> the join that yields just the rows that a WHEN can select."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class MergePlan(StatementPlan):
         return left.join(right, _column(program.on), how)
 
     def _selected_rows(self, joined: DataFrame) -> DataFrame:
-        """Return the rows that some WHEN selects, with the number of the first that does."""
+        """Return the rows that a WHEN selects, with the number of the first one."""
         conditions = [self._holds(case) for case in self.program.cases]
         given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
         for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
@@ -232,7 +232,7 @@ class MergePlan(StatementPlan):
 
 
 def _leaves(path: _Path, values: Mapping[str, Value]) -> Iterator[tuple[_Path, Column]]:
-    """Yield the expressions that set columns and fields, by their place."""
+    """Yield the expressions that set columns and fields, by index."""
     for name, value in values.items():
         if isinstance(value, Fields):
             yield from _leaves((*path, name), value.values)

@@ -99,7 +99,7 @@ class _UpsertTask:
 
 
 def _for_spark(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which Spark takes a column from Python: TIME in nanoseconds, though it has microseconds."""
+    """Return the Arrow type that Spark expects of Python: TIME in nanoseconds, though it has microseconds."""
     return with_leaves(kind, lambda leaf: pa.time64("ns") if pa.types.is_time(leaf) else leaf)
 
 

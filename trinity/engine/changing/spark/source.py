@@ -39,7 +39,7 @@ class SparkEquality(Equality):
 def compared(
     spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
 ) -> dict[str, SparkEquality]:
-    """Return the equalities that tell which values a column may have, by column."""
+    """Return the equalities that list a column's possible values, by column."""
     if program.source is None or not equalities:
         return {}
     source = program.source.alias(program.source_alias)
@@ -67,7 +67,7 @@ def _padded(value: Column, column: TableColumn) -> Column:
 
 
 def _in_type(value: Column, kind: str, wanted: str) -> Column:
-    """Return a value of one type in another, NULL where it equals none of that type; types are Spark's texts."""
+    """Return a value as another type, NULL where no value of that type equals it; types are Spark's texts."""
     if kind == wanted:
         return value
     found = value.try_cast(wanted)
@@ -79,9 +79,9 @@ def _column(alias: str, column: TableColumn) -> Column:
 
 
 def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[Column]) -> list[str]:
-    """Return the types in which Spark compares columns with expressions, empty where it does no plain comparison.
+    """Return the types in which Spark compares columns with expressions, empty where it compares in another way.
 
-    Spark Connect does not tell them: there all are empty.
+    Spark Connect does not show them: there all are empty.
     """
     if is_remote(rows):
         return [""] * len(columns)
@@ -171,7 +171,7 @@ def _examine(
 
 
 def _within_python(day: Column) -> Column:
-    """Return a date, or the nearest one of the years 1 to 9999: Python has no others, and files no such bounds."""
+    """Return a date, or the nearest one of the years 1 to 9999: Python has no other years, nor have files' bounds."""
     first, last = F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'")
     return F.when(day < first, first).when(day > last, last).otherwise(day)
 
@@ -192,7 +192,7 @@ def key_frame(frame: DataFrame, columns: Sequence[TableColumn], table: str) -> D
 
 
 def _key_column(frame: DataFrame, name: str, column: TableColumn, table: str) -> Column:
-    """Return keys as they are stored (K2); NULL for those that the column's type cannot hold, and no row can have."""
+    """Return keys in storage form (K2); NULL for keys that the column's type cannot hold: no row has them."""
     given, kind = frame[quoted(name)], frame.schema[name].dataType
     check_assignable(kind, column, table, "The keys to delete")
     return as_stored(_in_type(given, kind.simpleString(), spark_type(column.type)), column).alias(column.name)

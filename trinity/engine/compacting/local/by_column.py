@@ -1,7 +1,7 @@
 """Compaction of tables whose engine folds column by column, in this process: only keys of the log are folded.
 
-All other rows of base and sidecar stay what they are, and are laid out page by page. Base files that stay give the rows
-of these keys away.
+All other rows of base and sidecar are copied, page by page. From base files that stay, the rows of these keys are
+deleted by position.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trinity.spi import CARRIED, ROW_KIND
 
 
 class ColumnRewrite:
-    """A compaction of sidecar and log, with all of the base, or only with the rows of it that they meet."""
+    """A compaction of sidecar and log with the whole base, or only with base rows of the same keys."""
 
     def __init__(self, fold: FoldPlan, count: int, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
@@ -42,7 +42,7 @@ class ColumnRewrite:
         self.touched = may_share_keys(fold.base, newer, fold.splits.definition) if stays else []
         self.replaced = [*([] if stays else fold.base), *fold.runs]
         self.lost = dict[str, list[pa.Array]]()
-        """Path of a base file that stays -> places of rows that were folded."""
+        """Path of a base file that stays -> positions of rows that were folded."""
 
     def lay_out(self) -> Parts:
         """Return the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.

@@ -40,7 +40,7 @@ _NOTHING: Final = np.empty(0, np.int64)
 _MOST_AT_ONCE: Final = 2_000_000
 """Rows of the log whose keys and ordering are in memory at once: some hundred MB."""
 _FILES_AT_ONCE: Final = 8
-"""Files of which narrow columns are read at once: a small one takes as long as it takes to open it."""
+"""Files of which narrow columns are read at once: opening dominates the cost of a small file."""
 
 
 class LocalCompactor:
@@ -54,7 +54,7 @@ class LocalCompactor:
         spec, storage = fold.spec, fold.splits.storage
         by_bucket = buckets is not None and fold.in_buckets_by_arrow(buckets)
         base = {f.bucket.index: f for f in fold.base if f.bucket} if by_bucket else {}
-        # by bucket a winner that deletes its key meets the base row later
+        # by bucket a tombstone is merged with the base row later
         found = _find_winners(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
         base_rows = (
             [] if by_bucket else [Staying.all_of(f, lost) for f, lost in zip(fold.base, found.lost, strict=True)]
@@ -154,7 +154,7 @@ def _why_not(fold: FoldPlan) -> NotLocal | None:
 
 
 class _Found(NamedTuple):
-    """What a fold comes to: what stays, and of each base file looked at the places of rows that lose, ascending."""
+    """The outcome of a fold: the winners, and for each searched base file the positions of losing rows, ascending."""
 
     staying: Sequence[Staying]
     lost: Sequence[np.ndarray]

@@ -73,7 +73,7 @@ class Parts:
         with self._mutex:
             spilled, waiting = self._spilled.pop(part, []), self._waiting.pop(part, [])
         rows = [*(_read(path, place) for path, place in spilled), *waiting]
-        return pa.Table.from_batches(rows, self._schema).combine_chunks()  # who takes them holds no second copy
+        return pa.Table.from_batches(rows, self._schema).combine_chunks()  # the caller gets the only copy
 
     def _spill(self) -> None:
         if self._folder is None:
@@ -128,7 +128,7 @@ class Layout:
         return first + self._by_hash(rows, count)
 
     def of_rows(self, rows: pa.RecordBatch) -> np.ndarray:
-        """Return the part of each of some rows that no partition is known of."""
+        """Return the part of each row whose partition is unknown."""
         return self._by_hash(rows, self.count)
 
     def _by_hash(self, rows: pa.RecordBatch, count: int) -> np.ndarray:

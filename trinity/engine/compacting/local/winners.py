@@ -1,7 +1,7 @@
 """The rows that win their keys, found by key, ordering columns and marks of deletion alone.
 
 Only these columns are in memory, of a share of the keys at a time. The winners' other columns are read after that, page
-by page, from the places where they are stored.
+by page, by position.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Staying:
     """Rows of one file that a rewrite keeps.
 
     Attributes:
-        marks: a byte for each of its rows: 0, or how the row stays.
-        stamped: True where rows that another engine added get the stamp of their commit.
+        marks: one byte per row: 0 for a dropped one, else how it stays: ``_STAYS``, or as a tombstone, ``_DELETES``.
+        stamped: True when rows of another engine get the stamp of their commit.
     """
 
     file: DataFile
@@ -79,7 +79,7 @@ class Staying:
 
 
 class LogFiles:
-    """The files of sidecar, runs and log, in arrival order. A row is known by its place among all of their rows."""
+    """The files of sidecar, runs and log, in arrival order. A row's index among all of their rows identifies it."""
 
     def __init__(self, fold: FoldPlan) -> None:
         self.files: Sequence[DataFile] = [
@@ -96,7 +96,7 @@ class LogFiles:
         self.schema = pa.schema([*self._storage, *moments, pa.field(ARRIVAL, pa.int64())])
 
     def rows_of(self, number: int) -> Iterator[pa.RecordBatch]:
-        """Yield key, ordering columns and marks of deletion of a file's rows, with ``ARRIVAL``: their places.
+        """Yield key, ordering columns and marks of deletion of a file's rows, with their index as ``ARRIVAL``.
 
         Raises:
             TrinityError: BAD_DATA naming the file, where it cannot be read.
@@ -109,11 +109,11 @@ class LogFiles:
             yield pa.RecordBatch.from_arrays([*page.columns, arrival], schema=self.schema)
 
     def keep(self, places: np.ndarray, deleted: np.ndarray) -> None:
-        """Mark rows that stay, by their places, and whether each deletes its key."""
+        """Mark rows that stay, by index; ``deleted`` says which of them are tombstones."""
         self._marks[places] = np.where(deleted, _DELETES, _STAYS)
 
     def keep_keyless(self, rows: pa.RecordBatch) -> None:
-        """Mark those of some rows that have a NULL in their key, and so are no versions of anything (K1)."""
+        """Mark rows with NULL in their key, which are versions of no row (K1)."""
         for name in self._key:
             column = rows.column(name)
             if column.null_count:
@@ -127,11 +127,11 @@ class LogFiles:
 
 @dataclass(frozen=True)
 class LogWinners:
-    """The winners of some keys.
+    """The winners of a share of the keys.
 
     Attributes:
-        rows: the winner of each by its number: key, ordering columns and marks, with its place and ``DELETED``.
-        place: the column with the place of a row among all rows of the log.
+        rows: the winner of each key by its number: key, ordering columns and marks, with ``place`` and ``DELETED``.
+        place: the column with a row's index among all rows of the log.
     """
 
     fold: FoldPlan
@@ -141,7 +141,7 @@ class LogWinners:
 
     @classmethod
     def of(cls, fold: FoldPlan, versions: pa.Table) -> LogWinners:
-        """Fold all row versions of some keys. Raises BAD_DATA naming a key whose winner is not known (L3)."""
+        """Fold all row versions of a share of the keys. Raises BAD_DATA naming a key whose winner is unknown (L3)."""
         arrival, place = RowArrival.of(fold.splits, fold.spec), ARRIVAL
         if arrival is not None:
             place = POSITION
@@ -155,13 +155,13 @@ class LogWinners:
         return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)), place)
 
     def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
-        """Return (places of a base file's rows that lose, ascending; numbers of winners that lose to its rows)."""
+        """Return (positions of a base file's losing rows, ascending; numbers of winners that lose to its rows)."""
         spec, storage = self.fold.spec, self.fold.splits.storage
         base = read_columns(file.path, storage, compared_columns(spec))
         return losers(spec, base, self.keys, self.rows, file.deletes)
 
     def keep_in(self, files: LogFiles, beaten: np.ndarray, *, deleted_too: bool) -> None:
-        """Mark them in their files, but for the beaten ones, and maybe for those that delete their keys."""
+        """Mark the winners in their files, except the beaten ones, and tombstones unless they are kept."""
         places, deleted = as_numpy(self.rows.column(self.place)), as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(places), bool) if deleted_too else ~deleted
         stays[beaten] = False

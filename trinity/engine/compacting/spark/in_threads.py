@@ -30,7 +30,7 @@ def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | No
 
 
 def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa.Table]:
-    """Return number of a bucket -> its winners, with :data:`BUCKET`, of those that have any."""
+    """Return number of a bucket -> its winners, with :data:`BUCKET`; buckets without winners are absent."""
     order, edges = in_bucket_order(winners, key, count)
     sizes = np.diff(edges)
     rows = winners.take(order).append_column(BUCKET, as_arrow(np.repeat(np.arange(count, dtype=np.int32), sizes)))

@@ -92,7 +92,7 @@ class _Resolve(ABC):
 
     @abstractmethod
     def superseded_rows(self) -> DataFrame | None:
-        """Return file and place of each superseded row of these files; None when there can be none."""
+        """Return file and position of each superseded row of the files; None when there can be none."""
 
     @property
     def tasks(self) -> int | None:
@@ -102,7 +102,7 @@ class _Resolve(ABC):
         return max(1, math.ceil(sum(f.size for f in self.resolve.replaced) / _RUN_BYTES))
 
     def placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
-        """Return key and ordering columns of a scan, with file and place of each row, as ``b``."""
+        """Return key and ordering columns of a scan, with file and position of each row, as ``b``."""
         place = f"{_tokens(files)[0]} AS {FILE_TOKEN}", f"_metadata.row_index AS {POSITION}"
         return self.narrow(rows, *place).alias("b")
 
@@ -156,7 +156,7 @@ class _WholeRows(_Resolve):
 
     @cached_property
     def buckets(self) -> int | None:
-        """The number of buckets of the kept base; None where tasks cannot merge by bucket."""
+        """The number of buckets of the kept base; None when tasks cannot merge by bucket."""
         files = [f for f in self.fold.base if f.bucket]
         return well_bucketed(files, self.splits.definition) if are_own(files) else None
 
@@ -193,7 +193,7 @@ class _WholeRows(_Resolve):
 
     @property
     def unbeaten(self) -> DataFrame:
-        """The newest versions that no base row beats of a file in no bucket."""
+        """Log winners that beat every row of the unbucketed base files."""
         spec = self.spec
         compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
         if not (compares and self.unbucketed_files):
@@ -204,7 +204,7 @@ class _WholeRows(_Resolve):
 
     @property
     def in_buckets(self) -> DataFrame:
-        """These in as many tasks as have base files worth a task, or as the run is to have files."""
+        """The same by bucket, in one task per useful size of base files, or per file of the run."""
         assert self.buckets
         rows = self.unbeaten
         if self.unbucketed_files:  # whose join may part them otherwise
@@ -243,7 +243,7 @@ class _WholeRows(_Resolve):
 
 
 def _tokens(files: Sequence[DataFile]) -> tuple[str, dict[Any, DataFile]]:
-    """Return (Spark SQL over a scan, its value -> file): what tells the files, their size unless two have one."""
+    """Return (Spark SQL over a scan, its value -> file); it is the file's size, or its name if two sizes are equal."""
     by_size = {f.size: f for f in files}
     if len(by_size) == len(files):  # a number: a name would be copied for each row
         return "_metadata.file_size", by_size

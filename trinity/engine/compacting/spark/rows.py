@@ -70,7 +70,7 @@ def _by_partition(
 
 
 def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], splits: SplitSource) -> DataFrame:
-    """Return the rows of some files in storage form, each group in one task."""
+    """Return the rows of groups of files in storage form, each group in one task."""
     files = [f for group in groups for f in group]
     lines = ",".join(f"({text_literal(f.name)},{number})" for number, group in enumerate(groups) for f in group)
     numbers = spark.sql(f"SELECT col1 AS {FILE}, col2 AS {FILE_NUMBER} FROM VALUES {lines}")

@@ -1,4 +1,4 @@
-"""A run of appends: the files that may have versions of the keys that it touched, and from which moment each counts."""
+"""A run of appends: the files that may have versions of the touched keys, and the moment from which each counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Appends:
 
     @classmethod
     def of(cls, run: Sequence[Step]) -> Appends:
-        """Return those of steps of which each follows the one before it."""
+        """Return the appends of consecutive steps."""
         splits = run[-1].after
         added = {file.path: step.version for step in run for file in step.added}
         return cls(splits, merge_spec(splits.definition), added)

@@ -1,4 +1,4 @@
-"""Values that are equal as Spark's ``<=>`` has it: NULLs are, NaNs are, and zeros of both signs."""
+"""Equality of values by Spark's ``<=>``: NULLs are equal, as are NaNs, and zeros of both signs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_comparable(kind: pa.DataType) -> bool:
 
 
 def equal_values(some: pa.Array, others: pa.Array) -> np.ndarray:
-    """Return True where a value equals the one in its place among others of the same type."""
+    """Return True for each row whose two values, of one type, are equal."""
     kind = some.type
     there, other = _valid(some), _valid(others)
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""The change feed as Arrow data in this process: what it can tell without Spark, and why not the rest."""
+"""The change feed as Arrow data in this process: what it can compute without Spark, and why not the rest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LocalFeed:
 
     Attributes:
         parts: the commits whose changes are computed.
-        kept: changes that are on disk, and shown, too.
+        kept: changes that are read from disk.
         definition: the columns and the key of the feed: those of its last version.
     """
 
@@ -53,7 +53,7 @@ class LocalFeed:
 
     @classmethod
     def of(cls, target: Target, part: Interval, definition: TableDefinition, form: Form) -> LocalFeed:
-        """Return the feed of a part of the history: what is on disk is read, and the rest is computed."""
+        """Return the feed of a part of the history: changes on disk are read, and all others are computed."""
         producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
         found = found_changes(target, part.entries, producer).values()
         kept = [changes for changes in found if is_usable(changes, definition, form)]
@@ -65,7 +65,7 @@ class LocalFeed:
 
     @cached_property
     def _groups(self) -> list[tuple[int | None, list[Step]]]:
-        """The steps that are computed: those of a round with the version that shows them, else all by themselves."""
+        """Computed steps: (version, steps) of each full-compaction interval, or one group with version None."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
             return [(r.version, steps(self.target, r.before, r.entries)) for r in rounds(self.target, self.parts)]
         return [(None, [step for step in self._steps if not self._is_shown_as_it_came(step)])]
@@ -76,14 +76,14 @@ class LocalFeed:
 
     @cached_property
     def _came(self) -> list[Step]:
-        """The steps whose rows are shown as they came."""
+        """The steps whose appended rows are shown unchanged."""
         return [step for step in self._steps if self._is_shown_as_it_came(step)]
 
     def _is_shown_as_it_came(self, step: Step) -> bool:
         return self.producer is ChangelogProducer.INPUT and step.ingests
 
     def why_not(self) -> NotLocal | None:
-        """Return why this process cannot tell the feed.
+        """Return why this process cannot compute the feed, or None.
 
         Raises:
             TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.rounds.rounds`.

@@ -15,7 +15,7 @@ from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column
 
 NONE = -1
-"""The place of an image that there is not."""
+"""Index of an image that does not exist."""
 _BEFORE = ("delete", "update_preimage")
 
 
@@ -30,8 +30,8 @@ class Pairs:
     """Pairs of images, in the columns of the feed, and their versions.
 
     Attributes:
-        before: the place of each pair's row as it was; :data:`NONE` where there was none.
-        after: the place of the row as it became, likewise.
+        before: index of each pair's old row; :data:`NONE` for an inserted row.
+        after: index of its new row; :data:`NONE` for a deleted row.
     """
 
     rows: pa.Table
@@ -40,7 +40,7 @@ class Pairs:
     versions: np.ndarray
 
     def where(self, wanted: np.ndarray) -> Pairs:
-        """Return some of them."""
+        """Return the selected pairs."""
         return replace(self, before=self.before[wanted], after=self.after[wanted], versions=self.versions[wanted])
 
     def that_differ(self) -> Pairs:
@@ -78,7 +78,7 @@ class Pairs:
 
 
 def equal_rows(some: pa.Table, others: pa.Table) -> np.ndarray:
-    """Return True where a row equals the one in its place among others, as ``<=>`` has it in Spark."""
+    """Return True for each row that equals the other table's row of the same index, by Spark's ``<=>``."""
     found = np.ones(len(some), bool)
     for left, right in zip(some.columns, others.columns, strict=True):
         found &= equal_values(left.combine_chunks(), right.combine_chunks())
@@ -103,7 +103,7 @@ def unioned(pairs: Sequence[Pairs]) -> Pairs:
 
 
 def in_form(rows: pa.Table, form: Form) -> pa.Table:
-    """Return rows of the feed that show everything, in another form."""
+    """Return rows of the complete feed in the wanted form."""
     kinds = rows.column(CHANGE_TYPE).to_numpy()
     if form.updates:
         return rows if form.preimages else rows.filter(as_arrow(kinds != "update_preimage"))
@@ -113,7 +113,7 @@ def in_form(rows: pa.Table, form: Form) -> pa.Table:
 
 
 def paired(rows: pa.Table, columns: Sequence[Column], key: Sequence[str]) -> Pairs:
-    """Return the pairs of images from which rows of the feed were made."""
+    """Return the pairs of images of the feed's rows."""
     keys, numbers = Keys.of(rows, [*key, VERSION])
     old = np.isin(rows.column(CHANGE_TYPE).to_numpy(), _BEFORE)
     before, after, versions = (np.full(len(keys), NONE) for _ in range(3))

@@ -1,7 +1,7 @@
 """Appends to a table that folds by column: the rows before and after each, found in one fold.
 
-The row versions of each touched key meet the moments from theirs on. Folded by key and moment, they are the key's row
-at that moment.
+Each row version of a touched key is repeated for the moments from its own on. Folded by key and moment, they are the
+row at that moment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column, DataFile
 
 _MOST_ROWS: Final = 4_000_000
-"""Row versions that are folded at once, each as often as it meets a moment."""
+"""Row versions that are folded at once, counted once for each moment."""
 
 
 def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
@@ -48,7 +48,7 @@ def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
         after[as_numpy(found.column(MOMENT))] = sum(map(len, images)) + np.arange(len(found))
         for page in found.select([c.name for c in wanted]).to_batches():
             images.append(pa.Table.from_batches([shown.shown(to_user_columns(page, wanted), wanted)]))
-    before = np.append(NONE, after)[: len(after)]  # a key's first moment is none of its changes
+    before = np.append(NONE, after)[: len(after)]  # a key's first moment is no change
     changes = states.moments > FIRST
     rows = pa.concat_tables(images).combine_chunks()
     return Pairs(rows, before[changes], after[changes], states.moments[changes]).that_differ()
@@ -85,9 +85,9 @@ class _States:
     """The states of each key: before the first append, and after each that touched it.
 
     Attributes:
-        firsts: the first state of its key of which each is a part; it is a part of the later ones, too.
-        ends: the state behind them.
-        moments: the moment of each state; those of a key lie side by side, and ascend.
+        firsts: index of the first state that includes each row version; the later ones of its key do, too.
+        ends: one past its last state.
+        moments: the moment of each state, ascending within a key, whose states are adjacent.
     """
 
     versions: pa.Table
@@ -108,7 +108,7 @@ class _States:
         return cls(versions.drop_columns(MOMENT), numbers, firsts, ends, times[codes % count])
 
     def versions_of_each(self) -> Iterator[pa.Table]:
-        """Yield the row versions of some keys at a time, each once for every state it is a part of, with its number."""
+        """Yield the row versions of a few keys at a time, once for each state that includes them, with its number."""
         counts = self.ends - self.firsts
         parts = np.cumsum(np.bincount(self.numbers, counts)).astype(np.int64) // _MOST_ROWS
         for part in np.unique(parts):

@@ -17,7 +17,7 @@ from trinity.storage import in_file, parquet_footer, reporting_unreadable_file, 
 
 
 def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal | None:
-    """Return why rows that have the columns of another version cannot be shown in those of the feed."""
+    """Return why rows of another version's columns cannot be shown in the feed's columns."""
     known = {c.identity: c for c in old}
     for column in columns:
         before = known.get(column.identity)
@@ -39,7 +39,7 @@ class InColumns:
         return pa.schema([c.to_arrow() for c in self.columns])
 
     def at(self, wanted: Iterable[tuple[DataFile, np.ndarray]]) -> pa.Table:
-        """Return rows of files by their places, which ascend in each file.
+        """Return rows of files by position, ascending in each file.
 
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
@@ -50,7 +50,7 @@ class InColumns:
             return pa.Table.from_batches([page for pages in found for page in pages], self.schema)
 
     def of_file(self, file: DataFile, places: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """Yield rows of a file by their places, ascending. Raises as :meth:`at`."""
+        """Yield rows of a file by position, ascending. Raises as :meth:`at`."""
         if not len(places):
             return
         definition = self.splits.definition
@@ -75,7 +75,7 @@ class InColumns:
 
 
 def _by_row_group(file: DataFile, places: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the places of rows in each row group of a large file, or all of a small one."""
+    """Yield the wanted positions of each row group of a large file, or all of a small file."""
     if file.rows <= ROWS_AT_ONCE or not len(places):
         yield places
         return

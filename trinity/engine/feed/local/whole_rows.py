@@ -1,6 +1,6 @@
 """Appends to a table that keeps rows whole: which of a key's versions won before and after each.
 
-Key, ordering columns and marks of deletion tell that. Whole rows are read only where the winner has changed.
+Key, ordering columns and marks of deletion show that. Whole rows are read only where the winner has changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     before, after, moments = rows.turns(versions)
     found, places = np.unique(np.concatenate([before, after]), return_inverse=True)
     needed = found[found != NONE]
-    # the versions are in the order of the files, and of their places in these
+    # the versions are in the order of the files, and of their positions
     located = versions.select([FILE_NUMBER, POSITION]).take(needed)
     edges = np.searchsorted(as_numpy(located.column(FILE_NUMBER)), np.arange(1, len(rows.files)))
     by_file = np.split(as_numpy(located.column(POSITION)), edges)
@@ -63,7 +63,7 @@ class _Rows:
         return [*self.appends.base, *self.appends.splits.sidecar, *self.appends.log]
 
     def versions(self) -> pa.Table:
-        """Return the versions of touched keys in narrow columns, with file, place, moment and ``DELETED``."""
+        """Return the versions of touched keys in narrow columns, with file, position, moment and ``DELETED``."""
         files = self.files
         mine = [n for n, file in enumerate(files) if self.appends.moment(file) != FIRST]
         with ThreadPoolExecutor(pa.cpu_count()) as pool:

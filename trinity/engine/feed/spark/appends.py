@@ -1,6 +1,6 @@
 """A run of appends: the keys that it touched, and the moments from which its row versions exist.
 
-A moment of a key is a version in which the log got a row of it, or the version before the first such one.
+A key's moments are the versions that appended to it, and the version before the first of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Appends:
         return self._among(rows, F.broadcast(self.keys) if self.few else self.keys)
 
     def of_base(self) -> DataFrame | None:
-        """Return the base rows whose keys were touched, in storage form; None where there can be none."""
+        """Return the base rows of touched keys, in storage form; None when there can be none."""
         base = tiers(self.splits.files)[0]
         needed = self._may_hold_touched(base)
         if not needed:
@@ -82,7 +82,7 @@ class Appends:
         return replace(self.splits, files=tuple(self._may_hold_touched(self.splits.files)))
 
     def since(self, in_order: Sequence[DataFile]) -> str:
-        """Return Spark SQL: the moment from which a row exists, by its arrival among some files."""
+        """Return Spark SQL: the moment from which a row exists, by its arrival."""
         moments = ", ".join(f"{self.versions.get(file.path, FIRST)}L" for file in in_order)
         ordinal = f"CAST(shiftright({ARRIVAL}, {POSITION_BITS}) AS INT)"
         return f"IF({ARRIVAL} < 0, {FIRST}L, element_at(array({moments}), {ordinal} + 1))"

@@ -45,7 +45,7 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
 
 
 def feed_of(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
-    """Return the rows of the feed of some commits, under the definition of their last version.
+    """Return the rows of the feed of the commits, under the definition of the last version.
 
     Raises as :func:`change_feed`.
     """
@@ -79,7 +79,7 @@ def _rows(target: Target, part: Interval, definition: TableDefinition, form: For
 def _with_kept(
     target: Target, changes: Changes, kept: Iterable[KeptChanges], definition: TableDefinition, form: Form
 ) -> Changes:
-    """Return changes with those that are on disk; as pairs of images where these must be compared."""
+    """Return computed changes united with those on disk; as pairs of images where these must be compared."""
     columns = definition.visible
     as_they_are: list[KeptChanges] = []
     compared: list[KeptChanges] = []

@@ -53,7 +53,7 @@ def computed_changes(
 def all_rows(
     target: Target, parts: Sequence[Interval], definition: TableDefinition, producer: ChangelogProducer
 ) -> DataFrame | None:
-    """Return the rows of any table's feed, with all that it can show; None when there are none.
+    """Return the rows of a table's complete feed; None without any.
 
     Arguments and errors as for :func:`computed_changes`.
     """
@@ -77,7 +77,7 @@ def _net_of(target: Target, found: Round, definition: TableDefinition) -> list[D
 
 
 def _pairs(spark: SparkSession, found: Sequence[Step], definition: TableDefinition) -> list[DataFrame]:
-    """Return the pairs of images of some steps, with a DataFrame for each run of steps (see :func:`runs`)."""
+    """Return the pairs of images of the steps, with a DataFrame for each run of steps (see :func:`runs`)."""
     columns, key = definition.visible, definition.primary_key
     return [
         appended_pairs(spark, run, columns) if run[0].appends else compared_pairs(spark, run[0], columns, key)

@@ -1,4 +1,4 @@
-"""The changes of a plain table: added and removed rows, counted, since equal rows are not told apart (C5)."""
+"""The changes of a plain table: added and removed rows, counted, since equal rows are indistinguishable (C5)."""
 
 from __future__ import annotations
 

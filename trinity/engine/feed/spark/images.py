@@ -33,13 +33,13 @@ def image(columns: Sequence[Column], of: TableDefinition) -> str:
 
 
 def feed_rows(rows: DataFrame, columns: Sequence[Column], old: Sequence[Column]) -> DataFrame:
-    """Return rows of the feed that have the columns of another version, in those of the feed."""
+    """Return rows of another version's columns in the feed's columns."""
     shown = zip(columns, _values(columns, old), strict=True)
     return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)
 
 
 def _values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
-    """Return Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
+    """Return Spark SQL: each column of the feed, over rows of another version's columns."""
     known: Mapping[object, Column] = {c.identity: c for c in old}
     return [_value(column, known.get(column.identity)) for column in columns]
 
@@ -120,7 +120,7 @@ def changed_rows(pairs: DataFrame, columns: Sequence[Column], form: Form) -> Dat
 
 
 def in_form(rows: DataFrame, form: Form) -> DataFrame:
-    """Return rows of the feed that show everything, in another form."""
+    """Return rows of the complete feed in the wanted form."""
     if not form.updates:
         other = f"CASE {CHANGE_TYPE} WHEN 'update_preimage' THEN 'delete' WHEN 'update_postimage' THEN 'insert' "
         return rows.withColumn(CHANGE_TYPE, F.expr(f"{other} ELSE {CHANGE_TYPE} END"))
@@ -128,7 +128,7 @@ def in_form(rows: DataFrame, form: Form) -> DataFrame:
 
 
 def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
-    """Return the pairs of images from which rows of the feed were made."""
+    """Return the pairs of images of the feed's rows."""
     names = [f"_trinity_key_{n}" for n in range(len(key))]
     by = [f"{quoted(column)} AS {name}" for column, name in zip(key, names, strict=True)]
     row = f"struct({', '.join(quoted(c.name) for c in columns)})"

@@ -40,7 +40,7 @@ def write_files(target: Target, folder: str, written: TableDefinition, rows: Dat
 
 
 def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
-    """Return the rows of the feed that are in files, in the columns of another version; None when there are none."""
+    """Return the feed's rows on disk, in another version's columns; None without any."""
     equal_columns: dict[tuple[Column, ...], list[str]] = {}
     for changes in kept:
         equal_columns.setdefault(changes.columns, []).extend(changes.files)

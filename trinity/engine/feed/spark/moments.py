@@ -39,7 +39,7 @@ _SINCE: Final = "_trinity_at"
 
 
 def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[Column]) -> DataFrame:
-    """Return the pairs of images of a run of appends, each of which follows the one before it."""
+    """Return the pairs of images of a run of consecutive appends."""
     splits, versions = run[-1].after, {file.path: step.version for step in run for file in step.added}
     appends = Appends(spark, splits, merge_spec(splits.definition), versions)
     found = _folded_pairs if appends.spec.by_column else whole_row_pairs

@@ -39,7 +39,7 @@ def pickable(splits: SplitSource, keyed: Sequence[DataFile]) -> bool:
 def picked_rows(
     spark: SparkSession, splits: SplitSource, key: Sequence[str], files: Sequence[DataFile], keyed: Sequence[DataFile]
 ) -> DataFrame:
-    """Return those rows of some files whose key occurs in other files, in storage form: a task for each file.
+    """Return the rows of ``files`` whose key occurs in the other files, in storage form: a task for each file.
 
     Raises:
         TrinityError: BAD_DATA naming a file that is missing.

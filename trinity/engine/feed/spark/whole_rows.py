@@ -26,7 +26,7 @@ from trinity.syntax.quoting import quoted
 _SINCE: Final = "_trinity_at"
 """BIGINT: moment from which a version exists."""
 _RANK: Final = "_trinity_rank"
-"""INT: rank of a version among those of its key; 1 wins over all others."""
+"""INT: rank of a version among those of its key; 1 wins."""
 _IMAGE: Final = "_trinity_image"
 """Image of a version; NULL for one that deletes the row."""
 _BASE: Final = -2

@@ -1,4 +1,4 @@
-"""Values of nested columns in the form of another version of the table, whose fields have other names and places.
+"""Values of nested columns in the form of another version, whose fields may have other names and another order.
 
 In a format whose other engines may change fields, a column has the ids of the fields within it (see
 :class:`~trinity.spi.Column`): a field is recognized by its id.
