@@ -416,3 +416,17 @@ def test_work_beyond_the_limit_is_sparks(both: tuple[Session, Session], warehous
     with trinity.connect(warehouse, local_bytes=10) as session:
         assert session.sql("SELECT 1 AS k").engine == "local"
         assert session.sql("SELECT count(*) FROM t").engine == "spark"
+
+
+def test_a_read_as_arrow_data_is_sparks_where_spark_was_asked_for(
+    both: tuple[Session, Session], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "trinity")
+    here, there = (session.table("t") for session in both)
+    assert here.explain().endswith("executor: Spark; to_arrow() reads in this process, without it")
+    rows = here.to_arrow()
+    assert "executed by Spark" not in caplog.text
+    there.session.engine = "spark"
+    assert there.explain().endswith("executor: Spark, for to_arrow() too: the session has engine='spark'")
+    assert there.to_arrow().sort_by("id").select(["id", "wide"]) == rows.sort_by("id").select(["id", "wide"])
+    assert "executed by Spark, since the session has engine='spark'" in caplog.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trinity.engine.executes import NotLocal, execute
+from trinity.engine.executes import NotLocal, execute, left_to_spark
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.target import Host
@@ -14,11 +14,14 @@ from trinity.spi import DataFile, SplitSource
 def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:
     """Return the plan of a merged read in words, as of :meth:`trinity.Table.explain`. Raises as that does."""
     plan = plan_read(splits) if where is None else _plan(session, splits, where)
-    return in_words(plan, _in_process_alone(plan) if session.engine == "local" else None)
+    return in_words(plan, _executor_in(session, plan))
 
 
-def _in_process_alone(plan: ReadPlan) -> str:
-    return "this process" if plan.not_local is None else f"none, since this needs Spark: {plan.not_local.reason}"
+def _executor_in(session: Host, plan: ReadPlan) -> str:
+    refused = plan.not_local
+    if session.engine == "local":
+        return "this process" if refused is None else f"none, since this needs Spark: {refused.reason}"
+    return _executor(refused or left_to_spark(session, arrow=True))
 
 
 def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
@@ -52,13 +55,13 @@ def in_words(plan: ReadPlan, executor: str | None = None) -> str:
         lines.append(f"deleted by position: {_counted(deleted, 'row')}, passed over as the files are read")
     if splits.native is not None:
         lines.append("Spark opens files by the format's own reader, since others may have changed rows in its way")
-    return "\n".join([*lines, f"plan: {plan.way.value}", f"executor: {executor or _executor(plan)}"])
+    return "\n".join([*lines, f"plan: {plan.way.value}", f"executor: {executor or _executor(plan.not_local)}"])
 
 
-def _executor(plan: ReadPlan) -> str:
-    if plan.not_local is None:
+def _executor(refused: NotLocal | None) -> str:
+    if refused is None:
         return "Spark; to_arrow() reads in this process, without it"
-    return f"Spark, for to_arrow() too: {plan.not_local.reason}"
+    return f"Spark, for to_arrow() too: {refused.reason}"
 
 
 def _part(files: Sequence[DataFile], everything: Sequence[DataFile]) -> str:
