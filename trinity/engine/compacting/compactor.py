@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SplitSource, Tier
+from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SinkId, SplitSource, Tier
 
 
 def highest_commit(files: Sequence[DataFile]) -> int:
@@ -58,6 +58,28 @@ class Resolve:
             else sidecar_target(target, f"{self.rewrite.table.location}/_trinity", sidecar_columns)
         )
         return RewriteTask(self.sinks, target, Tier.BASE, highest_commit(self.fold.splits.files), None, sidecar)
+
+
+@dataclass(frozen=True)
+class DeleteTask:
+    """Writes positions of deleted rows of the files, which have any key that tells them."""
+
+    provider: PageSinkProvider
+    rewrite: RewriteTableHandle
+    files: Mapping[Any, DataFile]
+
+    def write(self, order: int, found: Mapping[Any, list[pa.Array]]) -> list[bytes]:
+        """Write the positions in each file, and return the fragments."""
+        if not found:
+            return []
+        sink = self.provider.create_delete_sink(self.rewrite, SinkId(order))
+        try:
+            for file in sorted(found):
+                sink.delete_rows(self.files[file], pa.concat_arrays(found[file]))
+            return sink.finish()
+        except BaseException:
+            sink.abort()
+            raise
 
 
 class Compactor(Protocol):

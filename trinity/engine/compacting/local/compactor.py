@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, in_order
-from trinity.engine.compacting.compactor import Resolve, sidecar_schema
+from trinity.engine.compacting.compactor import DeleteTask, Resolve, sidecar_schema
 from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.parts import Layout, Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Staying, stored_schema
-from trinity.engine.compacting.resolve import DeleteTask
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.plan import (

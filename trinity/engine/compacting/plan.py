@@ -1,0 +1,217 @@
+"""What a compaction replaces, and by what: chosen once, from a version's metadata, for either executor (K6, R1)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
+from trinity.engine.compacting.sizes import crowded, files_for, in_groups
+from trinity.engine.reading.files import tiers, well_bucketed
+from trinity.engine.reading.local.fold_by_column import live_pages
+from trinity.engine.reading.plan import FoldPlan
+from trinity.errors import TrinityError
+from trinity.hidden import SINCE
+from trinity.merge.options import keeps_versions
+from trinity.merge.spec import MergeSpec, merge_spec
+from trinity.merge.strength import Strength
+from trinity.spi import DataFile, SplitSource
+from trinity.storage import OWN_ENDING, is_sink_file
+
+_BUCKET_BYTES: Final = 64 * 1024 * 1024
+_BUCKET_ROWS: Final = 2_000_000
+"""Most rows of a bucket: those of values that repeat take few bytes in a file, and many where they are sorted."""
+_FULL_SHARE: Final = 0.3
+"""A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
+_GROWTH: Final = 2
+"""Highest ratio of a run's rows to the log's with which it is folded again: so a row is written a few times at most."""
+
+
+class Rewrite(Enum):
+    """What a compaction makes of the files that it replaces."""
+
+    BASE = "a base"
+    """Of base, log and sidecar: a new base and a new sidecar, in one pass. A partitioned table's base has files by
+    partition instead of buckets."""
+    LOG = "a run of the log"
+    """Of adjacent commits of the log: one sorted run of winners, tombstones among them. Base and sidecar stay."""
+    RESOLVED = "deletes by position"
+    """Of the log and small runs: a run of live rows, and the positions of the base rows that they supersede (R1)."""
+    WINNERS = "winners"
+    """Of a table of others: the winning version of each key, deleted ones included, since there is no sidecar for
+    those. Rows without a key are no versions of anything, and stay (K1)."""
+    PLAIN = "fewer files"
+    """Of a plain table: files of a good size, with the rows in arrival order."""
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """One compaction of a version.
+
+    Attributes:
+        rewrite: what is made.
+        replaced: the files that go.
+        count: buckets of a base, else files of a log; None for files by partition.
+        fold: how the rows are folded; None of a plain table.
+        groups: of a plain table the files whose rows each new file has.
+    """
+
+    rewrite: Rewrite
+    replaced: Sequence[DataFile]
+    count: int | None = None
+    fold: FoldPlan | None = None
+    groups: Sequence[Sequence[DataFile]] = ()
+
+    def __str__(self) -> str:
+        return f"{self.rewrite.value} of {len(self.replaced):,} file{'' if len(self.replaced) == 1 else 's'}"
+
+
+def plan_compaction(splits: SplitSource, strength: Strength, every: int | None = None) -> CompactionPlan | None:
+    """Return the plan of a compaction of a version; None where there is nothing to do.
+
+    Of a table that has no log to resolve, a resolve folds as a minor one does.
+
+    Args:
+        splits: the version.
+        strength: what is asked for.
+        every: the number of commits by whose levels a minor compaction folds the newest part of the log; None for all.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for an external table that cannot be compacted so.
+    """
+    definition, full = splits.definition, strength is Strength.FULL
+    if definition.external:
+        return _winners_of_others(splits, strength)
+    if not definition.keyed:
+        return _fewer_files(splits, purges=full)
+    if keeps_versions(definition.properties):
+        return None
+    spec = merge_spec(definition)
+    if strength is Strength.RESOLVE:
+        return _resolved(splits, spec)
+    base, log = tiers(splits.files)
+    if not log and not (full and _is_worth_it(splits, spec)):
+        return None
+    runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE)
+    if full or (len(runs) == len(log) and sum(f.rows for f in log) >= share * sum(f.rows for f in base)):
+        return _new_base(splits, spec)
+    return _run_of_log(splits, spec, runs) if len(runs) > 1 else None
+
+
+def _new_base(splits: SplitSource, spec: MergeSpec) -> CompactionPlan:
+    buckets = None if splits.definition.partition_by else spec.buckets or _buckets_for(splits.files)
+    return CompactionPlan(Rewrite.BASE, splits.files, buckets, FoldPlan.of(splits, spec))
+
+
+def _run_of_log(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> CompactionPlan:
+    fold = FoldPlan.of(replace(splits, files=tuple(log), sidecar=()), spec)
+    return CompactionPlan(Rewrite.LOG, log, _files_for(splits, log), fold)
+
+
+def _resolved(splits: SplitSource, spec: MergeSpec) -> CompactionPlan | None:
+    """Plan a resolve: the log is folded with small runs of earlier ones; other base files stay.
+
+    Without a base beside which a run could stand, or where the sidecar keeps all row versions, it takes a new base.
+    """
+    base, log = tiers(splits.files)
+    if not log:
+        return None
+    rows, runs = sum(f.live_rows for f in log), list[DataFile]()
+    # (of a partitioned table no base file has a bucket)
+    unbucketed = [f for f in base if not f.bucket and not splits.definition.partition_by]
+    for run in sorted(unbucketed, key=lambda f: f.live_rows):
+        if run.live_rows > _GROWTH * rows:
+            break
+        runs.append(run)
+        rows += run.live_rows
+    folded = {f.path for f in runs}
+    kept = [f for f in base if f.path not in folded]
+    if not kept or spec.keeps_history:
+        return _new_base(splits, spec)
+    fold = FoldPlan(splits, spec, kept, runs, well_bucketed([f for f in kept if f.bucket], splits.definition))
+    return CompactionPlan(Rewrite.RESOLVED, [*fold.log, *runs], fold=fold)
+
+
+def _winners_of_others(splits: SplitSource, strength: Strength) -> CompactionPlan | None:
+    """Plan the compaction of an external table. Raises NOT_SUPPORTED where all row versions have to stay."""
+    definition = splits.definition
+    if strength is Strength.RESOLVE:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{definition.full_name}' is external, and not resolved; use compact(full=True).",
+        )
+    spec = merge_spec(definition) if definition.keyed else None
+    if spec and not spec.by_column and not keeps_versions(definition.properties):
+        fold = FoldPlan.of(splits, spec)
+        count = _files_for(splits, splits.files)
+        return CompactionPlan(Rewrite.WINNERS, splits.files, count, fold) if splits.files else None
+    why = "has no key" if spec is None else f"keeps all row versions (merge-engine={spec.engine.value})"
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"Table '{definition.full_name}' is external and {why}: there is nothing that a compaction could leave out. To "
+        "have fewer files, use the engine that made it (OPTIMIZE, rewrite_data_files).",
+    )
+
+
+def _fewer_files(splits: SplitSource, *, purges: bool) -> CompactionPlan | None:
+    """Plan the compaction of a plain table, which purges deleted rows if asked to."""
+    groups = (_crowded_partitions if splits.definition.partition_by else _crowded)(splits.files, purges)
+    return CompactionPlan(Rewrite.PLAIN, [f for group in groups for f in group], groups=groups) if groups else None
+
+
+def _crowded(files: Sequence[DataFile], purges: bool) -> list[list[DataFile]]:
+    wanted = files_for(files)
+    if len(files) <= wanted and not (purges and any(f.deletes for f in files)):
+        return []
+    return in_groups(files, wanted)
+
+
+def _crowded_partitions(files: Sequence[DataFile], purges: bool) -> list[list[DataFile]]:
+    groups = crowded(files)
+    known = {f.path for group in groups for f in group}
+    return [*groups, *([f] for f in files if purges and f.deletes and f.path not in known)]
+
+
+def _files_for(splits: SplitSource, files: Sequence[DataFile]) -> int | None:
+    return None if splits.definition.partition_by else files_for(files)
+
+
+def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
+    """Return True where a full compaction changes the files of a table without a log.
+
+    Older releases gave the sidecar names by which other readers of a table's folder take it for rows.
+    """
+    old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
+    rewritten = bool(splits.files) and (old or not _is_compact(splits, spec))
+    return rewritten or _has_expired(splits, spec)
+
+
+def _has_expired(splits: SplitSource, spec: MergeSpec) -> bool:
+    """Return True where tombstones are in the sidecar for longer than the table keeps them."""
+    if spec.tombstone_retention_ms is None or spec.by_column:
+        return False
+    oldest = int(time.time() * 1000) - spec.tombstone_retention_ms
+    pages = (page for file in splits.sidecar for page in live_pages(file, pa.schema([(SINCE, pa.int64())])))
+    return any(pc.any(pc.less(page.column(SINCE), oldest)).as_py() for page in pages)
+
+
+def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
+    if any(f.deletes for f in splits.files):
+        return False
+    if splits.definition.partition_by:
+        return True
+    buckets = well_bucketed(splits.files, splits.definition)
+    return buckets is not None and spec.buckets in (None, buckets)
+
+
+def _buckets_for(files: Sequence[DataFile]) -> int:
+    """Return a power of two, so that a table that grows splits its buckets and does not shuffle them."""
+    wanted = max(1.0, sum(f.size for f in files) / _BUCKET_BYTES, sum(f.rows for f in files) / _BUCKET_ROWS)
+    return min(1024, 1 << math.ceil(math.log2(wanted)))
