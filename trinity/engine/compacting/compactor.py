@@ -62,7 +62,7 @@ class Resolve:
 
 @dataclass(frozen=True)
 class DeleteTask:
-    """Writes positions of deleted rows of the files, which have any key that tells them."""
+    """Writes positions of deleted rows of files; a file is identified by any key."""
 
     provider: PageSinkProvider
     rewrite: RewriteTableHandle

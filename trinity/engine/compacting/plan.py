@@ -31,22 +31,20 @@ _BUCKET_ROWS: Final = 2_000_000
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
 _GROWTH: Final = 2
-"""Highest ratio of a run's rows to the log's with which it is folded again: so a row is written a few times at most."""
+"""A run is folded again up to this ratio of its rows to the log's: so a row is written a few times at most."""
 
 
 class Rewrite(Enum):
     """What a compaction makes of the files that it replaces."""
 
     BASE = "a base"
-    """Of base, log and sidecar: a new base and a new sidecar, in one pass. A partitioned table's base has files by
-    partition instead of buckets."""
+    """Of base, log and sidecar: a new base and a new sidecar, in one pass."""
     LOG = "a run of the log"
     """Of adjacent commits of the log: one sorted run of winners, tombstones among them. Base and sidecar stay."""
     RESOLVED = "deletes by position"
-    """Of the log and small runs: a run of live rows, and the positions of the base rows that they supersede (R1)."""
+    """Of the log and small runs: a run of live rows, and the positions of the base rows that it supersedes (R1)."""
     WINNERS = "winners"
-    """Of a table of others: the winning version of each key, deleted ones included, since there is no sidecar for
-    those. Rows without a key are no versions of anything, and stay (K1)."""
+    """Of an external table, which has no sidecar: the winner of each key, and rows without one (K1)."""
     PLAIN = "fewer files"
     """Of a plain table: files of a good size, with the rows in arrival order."""
 
@@ -106,6 +104,7 @@ def plan_compaction(splits: SplitSource, strength: Strength, every: int | None =
 
 
 def _new_base(splits: SplitSource, spec: MergeSpec) -> CompactionPlan:
+    # a partitioned table's base has files by partition instead
     buckets = None if splits.definition.partition_by else spec.buckets or _buckets_for(splits.files)
     return CompactionPlan(Rewrite.BASE, splits.files, buckets, FoldPlan.of(splits, spec))
 
@@ -116,7 +115,10 @@ def _run_of_log(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -
 
 
 def _resolved(splits: SplitSource, spec: MergeSpec) -> CompactionPlan | None:
-    """Plan a resolve: the log is folded with small runs of earlier ones; other base files stay.
+    """Plan a resolve: the log is folded with small runs of earlier ones; other base files stay (R1).
+
+    A run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
+    winners or, where the engine folds by column, the fold of base rows and log.
 
     Without a base beside which a run could stand, or where the sidecar keeps all row versions, it takes a new base.
     """
@@ -186,7 +188,7 @@ def _files_for(splits: SplitSource, files: Sequence[DataFile]) -> int | None:
 def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
     """Return True where a full compaction changes the files of a table without a log.
 
-    Older releases gave the sidecar names by which other readers of a table's folder take it for rows.
+    Under the sidecar names of older releases other readers of a table's folder read its rows as the table's.
     """
     old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
     rewritten = bool(splits.files) and (old or not _is_compact(splits, spec))
