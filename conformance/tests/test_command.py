@@ -21,7 +21,8 @@ from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.report.results import load
 from trinity_conformance.suite import checks
 from trinity_conformance.suite.budgets import BUDGETS

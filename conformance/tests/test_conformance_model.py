@@ -23,8 +23,9 @@ from trinity_conformance.mutants.tables import MUTANTS, ModelSubject, TieToEarli
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.refusals import REFUSALS
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 from trinity_conformance.suite.checks import CHECKS, check_of

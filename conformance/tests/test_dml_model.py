@@ -18,7 +18,8 @@ from trinity_conformance.model.programs import Counts, DmlModel, Effect
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
 from trinity_conformance.mutants.tables import ModelSubject
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import Change, History
 from trinity_conformance.shrink.programs import is_settled, smaller_changes
 

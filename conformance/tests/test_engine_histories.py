@@ -23,7 +23,8 @@ from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance, compare
 from trinity_conformance.playing.engine_options import BAD_OPTIONS
 from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import Change, History, Upsert
 from trinity_conformance.shrink.programs import is_settled
 from trinity_conformance.suite.budgets import BUDGETS

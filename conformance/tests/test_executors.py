@@ -20,7 +20,8 @@ from trinity_conformance.generate.programs import programs
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import Compact, Executor, History, Upsert
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink

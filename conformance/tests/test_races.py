@@ -18,11 +18,11 @@ from trinity_conformance.mutants.hunt import hunt_adapters
 from trinity_conformance.mutants.shared import SHARED, LockOfThreads, SharedFormat, SharedMetadata
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_actions import World
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.race_run import Taken
 from trinity_conformance.playing.races import Race, Turn
-from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.serial import judge
 from trinity_conformance.playing.subject import TrinitySubject
 

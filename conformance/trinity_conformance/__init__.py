@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from trinity_conformance.model.shapes import Column, Shape
     from trinity_conformance.model.tables import Model
     from trinity_conformance.playing.differences import NonConformance
-    from trinity_conformance.playing.runner import Tally, play
+    from trinity_conformance.playing.observations import Tally
+    from trinity_conformance.playing.runner import play
     from trinity_conformance.playing.traces import History
     from trinity_conformance.report.results import Results
     from trinity_conformance.suite.budgets import BUDGETS, Budget, Share
@@ -58,7 +59,8 @@ _PLACES: Final = {
     "model.shapes": ("Column", "Shape"),
     "model.tables": ("Model",),
     "playing.differences": ("NonConformance",),
-    "playing.runner": ("Tally", "play"),
+    "playing.observations": ("Tally",),
+    "playing.runner": ("play",),
     "playing.traces": ("History",),
     "report.results": ("Results",),
 }

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from trinity.spi import Format
     from trinity_conformance.report.results import Outcome, Results
 
-__all__ = ["pytest_addoption", "pytest_collection_modifyitems"]
-
 _ADAPTER: pytest.StashKey[str | type[Format]] = pytest.StashKey()
 _RESULTS: pytest.StashKey[Results] = pytest.StashKey()
 

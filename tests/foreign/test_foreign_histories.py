@@ -19,7 +19,8 @@ from trinity_conformance.generate.profiles import Profile, dml_rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import Alter, Compact, History, Log, Other, ReadPast, Upsert, Vacuum
 
 PROFILES: Final = (

@@ -23,7 +23,7 @@ from tests.support.postgres import running_server
 from tests.support.spark import started
 from tests.world.asking import ask
 from tests.world.laws import LAWS
-from tests.world.paimon_players import PaimonMerge, PaimonStatements, PyPaimon, paimon, pypaimon
+from tests.world.paimon_players import PaimonMerge, PaimonStatements, PyPaimon, paimon, pypaimon, taken_by_paimon
 from tests.world.players import DeltaRs, DuckDbMerge, DuckDbStatements, PostgresMerge, PyIceberg
 from tests.world.spark_players import (
     DeltaStatements,
@@ -119,6 +119,8 @@ _SYSTEMS: Final[Mapping[str, tuple[Callable[[Path], AbstractContextManager[_Play
 
 def _taken_by(subject: Oracle) -> Callable[[Statement], bool]:
     """Which statements a system knows: PostgreSQL has WHEN NOT MATCHED BY SOURCE from 17 on."""
+    if isinstance(subject, PaimonStatements):
+        return taken_by_paimon
     if subject.dialect == "spark":
         return taken_by_spark
     if not isinstance(subject, Postgres) or subject.by_source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.paimon.driver import reason, started
+from tests.paimon.driver import started
 from tests.world.answering import answer_all
 
 
@@ -26,8 +26,13 @@ def main(folder: Path) -> None:
     def number(text: str) -> int:
         return int(spark.sql(text).collect()[0][0])
 
-    answer_all({"run": run, "append": append, "rows": rows, "number": number}, reason)
+    answer_all({"run": run, "append": append, "rows": rows, "number": number}, _why)
     spark.stop()
+
+
+def _why(error: Exception) -> str:
+    """The first line of an error: of Java's, where it is Java's."""
+    return str(getattr(error, "java_exception", None) or error).splitlines()[0]
 
 
 if __name__ == "__main__":

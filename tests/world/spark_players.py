@@ -18,7 +18,12 @@ from trinity_conformance.model.tables import Row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SEVERAL: Final = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING", "MERGE_CARDINALITY_VIOLATION")
+_SEVERAL: Final = (
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING",
+    "MERGE_CARDINALITY_VIOLATION",
+    "match more then one source rows",
+)
+"""What the errors of Delta, Iceberg and Paimon say when several source rows change one row."""
 
 
 class SparkMerge(Upserts):
@@ -65,7 +70,7 @@ def iceberg_merge(spark: SparkSession, folder: Path) -> SparkMerge:
     return SparkMerge(NativeIceberg(spark, folder), newest_first.format)
 
 
-def _with_code(run: Callable[[str], None], text: str) -> None:
+def with_code(run: Callable[[str], None], text: str) -> None:
     """Runs a statement. The refusal of a row that several source rows change has Trinity's code."""
     try:
         run(text)
@@ -79,14 +84,14 @@ class DeltaStatements(NativeDelta):
     """Delta's own statements on a plain table."""
 
     def run(self, text: str) -> None:
-        _with_code(super().run, text)
+        with_code(super().run, text)
 
 
 class IcebergStatements(NativeIceberg):
     """Iceberg's own statements on a plain table."""
 
     def run(self, text: str) -> None:
-        _with_code(super().run, text)
+        with_code(super().run, text)
 
 
 def taken_by_spark(statement: Statement) -> bool:

@@ -20,25 +20,6 @@ from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 
-__all__ = [
-    "FIRST",
-    "Change",
-    "Place",
-    "added",
-    "dropped",
-    "moved",
-    "rename_column",
-    "replaced",
-    "restored",
-    "widens",
-    "with_comment",
-    "with_default",
-    "with_not_null",
-    "with_options",
-    "with_type",
-    "without_options",
-]
-
 Change = Callable[[TableDefinition], TableDefinition]
 """A function from a definition to the next one."""
 

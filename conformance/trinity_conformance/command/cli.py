@@ -43,9 +43,10 @@ from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.races import Race
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.words import story
 from trinity_conformance.report.comparison import changes, regressions
@@ -58,8 +59,6 @@ from trinity_conformance.suite.budgets import BUDGETS, Budget
 from trinity_conformance.suite.checks import CHECKS, check_of, checks_as_of
 from trinity_conformance.suite.gaps import Gap, load_gaps
 from trinity_conformance.suite.running import connectors, run_check
-
-__all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True,

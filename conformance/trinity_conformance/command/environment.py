@@ -24,18 +24,6 @@ from trinity_conformance.suite.running import connectors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "adapter",
-    "catalog_options",
-    "crash_saved",
-    "ended_by_sigterm",
-    "known",
-    "local_spark",
-    "origin",
-    "quiet",
-    "wrong_usage",
-]
-
 _WRONG_USAGE: Final = 2
 _BROKEN: Final = 4
 """Exit code of a suite that broke itself."""

@@ -20,8 +20,6 @@ from trinity_conformance.playing.race_actions import RACE_ACTIONS
 from trinity_conformance.playing.traces import FAULTS
 from trinity_conformance.suite.checks import Check
 
-__all__ = ["PLANTED", "explain", "rules"]
-
 _RULE: Final = re.compile(r'^- <a id="\w+"></a>\*\*(\w+)\*\* (.*?)\s*\*\([^)]*\)\*$', re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 

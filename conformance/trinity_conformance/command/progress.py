@@ -11,10 +11,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.suite.budgets import Budget
-
-__all__ = ["progress_of"]
 
 _SECONDS: Final = 10
 """Seconds between two lines of progress about the same thing, where there is no terminal."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["TEMPLATES", "scaffold"]
-
 TEMPLATES: Final[Mapping[str, str]] = {"files": "acme", "catalog": "ledger"}
 """Kind of format -> its template: each version a list of files, or a commit protocol of its own over a database."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")

@@ -12,8 +12,6 @@ from trinity_conformance.model.shapes import PRODUCER, Shape
 from trinity_conformance.playing.needs import of_shape, of_step
 from trinity_conformance.playing.traces import Compact, History, Resolve, Step
 
-__all__ = ["declared", "drawn"]
-
 _TRIES: Final = 20
 """So many histories are drawn at most for one that can be played."""
 

@@ -40,8 +40,6 @@ from trinity_conformance.playing.traces import (
     Upsert,
 )
 
-__all__ = ["ENGINE_GENERAL", "engine_histories", "engine_shapes", "resplit"]
-
 ENGINE_GENERAL: Final[Mapping[str, int]] = {
     "upsert": 7, "delete": 1, "change": 4, "compact": 2, "resolve": 1, "vacuum": 1, "reopen": 1, "query": 2,
     "read-past": 1, "read": 1, "log": 1,
@@ -54,7 +52,7 @@ _COMPARED: Final = ("int", "bigint", "string", "double", "decimal(10,2)", "date"
 
 
 @st.composite
-def engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
+def _engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
     """Draw a table of a profile."""
     key = [Column(f"k{i}", t, nullable=False) for i, t in enumerate(profile.key)]
     sequence = [Column(f"w{i}", t) for i, t in enumerate(profile.sequence)]
@@ -225,7 +223,7 @@ def engine_histories(
         min_steps: least number of steps after the first upserts.
         max_steps: greatest number of steps after the first upserts.
     """
-    writer = EngineWriter(draw, draw(engine_shapes(profile)), profile.feature == "wide")
+    writer = EngineWriter(draw, draw(_engine_shapes(profile)), profile.feature == "wide")
     weighted = [op for op, weight in emphasis.items() for _ in range(weight)]
     first: list[Step] = [writer.upsert(most=28), writer.upsert()]
     if "log" in emphasis and draw(st.booleans()):

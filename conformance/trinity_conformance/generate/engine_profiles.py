@@ -16,8 +16,6 @@ from trinity_conformance.generate.profiles import at
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.playing.needs import with_types
 
-__all__ = ["ENGINE_KEYS", "FUNCTION_TYPES", "GROUPS", "LANES", "EngineProfile", "engine_rota"]
-
 ENGINE_KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("int",),
     ("string", "int"),

@@ -15,8 +15,6 @@ from trinity_conformance.model.shapes import Column
 from trinity_conformance.model.statements import MATCHED, Case, Statement
 from trinity_conformance.model.values import Json, encode
 
-__all__ = ["EngineStatements"]
-
 _SPELLED: Final = ("int", "bigint", "string", "boolean")
 _TRIES: Final = 3
 

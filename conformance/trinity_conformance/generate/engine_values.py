@@ -11,8 +11,6 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.sketches import SKETCH_FUNCTIONS, sketch_bytes
 from trinity_conformance.model.values import POOLS, Json
 
-__all__ = ["WIDE_TOTALS", "function_options", "pool_of"]
-
 _ORDERING: Final[Mapping[str, tuple[Json, ...]]] = {
     "int": (1, 2, 3),
     "bigint": (1, 2, 3, 2**53 + 1),

@@ -7,8 +7,6 @@ from random import Random
 
 from trinity_conformance.playing.traces import History, Step, Upsert
 
-__all__ = ["by_turns", "without_spark"]
-
 
 def by_turns(history: History, number: int) -> History:
     """Return a history with an executor drawn for each step."""

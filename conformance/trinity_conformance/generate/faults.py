@@ -24,8 +24,6 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["faulted", "with_faults"]
-
 _WEIGHTS: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "resolve": 1, "vacuum": 2, "read": 1, "query": 2,
 }  # fmt: skip
@@ -48,10 +46,10 @@ _OF_READS: Final = 6
 
 def faulted(number: int, capabilities: Collection[Capability] = EVERYTHING) -> History:
     """Return the history of a number, of the rota's kinds of tables, in which something goes wrong at each write."""
-    return with_faults(sample(histories(rota(number, capabilities), _WEIGHTS, 4, 7), number), number)
+    return _with_faults(sample(histories(rota(number, capabilities), _WEIGHTS, 4, 7), number), number)
 
 
-def with_faults(history: History, number: int) -> History:
+def _with_faults(history: History, number: int) -> History:
     """Return a history with a fault in each write and each read, which this process executes alone.
 
     Args:

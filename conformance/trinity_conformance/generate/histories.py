@@ -36,8 +36,6 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["GENERAL", "Writer", "histories", "profiles", "sample", "shapes"]
-
 GENERAL: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "resolve": 1, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3,
     "read": 1, "log": 1, "alter": 3,

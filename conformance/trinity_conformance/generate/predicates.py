@@ -12,8 +12,6 @@ from trinity_conformance.model.expressions import COMPARISONS, FALSE, TRUE, Expr
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.values import Json
 
-__all__ = ["Predicates", "typed_pool"]
-
 _POOLS: Final[Mapping[str, tuple[Json, ...]]] = {
     "int": (0, 1, 2, 3, 4),
     "bigint": (0, 1, 2, 3, 2**40),

@@ -13,20 +13,6 @@ from typing import Final, TypeVar
 from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.playing.needs import with_types
 
-__all__ = [
-    "BUCKETS",
-    "FEATURES",
-    "KEYS",
-    "PRODUCERS",
-    "TOMBSTONES",
-    "WATERMARKS",
-    "DmlProfile",
-    "Profile",
-    "at",
-    "dml_rota",
-    "rota",
-]
-
 _T = TypeVar("_T")
 
 KEYS: Final[tuple[tuple[str, ...], ...]] = (

@@ -21,8 +21,6 @@ from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED
 from trinity_conformance.model.values import Json, encode
 from trinity_conformance.playing.traces import Change, Compact, History, Resolve, Step, Upsert
 
-__all__ = ["dml_shape", "programs", "statements"]
-
 _T = TypeVar("_T")
 _MENDS: Final = 6
 _ACTIONS: Final = {

@@ -11,8 +11,6 @@ from trinity.spi import Capability
 from trinity_conformance.playing.race_actions import RACE_ACTIONS
 from trinity_conformance.playing.races import Race, Turn
 
-__all__ = ["races"]
-
 _PAIRS: Final = (
     ("append", "append"), ("add", "add"), ("read", "append"), ("load", "load"), ("compact", "append"), ("add", "merge"),
     ("append", "compact"), ("merge", "merge"), ("add", "delete"), ("append", "truncate"), ("append", "alter"),

@@ -12,8 +12,6 @@ from trinity_conformance.model.values import Json, Value, decode, order_form, sq
 if TYPE_CHECKING:
     from trinity_conformance.model.shapes import Shape
 
-__all__ = ["OPERATORS", "Condition"]
-
 OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip

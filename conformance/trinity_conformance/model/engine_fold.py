@@ -29,8 +29,6 @@ from trinity_conformance.model.sketches import SKETCH_FUNCTIONS
 from trinity_conformance.model.tables import Row, Version
 from trinity_conformance.model.values import Value, order_form
 
-__all__ = ["FUNCTIONS", "AggregationFold", "Contribution", "FirstRowFold", "Fold", "PartialUpdateFold"]
-
 FUNCTIONS: Final = {**SCALAR_FUNCTIONS, **NESTED_FUNCTIONS, **SKETCH_FUNCTIONS}
 """Name -> aggregate function (A3)."""
 

@@ -26,8 +26,6 @@ from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.tables import Key, Row, Version
 from trinity_conformance.model.values import equal_form
 
-__all__ = ["FOLDS", "EngineModel", "model_of"]
-
 FOLDS: Final[Mapping[str, type[Fold]]] = {
     "partial-update": PartialUpdateFold,
     "aggregation": AggregationFold,

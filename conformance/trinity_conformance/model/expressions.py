@@ -12,21 +12,6 @@ from typing import Any, Final, TypeAlias
 
 from trinity_conformance.model.values import Json, Value, decode
 
-__all__ = [
-    "COMPARISONS",
-    "FALSE",
-    "TRUE",
-    "Expression",
-    "Rows",
-    "all_of",
-    "call",
-    "column",
-    "is_in",
-    "literal",
-    "literal_sql",
-    "type_sql",
-]
-
 Rows: TypeAlias = Mapping[str, "Mapping[str, Value] | None"]
 """``t`` and ``s`` -> a row; a side without a row reads NULL in every column."""
 

@@ -20,8 +20,6 @@ from typing import Any, Final
 from trinity.spi import parse_type
 from trinity_conformance.model.values import Value, order_form
 
-__all__ = ["SCALAR_FUNCTIONS", "Function", "OutOfRange"]
-
 _WIDE: Final = Context(prec=200, rounding=ROUND_HALF_UP)
 _RANGES: Final[Mapping[str, int]] = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 

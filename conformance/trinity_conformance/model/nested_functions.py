@@ -18,8 +18,6 @@ from trinity.spi import parse_type
 from trinity_conformance.model.functions import Function
 from trinity_conformance.model.values import Value, equal_form, order_form
 
-__all__ = ["NESTED_FUNCTIONS"]
-
 
 class Collect(Function):
     """collect: arrays one after the other; ``distinct`` keeps the first of equal elements."""

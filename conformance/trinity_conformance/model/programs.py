@@ -26,8 +26,6 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
 from trinity_conformance.model.tables import Key, Model, Row, Version
 
-__all__ = ["Counts", "DmlModel", "Effect", "Fault", "Joined", "Selected"]
-
 Joined: TypeAlias = tuple[str, "int | None", "int | None", Rows]
 """(kind of WHEN, number of the target row, number of the source row, both rows): a row of the join."""
 

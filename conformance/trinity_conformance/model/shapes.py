@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from trinity_conformance.model.values import Json, Value, decode, sql_literal
 
-__all__ = ["DEDUPLICATE", "PRODUCER", "Column", "Group", "Shape"]
-
 DEDUPLICATE: Final = "deduplicate"
 PRODUCER: Final = "changelog-producer"
 

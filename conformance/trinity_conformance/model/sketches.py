@@ -28,8 +28,6 @@ import pyroaring
 from trinity_conformance.model.functions import Function
 from trinity_conformance.model.values import Value
 
-__all__ = ["SKETCH_FORMS", "SKETCH_FUNCTIONS", "sketch_bytes"]
-
 _LG_K: Final = 12
 
 

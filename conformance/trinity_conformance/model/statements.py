@@ -10,8 +10,6 @@ from trinity_conformance.model.expressions import Expression, literal_sql
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.values import Json
 
-__all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Case", "Source", "Statement"]
-
 MATCHED: Final = "MATCHED"
 NOT_MATCHED: Final = "NOT MATCHED"
 BY_SOURCE: Final = "NOT MATCHED BY SOURCE"

@@ -18,8 +18,6 @@ from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.values import Json, Value, decode, default_of, equal_form, order_form
 
-__all__ = ["Changed", "Key", "Model", "Row", "Version"]
-
 Row = dict[str, Value]
 Key = tuple[Any, ...]
 

@@ -31,8 +31,6 @@ from typing import Any, Final, TypeAlias
 
 from trinity.spi import parse_type
 
-__all__ = ["POOLS", "Json", "Value", "decode", "default_of", "encode", "equal_form", "order_form", "sql_literal"]
-
 Json: TypeAlias = "bool | int | float | str | tuple[Json, ...] | None"
 Value: TypeAlias = Any
 """None, bool, int, float, str, bytes, Decimal, date, datetime, list or dict."""

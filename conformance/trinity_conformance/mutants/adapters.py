@@ -41,8 +41,6 @@ from trinity_conformance.mutants.floats import FLOAT_BOUNDS, FloatsHaveBoundsInF
 from trinity_conformance.mutants.shared import SHARED, SharedFormat
 from trinity_conformance.mutants.stored import STORED
 
-__all__ = ["ADAPTER_MUTANTS", "AdapterMutant"]
-
 _ALL: Final = 2**62
 
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from trinity_conformance.model.tables import Model, Version
 
-__all__ = ["CARE_MUTANTS"]
-
 
 class CompactionForgetsTombstones(Model):
     """Compaction keeps live rows only (against U4, L3)."""

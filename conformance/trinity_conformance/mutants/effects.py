@@ -12,8 +12,6 @@ from trinity_conformance.model.programs import Counts, DmlModel, Effect, Fault, 
 from trinity_conformance.model.statements import Case, Statement
 from trinity_conformance.model.tables import Key, Row, Version
 
-__all__ = ["DML_MUTANTS"]
-
 
 class LastWhenWins(DmlModel):
     """The last WHEN that holds wins (against M1)."""

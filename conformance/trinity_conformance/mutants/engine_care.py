@@ -8,8 +8,6 @@ from typing import Final
 from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.tables import Key, Version
 
-__all__ = ["ENGINE_CARE"]
-
 
 class CompactionForgetsDeleted(EngineModel):
     """Compaction keeps nothing of keys without a row (against E3)."""

@@ -24,9 +24,6 @@ from trinity_conformance.model.values import Value
 from trinity_conformance.mutants.engine_care import ENGINE_CARE
 from trinity_conformance.mutants.tables import SortOrderIgnored
 
-__all__ = ["ENGINE_MUTANTS"]
-
-
 # -- sequence groups ------------------------------------------------------------------------------------
 
 

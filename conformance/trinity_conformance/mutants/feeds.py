@@ -8,8 +8,6 @@ from typing import Final
 
 from trinity_conformance.model.tables import Changed, Model, Row, Version
 
-__all__ = ["FEED_MUTANTS"]
-
 
 class LateRowsAreChanges(Model):
     """Every row version that arrives is a change (against C4)."""

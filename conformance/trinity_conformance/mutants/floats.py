@@ -16,8 +16,6 @@ from trinity.memory import MemoryMetadata
 from trinity.spi import ColumnStats, DataFile, PageSink, SinkId, SplitSource, TableHandle, WriteTarget
 from trinity.storage import ParquetSinkProvider
 
-__all__ = ["FLOAT_BOUNDS", "FloatsHaveBoundsInFooters"]
-
 
 class _Bounded(MemoryMetadata):
     """Metadata that list bounds of floating-point columns, which they take from the files."""

@@ -26,8 +26,6 @@ from trinity_conformance.model.nested_functions import (
 from trinity_conformance.model.sketches import Rbm32, ThetaSketch
 from trinity_conformance.model.values import Value, order_form
 
-__all__ = ["FUNCTION_MUTANTS"]
-
 
 class SumIsNullWhenOutOfRange(Sum):
     """A sum that does not fit reads NULL (against A4)."""

@@ -21,15 +21,14 @@ from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
 from trinity_conformance.playing.commits import COMMITS, try_commits
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.refusals import refuse_all
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 from trinity_conformance.shrink.races import shrink_race
-
-__all__ = ["AdapterKill", "Finds", "hunt_adapters", "unbroken"]
 
 _HISTORIES: Final = 12
 _PROGRAMS: Final = 6

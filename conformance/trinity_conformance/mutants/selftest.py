@@ -22,8 +22,6 @@ from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
-__all__ = ["Kill", "self_test", "trial"]
-
 
 @dataclass(frozen=True)
 class Kill:

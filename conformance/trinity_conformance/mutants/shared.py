@@ -36,8 +36,6 @@ from trinity.storage import (
     identity_only,
 )
 
-__all__ = ["SHARED", "LockOfThreads", "SharedFormat", "SharedMetadata"]
-
 _LOG: Final = "_versions"
 _SNAPSHOT: Final = "_snapshot"
 

@@ -12,8 +12,6 @@ from trinity.memory import MemoryMetadata
 from trinity.spi import TableDefinition, TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
 
-__all__ = ["STORED", "StoredMetadata"]
-
 _VERSIONS: Final = "_versions"
 
 

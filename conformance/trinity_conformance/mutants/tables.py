@@ -22,8 +22,6 @@ from trinity_conformance.playing.faults import Injection
 from trinity_conformance.playing.subject import LogRow, Outcome
 from trinity_conformance.playing.traces import Executor, Fault, Upsert
 
-__all__ = ["MUTANTS", "ModelSubject"]
-
 _BEGINNING: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 

@@ -11,12 +11,10 @@ from trinity_conformance.playing.commits import COMMITS, try_commits
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS, refuse_engines
 from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.refusals import REFUSALS, refuse_all
-from trinity_conformance.playing.runner import Tally
 from trinity_conformance.playing.sink_checks import SINK_CHECKS, try_sinks
 from trinity_conformance.playing.subject import TrinitySubject
-
-__all__ = ["BY_HAND", "play_case"]
 
 Cases: TypeAlias = Mapping[str, Any]
 Player: TypeAlias = Callable[[TrinitySubject, Tally, Cases], Sequence[NonConformance]]

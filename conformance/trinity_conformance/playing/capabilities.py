@@ -21,9 +21,7 @@ from trinity_conformance.playing.faults import inject
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
-    from trinity_conformance.playing.runner import Tally
-
-__all__ = ["PROBES", "Verified", "verify"]
+    from trinity_conformance.playing.observations import Tally
 
 _CHECK: Final = "capabilities"
 _NUMBERS: Final = count()

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from trinity_conformance.playing.content import Content, read_content
 
-__all__ = ["Case", "Record", "Recorded", "in_words", "rows_in_words"]
-
 _WRITES: Final = frozenset(("append", "upsert", "delete", "compact", "vacuum", "truncate", "restore"))
 _MANY: Final = 6
 """Rows that are shown."""
@@ -130,10 +128,10 @@ def in_words(value: Any) -> str:
     """Return an argument of a call in words: rows as far as they are few, and the start of long values."""
     if not isinstance(value, pa.Table):
         return repr(value)
-    return f"({', '.join(value.column_names)}): {rows_in_words([row.values() for row in value.to_pylist()])}"
+    return f"({', '.join(value.column_names)}): {_rows_in_words([row.values() for row in value.to_pylist()])}"
 
 
-def rows_in_words(rows: Sequence[Any]) -> str:
+def _rows_in_words(rows: Sequence[Any]) -> str:
     """Return the first of some rows, and how many there are."""
     shown = " ".join(f"({', '.join(map(_value, row))})" for row in rows[:_MANY])
     return shown if len(rows) <= _MANY else f"{shown} ... {len(rows)} rows"

@@ -28,9 +28,7 @@ from trinity_conformance.playing.statistics import wrong_statistics
 from trinity_conformance.playing.subject import TrinitySubject
 
 if TYPE_CHECKING:
-    from trinity_conformance.playing.runner import Tally
-
-__all__ = ["COMMITS", "try_commits"]
+    from trinity_conformance.playing.observations import Tally
 
 _CHECK: Final = "commits"
 _NUMBERS: Final = count()

@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-__all__ = ["Content", "read_content"]
-
 _FORMAT: Final = 1
 _C = TypeVar("_C", bound="Content")
 

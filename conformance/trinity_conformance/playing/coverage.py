@@ -14,8 +14,6 @@ from trinity_conformance.model.tables import Key, Model, Row, Version
 from trinity_conformance.model.values import order_form
 from trinity_conformance.playing.traces import FAULTS, Executor
 
-__all__ = ["BY_TURNS", "RETRACTING", "SITUATIONS", "Coverage", "uncertain"]
-
 RETRACTING: Final = ("sum", "product", "last_value", "last_non_null_value", "collect", "merge_map", "nested_update")
 """Aggregate functions that take a retract back."""
 

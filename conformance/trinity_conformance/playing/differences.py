@@ -16,8 +16,6 @@ from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.playing.words import story
 
-__all__ = ["NonConformance", "again", "cell_form", "compare", "compare_arrivals", "with_rounded_totals"]
-
 _SHOWN_AT_MOST = 5
 _TINY = 1e-9
 

@@ -7,8 +7,6 @@ from typing import Any
 from trinity_conformance.playing.observations import Observations
 from trinity_conformance.playing.traces import Alter, Compact, Delete, Upsert
 
-__all__ = ["Effects"]
-
 
 class Effects(Observations):
     """The effects of the steps of one history."""

@@ -20,8 +20,6 @@ import pyarrow as pa
 import trinity
 from trinity.errors import TrinityError
 
-__all__ = ["call_elsewhere", "read_elsewhere"]
-
 
 def read_elsewhere(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table:
     """Return columns of the merged read of a table, as a process sees it that has just begun.

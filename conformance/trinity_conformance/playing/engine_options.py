@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["BAD_OPTIONS", "COLUMNS", "BadOption"]
-
 COLUMNS: Final[Mapping[str, str]] = {
     "k": "int!", "g_1": "bigint", "g_2": "bigint", "price": "int", "stock": "int", "title": "string", "kind": "string",
 }  # fmt: skip

@@ -18,11 +18,9 @@ from trinity.spi import arrow_type
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.engine_options import BAD_OPTIONS, COLUMNS, BadOption
-from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 from trinity_conformance.playing.traces import Executor
-
-__all__ = ["ENGINE_REFUSALS", "EngineRefusal", "refuse_engines"]
 
 _CHECK: Final = "engine-options"
 _NESTED: Final = "array<struct<id:int,x:int>>"

@@ -6,13 +6,12 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.traces import FAULTS, Fault, History, Upsert
 
 if TYPE_CHECKING:
     from trinity_conformance.playing.subject import Subject
-
-__all__ = ["every_fault"]
 
 
 def every_fault(subject: Subject, history: History) -> int:

@@ -30,8 +30,6 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["FAULTS_CHECK", "Faulted"]
-
 FAULTS_CHECK: Final = "faults"
 _UNKNOWN: Final = "COMMIT_STATE_UNKNOWN"
 _REPORTED: Final = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)

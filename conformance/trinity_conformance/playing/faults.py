@@ -24,8 +24,6 @@ from trinity_conformance.playing.traces import Fault
 if TYPE_CHECKING:
     from trinity.spi import Connector
 
-__all__ = ["Crashed", "Injection", "inject"]
-
 T = TypeVar("T")
 
 _COMMITS: Final = (

@@ -12,8 +12,6 @@ from trinity_conformance.model.tables import Changed, Key, Model, Row
 from trinity_conformance.playing.differences import NonConformance, cell_form, compare
 from trinity_conformance.playing.past import Past
 
-__all__ = ["Played", "check_feed"]
-
 _TAKES = frozenset({"delete", "update_preimage"})
 _GIVES = frozenset({"insert", "update_postimage"})
 

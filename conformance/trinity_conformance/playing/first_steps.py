@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.errors import TrinityError
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History, Read, Upsert
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trinity.spi import Format
-
-__all__ = ["first_steps"]
 
 _CHECK: Final = "first-steps"
 _HISTORY: Final = History(

@@ -14,8 +14,6 @@ from trinity.errors import TrinityError
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.race_actions import FIRST, definition, write
 
-__all__ = ["ACTIONS", "cheap", "interleave"]
-
 _CHECK: Final = "concurrency"
 _CODES: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
 _COMMITS: Final = (

@@ -19,9 +19,7 @@ from trinity_conformance.playing.single_checks import try_checks
 from trinity_conformance.playing.subject import TrinitySubject
 
 if TYPE_CHECKING:
-    from trinity_conformance.playing.runner import Tally
-
-__all__ = ["MEANWHILE", "try_meanwhile"]
+    from trinity_conformance.playing.observations import Tally
 
 _CHECK: Final = "concurrency"
 _MANY: Final = 1000

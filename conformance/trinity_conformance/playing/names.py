@@ -14,8 +14,6 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import default_of, sql_literal
 
-__all__ = ["WIDER", "Names"]
-
 WIDER: Final = {"tinyint": "smallint", "smallint": "int", "int": "bigint", "varchar(8)": "string"}
 """Type -> a wider type whose values are the same in every language."""
 _EXTRA: Final = "extra"

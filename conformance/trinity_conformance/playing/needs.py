@@ -9,8 +9,6 @@ from trinity.spi import Capability, DataType, parse_type
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.playing.traces import Alter, Change, Delete, ReadPast, Resolve, Step
 
-__all__ = ["of_alteration", "of_shape", "of_step", "of_types", "with_types"]
-
 _T = TypeVar("_T")
 _TYPES: Final = {c.value: c for c in Capability}
 _ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
@@ -25,13 +23,13 @@ _ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
 
 def of_shape(shape: Shape) -> frozenset[Capability]:
     """Return what a table needs."""
-    needs = {*of_types(column.type for column in shape.columns)}
+    needs = {*_of_types(column.type for column in shape.columns)}
     needs |= {Capability(shape.engine)} if shape.engine != DEDUPLICATE else set()
     needs |= {Capability.PARTITION_BY_VALUE} if shape.partition_by else set()
     return frozenset(needs | ({Capability.TIME_TRAVEL} if shape.producer != "none" else set()))
 
 
-def of_types(types: Iterable[str]) -> frozenset[Capability]:
+def _of_types(types: Iterable[str]) -> frozenset[Capability]:
     """Return what columns of some types need."""
     return frozenset(capability for text in types for capability in _of_type(parse_type(text)))
 
@@ -40,7 +38,7 @@ def with_types(
     choices: Iterable[_T], types: Callable[[_T], Iterable[str]], capabilities: Collection[Capability]
 ) -> Sequence[_T]:
     """Return the choices whose types an adapter has, in their order."""
-    return [choice for choice in choices if of_types(types(choice)) <= set(capabilities)]
+    return [choice for choice in choices if _of_types(types(choice)) <= set(capabilities)]
 
 
 def _of_type(kind: DataType) -> Iterator[Capability]:

@@ -19,8 +19,6 @@ from trinity_conformance.playing.past import Past
 from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported, Writer
 from trinity_conformance.playing.traces import History, Other, Query, ReadPast
 
-__all__ = ["Observations", "Tally"]
-
 _CARE = frozenset({"compact", "resolve", "vacuum", "reopen"})
 _OF_ENGINES = {
     "read-equality": "merge-engines",

@@ -15,8 +15,6 @@ from trinity.storage import Entry, Stat
 from trinity.storage.entries import Objects
 from trinity.storage.local_objects import LocalObjects
 
-__all__ = ["CHANGING", "PUTTING", "READING", "REPEATABLE", "STOPS", "Doer", "Operations"]
-
 T = TypeVar("T")
 
 STOPS: Final = frozenset(("crash before", "crash after"))

@@ -11,8 +11,6 @@ from trinity_conformance.model.tables import Row
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.subject import LeftToSpark, Subject
 
-__all__ = ["Past"]
-
 
 class Past:
     """The versions of one table.

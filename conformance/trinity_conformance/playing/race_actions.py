@@ -11,8 +11,6 @@ import pyarrow as pa
 import trinity
 from trinity.spi import Capability
 
-__all__ = ["FIRST", "RACE_ACTIONS", "RaceAction", "World", "definition", "mark", "write"]
-
 FIRST: Final = ((1, 0), (2, 0))
 """The rows of (k, n) that a table begins with, each of a commit of its own."""
 _TXN: Final = ("loader", 1)

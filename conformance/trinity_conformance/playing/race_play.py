@@ -18,8 +18,6 @@ from trinity_conformance.playing.serial import judge
 if TYPE_CHECKING:
     from trinity_conformance.playing.subject import TrinitySubject
 
-__all__ = ["Races", "play_race"]
-
 _NUMBERS: Final = count()
 
 
@@ -31,11 +29,11 @@ class Races:
         self._processes = list[RaceProcess]()
 
     def play(self, race: Race, tally: Tally) -> None:
-        """Play a race; raises as :func:`play_race`."""
+        """Play a race; raises as :func:`_play_race`."""
         while len(self._processes) < len(race.writers):
             self._processes.append(self._started())
         try:
-            play_race(self._subject, race, self._processes, tally)
+            _play_race(self._subject, race, self._processes, tally)
         except NonConformance:
             self._end()  # they are amid something
             raise
@@ -53,7 +51,7 @@ class Races:
         process, begun = started(self._subject.settings), monotonic()
         can = (name for name, action in RACE_ACTIONS.items() if action.needs <= self._subject.capabilities)
         try:
-            play_race(self._subject, Race(False, (tuple(can),), ()), [process], Tally())
+            _play_race(self._subject, Race(False, (tuple(can),), ()), [process], Tally())
         except NonConformance:
             process.end()
             raise
@@ -71,7 +69,7 @@ class Races:
         self._end()
 
 
-def play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProcess], tally: Tally) -> None:
+def _play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProcess], tally: Tally) -> None:
     """Play a race on a new table.
 
     Args:

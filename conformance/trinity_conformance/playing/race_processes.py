@@ -23,8 +23,6 @@ from trinity_conformance.playing.elsewhere import call_elsewhere
 from trinity_conformance.playing.operations import CHANGING, READING, Operations
 from trinity_conformance.playing.race_actions import RACE_ACTIONS
 
-__all__ = ["Permit", "RaceProcess", "ready", "started"]
-
 T = TypeVar("T")
 _CHANGES: Final = "commit"
 

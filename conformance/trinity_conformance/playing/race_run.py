@@ -13,8 +13,6 @@ from trinity_conformance.playing.race_actions import RACE_ACTIONS, mark
 from trinity_conformance.playing.race_processes import Permit, RaceProcess, ready
 from trinity_conformance.playing.races import Race
 
-__all__ = ["RACES_CHECK", "Taken", "run_race"]
-
 RACES_CHECK: Final = "writers"
 _PATIENCES: Final = 20
 """After so many times the patience with a process none of them is going to end."""

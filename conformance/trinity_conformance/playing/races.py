@@ -9,8 +9,6 @@ from typing import Any
 from trinity_conformance.playing.content import Content, read_content
 from trinity_conformance.playing.race_actions import FIRST, RACE_ACTIONS, World, definition, mark
 
-__all__ = ["Race", "Turn"]
-
 
 @dataclass(frozen=True)
 class Turn:

@@ -14,10 +14,8 @@ from trinity.errors import TrinityError
 from trinity.spi import arrow_type
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
-
-__all__ = ["REFUSALS", "Bench", "Refusal", "refuse_all"]
 
 _CHECK: Final = "bad-input"
 _TYPES: Final = {"k": "int", "w": "bigint", "gone": "boolean", "d": "decimal(5,2)", "s": "varchar(3)", "n": "int"}

@@ -30,8 +30,6 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["Tally", "play"]
-
 
 def play(subject: Subject, history: History, tally: Tally | None = None, every_step: bool = False) -> None:
     """Play one history.

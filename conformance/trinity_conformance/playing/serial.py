@@ -9,8 +9,6 @@ from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.race_actions import RACE_ACTIONS, World
 from trinity_conformance.playing.race_run import RACES_CHECK, Taken
 
-__all__ = ["judge"]
-
 _LOST: Final = "TRANSACTION_CONFLICT"
 
 

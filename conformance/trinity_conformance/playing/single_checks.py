@@ -14,10 +14,8 @@ from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 if TYPE_CHECKING:
-    from trinity_conformance.playing.runner import Tally
+    from trinity_conformance.playing.observations import Tally
     from trinity_conformance.playing.traces import Executor
-
-__all__ = ["try_checks"]
 
 _Bench = TypeVar("_Bench")
 

@@ -26,8 +26,6 @@ from trinity.storage import ObjectStore, open_parquet
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.playing.cases import Record, in_words
 
-__all__ = ["Change", "SinkBench", "SinkTable"]
-
 _NUMBERS = count()
 
 

@@ -11,12 +11,10 @@ from trinity.spi import MergeTableHandle, Operation, RowChangeParadigm
 from trinity_conformance.model.values import POOLS, Json, decode, equal_form
 from trinity_conformance.playing.cases import Record
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.single_checks import try_checks
 from trinity_conformance.playing.sink_bench import Change, SinkBench, SinkTable
 from trinity_conformance.playing.subject import TrinitySubject
-
-__all__ = ["SINK_CHECKS", "SinkCheck", "try_sinks"]
 
 SinkCheck = Callable[[SinkBench], None]
 
@@ -40,7 +38,7 @@ def _row(k: Json, w: int | None = None, s: str | None = None) -> dict[str, Json]
     return {"k": k, "w": w, "s": s}
 
 
-def page_layout(bench: SinkBench) -> None:
+def _page_layout(bench: SinkBench) -> None:
     """Check S1, S5, C7: the row id column has a name; the handle is pinned, with the columns of the update cases.
 
     The pinned version is one commit, however it is asked for.
@@ -56,7 +54,7 @@ def page_layout(bench: SinkBench) -> None:
         _expect("S1", f"row id {merge.row_id!r} is a column of the table", taken, False)
 
 
-def operations(bench: SinkBench) -> None:
+def _operations(bench: SinkBench) -> None:
     """Check S2: operations that the paradigm does not have are refused, and leave nothing behind."""
     replacing = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
     tables = {
@@ -86,7 +84,7 @@ def _refused(table: SinkTable, merge: MergeTableHandle, change: Change) -> None:
     raise NonConformance("merge-sinks", f"S2: operation {change.operation} was accepted under {merge.paradigm.value}")
 
 
-def empty_pages(bench: SinkBench) -> None:
+def _empty_pages(bench: SinkBench) -> None:
     """Check S4: empty pages do nothing, alone or between others."""
     for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
         before = table.stored()
@@ -98,7 +96,7 @@ def empty_pages(bench: SinkBench) -> None:
         _expect("S4", "rows with empty pages between", table.values("k", "s"), [(1, "a"), (2, "b")])
 
 
-def plain_changes(bench: SinkBench) -> None:
+def _plain_changes(bench: SinkBench) -> None:
     """Check S3: deleted rows come without data; only those rows of the touched files go, other files stay."""
     table = bench.plain((1, "a"), (2, "b"), (3, None), (2, "b"))
     table.store(_row(4, None, "d"))
@@ -115,7 +113,7 @@ def plain_changes(bench: SinkBench) -> None:
     _expect("S3", "an untouched file is still there", untouched in [f.path for f in table.files()], True)
 
 
-def columns_that_stay(bench: SinkBench) -> None:
+def _columns_that_stay(bench: SinkBench) -> None:
     """Check S5: where the sink updates in place, new rows lack the columns that no case changes, and these stay."""
     for gone in ((), (1,)):
         table = bench.plain((1, "a"), (2, "b"), (3, None))
@@ -134,7 +132,7 @@ def columns_that_stay(bench: SinkBench) -> None:
         _expect("S5", "rows that are updated in place", table.values("k", "s"), [*left, (2, "new"), (3, "c")])
 
 
-def a_file_without_rows_left(bench: SinkBench) -> None:
+def _a_file_without_rows_left(bench: SinkBench) -> None:
     """Check S3: a file without rows left is gone, and deletions of many pages add up."""
     table = bench.plain((1, "a"), (2, "b"))
     merge = table.begin()
@@ -144,7 +142,7 @@ def a_file_without_rows_left(bench: SinkBench) -> None:
     _expect("S3", "files", [f for f in table.files() if f.rows], [])
 
 
-def halves_in_different_sinks(bench: SinkBench) -> None:
+def _halves_in_different_sinks(bench: SinkBench) -> None:
     """Check S4: the halves of an update may reach different sinks, in any order."""
     table = bench.plain((1, "a"), (2, "b"), (3, "c"))
     for k, first in ((1, 0), (2, 1)):
@@ -155,7 +153,7 @@ def halves_in_different_sinks(bench: SinkBench) -> None:
     _expect("S4", "rows", table.values("k", "s"), [(1, "new"), (2, "new"), (3, "c")])
 
 
-def moved_keys(bench: SinkBench) -> None:
+def _moved_keys(bench: SinkBench) -> None:
     """Check S4, M7: an updated key leaves a tombstone with its old ordering, whichever sink has which half."""
     table = bench.keyed((1, 7, "a"), (2, 5, "b"), (3, 1, "c"))
     for k, w, first in ((1, 7, 0), (2, 5, 1)):
@@ -169,7 +167,7 @@ def moved_keys(bench: SinkBench) -> None:
     _expect("S4", "other rows", live, [(1, 7), (2, 5), (3, 1), (11, 7), (12, 5)])
 
 
-def kept_keys(bench: SinkBench) -> None:
+def _kept_keys(bench: SinkBench) -> None:
     """Check S4, M7: the delete half of an update with an unchanged key is dropped, before or after the other half."""
     table = bench.keyed((1, 7, "a"), (2, 7, "b"))
     merge = table.begin(case0=("s",))
@@ -184,7 +182,7 @@ def kept_keys(bench: SinkBench) -> None:
     _expect("M7", "key, tombstone, s", table.values("k", "gone", "s"), wanted)
 
 
-def filled_keys(bench: SinkBench) -> None:
+def _filled_keys(bench: SinkBench) -> None:
     """Check M7: a key that is vacated and filled writes only the insert."""
     table = bench.keyed((1, 7, "a"), (2, 7, "b"), (3, 7, "c"))
     merge = table.begin(case0=("k",))
@@ -198,7 +196,7 @@ def filled_keys(bench: SinkBench) -> None:
     _expect("M7", "stored rows", table.values("k", "s"), wanted)
 
 
-def tombstones(bench: SinkBench) -> None:
+def _tombstones(bench: SinkBench) -> None:
     """Check U5: a deleted row leaves key, ordering and other columns, and the mark."""
     for changed in (False, True):
         table = bench.keyed((1, 7, "a"), (2, None, "b"), changed=changed)
@@ -209,7 +207,7 @@ def tombstones(bench: SinkBench) -> None:
         _expect("U5", "tombstones", marked, [(1, 7, "a"), (2, None, "b")])
 
 
-def changed_rows(bench: SinkBench) -> None:
+def _changed_rows(bench: SinkBench) -> None:
     """Check S2: a changed-columns sink takes full rows under one operation."""
     table = bench.keyed((1, 7, "a"), (2, 5, "b"), changed=True)
     merge = table.begin(case3=("s",))
@@ -220,7 +218,7 @@ def changed_rows(bench: SinkBench) -> None:
     _expect("S2", "stored rows", table.values("k", "w", "s"), wanted)
 
 
-def keys_of_every_type(bench: SinkBench) -> None:
+def _keys_of_every_type(bench: SinkBench) -> None:
     """Check K2, M7: an update with an unchanged key writes one row, whatever the key's types and spelling."""
     kinds = {f"k{n}": kind for n, kind in enumerate(POOLS)}
     spellings = {name: _KEYS.get(kind, (POOLS[kind][-1],) * 2) for name, kind in kinds.items()}
@@ -242,7 +240,7 @@ def _padded(kind: str, key: Json) -> Json:
     return str(key).ljust(int(kind[5:-1])) if kind.startswith("char(") else key
 
 
-def run_twice(bench: SinkBench) -> None:
+def _run_twice(bench: SinkBench) -> None:
     """Check S6: if a sink ran twice, only the fragments that finish_merge gets count."""
     for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
         merge = table.begin()
@@ -257,7 +255,7 @@ def run_twice(bench: SinkBench) -> None:
         _expect("S6", "keys", [k for (k,) in table.values("k")], wanted)
 
 
-def aborted(bench: SinkBench) -> None:
+def _aborted(bench: SinkBench) -> None:
     """Check S6: an aborted sink leaves no file of its own, and touches no others."""
     for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
         before = table.stored()
@@ -273,7 +271,7 @@ def aborted(bench: SinkBench) -> None:
         _expect("S6", "keys", [k for (k,) in table.values("k")], [1, 2, 3])
 
 
-def conflicts(bench: SinkBench) -> None:
+def _conflicts(bench: SinkBench) -> None:
     """Check L7: of two merges that rewrite one file the second fails, and changes nothing."""
     table = bench.plain((1, "a"), (2, "b"))
     merges = [table.begin(), table.begin()]
@@ -289,11 +287,11 @@ def conflicts(bench: SinkBench) -> None:
 
 
 SINK_CHECKS: Final[Mapping[str, SinkCheck]] = {
-    check.__name__.replace("_", "-"): check
+    check.__name__[1:].replace("_", "-"): check
     for check in (
-        page_layout, operations, empty_pages, plain_changes, columns_that_stay, a_file_without_rows_left,
-        halves_in_different_sinks,
-        moved_keys, kept_keys, filled_keys, tombstones, changed_rows, keys_of_every_type, run_twice, aborted, conflicts,
+        _page_layout, _operations, _empty_pages, _plain_changes, _columns_that_stay, _a_file_without_rows_left,
+        _halves_in_different_sinks, _moved_keys, _kept_keys, _filled_keys, _tombstones, _changed_rows,
+        _keys_of_every_type, _run_twice, _aborted, _conflicts,
     )
 }  # fmt: skip
 """Name -> a check, which raises NonConformance; its docstring names the rules."""

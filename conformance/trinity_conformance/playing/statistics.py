@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from trinity.spi import ColumnStats, DataFile, SplitSource
 from trinity.storage import parquet_footer, stored_name, stored_pages
 
-__all__ = ["wrong_statistics"]
-
 _FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
 """Parquet's types of floating-point numbers."""
 

@@ -36,8 +36,6 @@ from trinity_conformance.playing.traces import Executor, Fault, Upsert
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LeftToSpark", "LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Writer"]
-
 T = TypeVar("T")
 _UNION = "spark.sql.unionOutputPartitioning"
 _NEEDS_SPARK = " needs Spark: "

@@ -18,31 +18,6 @@ from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.content import Content, read_content
 from trinity_conformance.playing.races import Race
 
-__all__ = [
-    "TRACES",
-    "Alter",
-    "Change",
-    "Compact",
-    "Delete",
-    "Executor",
-    "FAULTS",
-    "Fault",
-    "History",
-    "Log",
-    "Other",
-    "Query",
-    "Read",
-    "ReadPast",
-    "Reopen",
-    "Step",
-    "Trace",
-    "Upsert",
-    "Resolve",
-    "Vacuum",
-    "load",
-    "save",
-]
-
 TRACES: Final = Path(".trinity-conformance")
 """The folder in which failing histories are kept, unless another one is named."""
 

@@ -29,8 +29,6 @@ from trinity_conformance.playing.traces import (
     Vacuum,
 )
 
-__all__ = ["in_words", "story"]
-
 _LONG: Final = 16
 """Characters of a value that are shown, unless values are to be whole."""
 _MANY: Final = 4

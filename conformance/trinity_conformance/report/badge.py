@@ -7,8 +7,6 @@ from typing import Final
 
 from trinity_conformance.report.results import Results
 
-__all__ = ["badge"]
-
 _LABEL: Final = "trinity conformance"
 _COLOURS: Final = {
     "conforms": "#2a7a2a",

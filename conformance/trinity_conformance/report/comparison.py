@@ -7,8 +7,6 @@ from typing import Final
 
 from trinity_conformance.report.results import Outcome, Results
 
-__all__ = ["changes", "regressions"]
-
 _RANKS: Final = {
     "failed": 0,
     "known gap": 0,

@@ -14,8 +14,6 @@ from rich.table import Table
 from trinity_conformance.mutants.hunt import AdapterKill
 from trinity_conformance.mutants.selftest import Kill
 
-__all__ = ["hunt_to_json", "show_hunt", "show_kills"]
-
 _SURVIVED: Final = "[red]survived[/]"
 
 

@@ -14,8 +14,6 @@ from trinity_conformance.report.page import page
 from trinity_conformance.report.results import Results
 from trinity_conformance.report.text import text
 
-__all__ = ["FORMS", "summarise_on_github", "write"]
-
 FORMS: Final[Mapping[str, Callable[[Results], str]]] = {
     ".json": lambda results: results.to_json() + "\n",
     ".xml": junit,

@@ -9,8 +9,6 @@ from xml.etree import ElementTree
 from trinity_conformance.report.results import Outcome, Results
 from trinity_conformance.report.text import finding_text
 
-__all__ = ["junit"]
-
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

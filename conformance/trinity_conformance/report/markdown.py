@@ -5,8 +5,6 @@ from __future__ import annotations
 from trinity_conformance.report.marks import MARKS
 from trinity_conformance.report.results import Finding, Outcome, Results
 
-__all__ = ["markdown"]
-
 
 def markdown(results: Results) -> str:
     """Return results as Markdown: a table of the checks, then each finding folded away."""

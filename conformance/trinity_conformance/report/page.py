@@ -8,8 +8,6 @@ from typing import Final
 from trinity_conformance.report.marks import MARKS
 from trinity_conformance.report.results import Finding, Outcome, Results
 
-__all__ = ["page"]
-
 _STYLE: Final = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }

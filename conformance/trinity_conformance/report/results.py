@@ -16,8 +16,6 @@ from trinity_conformance.playing.words import story
 from trinity_conformance.suite.budgets import SEEDS_OF_A_ROUND
 from trinity_conformance.suite.results import CheckResult, Report
 
-__all__ = ["Finding", "Outcome", "Results", "load"]
-
 _FORMAT: Final = 5
 _PACKAGES: Final = ("trinity-merge", "pyarrow", "pyspark", "hypothesis")
 

@@ -29,8 +29,6 @@ from trinity_conformance.playing.traces import (
 )
 from trinity_conformance.playing.words import in_words
 
-__all__ = ["python_test", "script"]
-
 _HEAD: Final = '''"""{title}
 
 It plays history {id} of trinity-conformance by Trinity's public API, and says where the rows are not those that

@@ -10,8 +10,6 @@ from rich.table import Table
 
 from trinity_conformance.report.results import Finding, Outcome, Results
 
-__all__ = ["finding_text", "show", "text"]
-
 _COLOURS: Final = {"passed": "green", "failed": "red", "blocked": "red"}
 _WIDTH: Final = 160
 

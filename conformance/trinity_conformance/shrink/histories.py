@@ -29,8 +29,6 @@ from trinity_conformance.playing.traces import (
 )
 from trinity_conformance.shrink.programs import is_settled, smaller_changes
 
-__all__ = ["ShrinkBudget", "shrink"]
-
 _FEW_ROWS: Final = 40
 """With more rows than this, single ones are not tried."""
 

@@ -11,8 +11,6 @@ from trinity_conformance.model.programs import DmlModel
 from trinity_conformance.model.statements import Case, Statement
 from trinity_conformance.playing.traces import Change, Delete, History, Step, Upsert
 
-__all__ = ["is_settled", "smaller_changes"]
-
 
 def smaller_changes(history: History) -> Iterator[History]:
     """Yield histories with one smaller statement, or with fewer rows before it; none without a statement."""

@@ -10,8 +10,6 @@ from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.races import Race
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-__all__ = ["shrink_race"]
-
 
 def shrink_race(
     failure: NonConformance, trial: Callable[[Race], NonConformance | None], budget: ShrinkBudget

@@ -9,8 +9,6 @@ from typing import Final, Literal, TypeAlias
 
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-__all__ = ["BUDGETS", "SEEDS_OF_A_ROUND", "Budget", "Kind", "Share"]
-
 Kind: TypeAlias = Literal["histories", "programs", "engines", "faults", "races"]
 """A kind of drawn work: histories of tables that deduplicate, programs of statements, histories of the other merge
 engines, histories in which something goes wrong, races of writers in several processes."""

@@ -11,8 +11,6 @@ from trinity_conformance.generate.histories import GENERAL
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS
 
-__all__ = ["CHECKS", "Check", "check_of", "checks_as_of"]
-
 
 @dataclass(frozen=True)
 class Check:

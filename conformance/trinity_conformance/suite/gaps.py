@@ -24,8 +24,6 @@ from trinity.errors import TrinityError, nearest
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.suite.checks import CHECKS
 
-__all__ = ["Gap", "load_gaps", "stale"]
-
 
 @dataclass(frozen=True)
 class Gap:

@@ -17,13 +17,11 @@ from trinity_conformance.generate.histories import GENERAL, histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.playing.coverage import BY_TURNS, uncertain
-from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.traces import History
 from trinity_conformance.suite.budgets import Budget, Share
 from trinity_conformance.suite.checks import Check, check_of
 from trinity_conformance.suite.results import unmet
-
-__all__ = ["Part", "fault_histories", "generated_of"]
 
 _RESPLIT: Final = 3
 """One of this many histories of merge engines is played a second time."""

@@ -11,11 +11,9 @@ from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.coverage import BY_TURNS, uncertain
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import Tally
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.suite.checks import Check, check_of
 from trinity_conformance.suite.gaps import Gap, stale
-
-__all__ = ["CheckResult", "Report", "blocked_by", "unmet", "results_of", "with_gaps"]
 
 
 @dataclass

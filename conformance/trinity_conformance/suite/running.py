@@ -22,9 +22,10 @@ from trinity_conformance.playing.again import BY_HAND
 from trinity_conformance.playing.capabilities import verify
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.first_steps import first_steps
+from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.race_run import RACES_CHECK
-from trinity_conformance.playing.runner import Tally, play
+from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import LeftToSpark, Subject, TrinitySubject, Unsupported
 from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import shrink
@@ -37,8 +38,6 @@ from trinity_conformance.suite.results import Report, blocked_by, results_of, un
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["OnFinding", "connectors", "run_check", "run_histories"]
 
 Progress: TypeAlias = Callable[[Tally, str], None]
 """Takes the work so far, and what is being played: a kind of histories, or the id of a check."""
@@ -228,7 +227,7 @@ class _Run:
                 self.histories(budget, fault_histories(budget, seed, can, self.tally, self.excused))
         if self.wants(RACES_CHECK) and self.subject.others_see:
             with self.subject.alone():
-                self.keep(run_races(self.subject, budget, seed, self.tally, self.tell, self.expected, self.clock))
+                self.keep(_run_races(self.subject, budget, seed, self.tally, self.tell, self.expected, self.clock))
 
     def histories(self, budget: Budget, part: Part) -> None:
         self.keep(run_histories(self.subject, budget, part, self.tally, self.tell, self.expected, self.clock))
@@ -306,7 +305,7 @@ def _over(played: int, seconds: float, budget: Budget, part: Part, tally: Tally)
     return True
 
 
-def run_races(
+def _run_races(
     subject: TrinitySubject,
     budget: Budget,
     seed: int,

@@ -10,8 +10,6 @@ from trinity.errors import TrinityError
 from trinity.spi import EVERYTHING, TRANSFORMS, Capability, Connector, ConnectorContext, Format
 from trinity.storage import ParquetSinkProvider
 
-__all__ = ["AcmeFormat"]
-
 
 class AcmeFormat(Format):
     """The format of Acme tables. It needs no Spark. Its one option is ``warehouse``, the folder of the catalog."""

@@ -22,8 +22,6 @@ from trinity.storage import (
     identity_only,
 )
 
-__all__ = ["AcmeMetadata"]
-
 LOG = "_acme"
 
 

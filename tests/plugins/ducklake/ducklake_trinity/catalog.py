@@ -17,8 +17,6 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.storage import Location, ObjectStore
 
-__all__ = ["Catalog", "Snapshot"]
-
 _DEFAULT: Final = "default"
 _RANGE: Final = "begin_snapshot BIGINT, end_snapshot BIGINT"
 _PLACE: Final = "path VARCHAR, path_is_relative BIGINT"

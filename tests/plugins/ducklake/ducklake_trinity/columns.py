@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from trinity.spi import DataFile, DataType, TableDefinition, parse_type, stored_field
 
-__all__ = ["bounds_of", "columns_of", "storage_of"]
-
 _TYPES: Final[Mapping[str, str]] = {
     "boolean": "boolean",
     "tinyint": "int8",

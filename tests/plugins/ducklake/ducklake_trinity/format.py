@@ -10,8 +10,6 @@ from trinity.errors import TrinityError
 from trinity.spi import EVERYTHING, TRANSFORMS, Capability, Connector, ConnectorContext, Format
 from trinity.storage import ParquetSinkProvider
 
-__all__ = ["DuckLakeFormat"]
-
 _LACKS = TRANSFORMS | {Capability.EXTERNAL_TABLES, Capability.RENAME_TABLE, Capability.COMMITS_IN_STORAGE}
 
 

@@ -33,8 +33,6 @@ from trinity.storage import (
     table_taken,
 )
 
-__all__ = ["DuckLakeMetadata"]
-
 
 class DuckLakeMetadata(VersionedMetadata):
     """The metadata of one catalog.

@@ -18,8 +18,6 @@ from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableDefinition, TableHandle, Tier
 from trinity.storage import CommitRaced, ObjectStore, PositionDeletes, TableVersion, commit_point
 
-__all__ = ["Versions"]
-
 _TAG: Final = "trinity"
 _LIVE: Final = "{0}.begin_snapshot <= :at AND ({0}.end_snapshot IS NULL OR {0}.end_snapshot > :at)"
 _FILES: Final = f"""

@@ -9,8 +9,6 @@ from ledger_trinity.database import Database
 from trinity.spi import DataFile, MergeTableHandle
 from trinity.storage import Attempt, Change, FileChange, TableVersion
 
-__all__ = ["LedgerAttempt"]
-
 
 @dataclass(frozen=True)
 class LedgerAttempt(Attempt[TableVersion]):

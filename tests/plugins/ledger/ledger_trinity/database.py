@@ -26,8 +26,6 @@ from trinity.storage import (
     commit_point,
 )
 
-__all__ = ["Database"]
-
 _DEFAULT: Final = "default"
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS schemas (name TEXT PRIMARY KEY);

@@ -46,8 +46,6 @@ from trinity.storage import (
     write_target,
 )
 
-__all__ = ["LedgerMetadata"]
-
 T = TypeVar("T")
 
 
