@@ -13,7 +13,14 @@ from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts, partition_columns
 from trinity.engine.changing.engine_rules import check_program
 from trinity.engine.changing.guard import MergeGuard
-from trinity.engine.changing.plan import Equality, StatementPlan, clauses, concerned, expanded, update_case_columns
+from trinity.engine.changing.plan import (
+    Equality,
+    StatementPlan,
+    clauses,
+    expanded,
+    update_case_columns,
+    written_unique_keys,
+)
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.engine.changing.source import Source, reads_all
 from trinity.engine.executes import NotLocal
@@ -40,7 +47,7 @@ from trinity.spi import Column as TableColumn
 
 
 @dataclass(frozen=True)
-class Begun:
+class PinnedStatement:
     """A statement whose version is pinned, whoever executes it.
 
     Attributes:
@@ -55,7 +62,7 @@ class Begun:
     facts: ConditionFacts
 
     @classmethod
-    def of(cls, table: Target, splits: SplitSource, program: Program) -> Begun:
+    def of(cls, table: Target, splits: SplitSource, program: Program) -> PinnedStatement:
         """Begin an attempt at a statement on a version of its target.
 
         Raises:
@@ -92,24 +99,24 @@ def _names_of(program: Program) -> Names:
 class Attempt(ABC):
     """One attempt at a statement, which is executed as ``program``."""
 
-    begun: Begun
+    pinned: PinnedStatement
     program: Program
     source: Source
 
     @property
     def table(self) -> Target:
         """The target."""
-        return self.begun.table
+        return self.pinned.table
 
     @property
     def merge(self) -> MergeTableHandle:
         """What ``begin_merge`` returned."""
-        return self.begun.merge
+        return self.pinned.merge
 
     @property
     def splits(self) -> SplitSource:
         """The pinned version."""
-        return self.begun.splits
+        return self.pinned.splits
 
     @property
     def definition(self) -> TableDefinition:
@@ -142,7 +149,7 @@ class Attempt(ABC):
         columns = [c.name for c in self.definition.visible]
         if self.definition.keyed:  # the fold needs every version of a key
             columns = list(self.definition.primary_key)
-        files = prune(files, Predicate.of(self.definition, self.begun.facts.where(columns)))
+        files = prune(files, Predicate.of(self.definition, self.pinned.facts.where(columns)))
         within = ReadScope(bounds={k: b for k, b in self.source.bounds.items() if k in columns})
         return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
 
@@ -152,11 +159,11 @@ class Attempt(ABC):
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
         again = any(read.same_place(target) for read in self.program.reads)
-        if again or concerned(self.program):  # the target is read once more, in full
+        if again or written_unique_keys(self.program):  # the target is read once more, in full
             return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
         if self.whole:
             return ReadScope(files)
-        bounds = {**self.begun.facts.bounds, **self.source.bounds}
+        bounds = {**self.pinned.facts.bounds, **self.source.bounds}
         if keyed:
             bounds = {k: b for k, b in bounds.items() if k in self.definition.primary_key}
         if self.plan.inserting or self.plan.moving:  # keys that ON does not name were looked up

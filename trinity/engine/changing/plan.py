@@ -237,7 +237,7 @@ class StatementPlan:
         )
 
 
-def concerned(program: Program) -> list[tuple[str, ...]]:
+def written_unique_keys(program: Program) -> list[tuple[str, ...]]:
     """Return the unique keys whose values a statement may write."""
     inserts = any(case.operation is Operation.INSERT for case in program.cases)
     assigned = {name.lower() for case in program.cases for name in case.values or ()}

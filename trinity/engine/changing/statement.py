@@ -75,7 +75,7 @@ def run(
             yield _evolved_program(table, program, splits)
 
     def attempt() -> _Done:
-        return _execute(table, anywhere, lambda begun: _commit(begun, txn), here if local is not None else None)
+        return _execute(table, anywhere, lambda pinned: _commit(pinned, txn), here if local is not None else None)
 
     counts, definition = rerun(table, attempt)
     if definition is not None:

@@ -10,7 +10,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from trinity.engine.changing.attempt import Attempt, Begun
+from trinity.engine.changing.attempt import Attempt, PinnedStatement
 from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, change_schema, collect_results, nullable
 from trinity.engine.changing.engine_rules import check_mark
 from trinity.engine.changing.local.compiled import CompiledStatement, target_field
@@ -46,23 +46,23 @@ class LocalAttempt(Attempt):
             why Spark has to execute it, if this process cannot.
 
         Raises:
-            TrinityError: as :meth:`Begun.of`; the errors of the analysis.
+            TrinityError: as :meth:`PinnedStatement.of`; the errors of the analysis.
         """
         if (why := why_not_local(splits, program)) is not None:
             return why
-        begun = Begun.of(table, splits, program)
+        pinned = PinnedStatement.of(table, splits, program)
 
         def timezone() -> str:
             return table.session.timezone
 
-        source = LocalSource() if program.source is None else local_source(begun, timezone)
+        source = LocalSource() if program.source is None else local_source(pinned, timezone)
         if isinstance(source, NotLocal):
             return source
-        statement = begun.plan(source.equalities)
+        statement = pinned.plan(source.equalities)
         compiled = CompiledStatement.of(statement, source.columns, timezone)
         if isinstance(compiled, NotLocal):
             return compiled
-        return cls(begun, begun.program, source, statement, compiled)
+        return cls(pinned, pinned.program, source, statement, compiled)
 
     @cached_property
     def plan(self) -> LocalPlan:
@@ -131,7 +131,7 @@ class LocalAttempt(Attempt):
         if self.whole:
             return None
         definition = self.splits.definition
-        text = self.begun.facts.where([c.name for c in definition.visible])
+        text = self.pinned.facts.where([c.name for c in definition.visible])
         listed = None if keys is None else Predicate.of_keys(definition, keys)
         found = listed or Predicate.of(definition, text, lambda: self.table.session.timezone)
         return None if found is None or isinstance(found, NotLocal) or isinstance(found.compiled, NotLocal) else found

@@ -11,7 +11,7 @@ from sqlglot import exp
 from trinity.depth import deep_recursion
 from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.local.target import why_not_read
-from trinity.engine.changing.plan import concerned
+from trinity.engine.changing.plan import written_unique_keys
 from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program, expressions_of
 from trinity.engine.values.defaults import is_plain
@@ -38,7 +38,7 @@ def _why_not_source(program: Program, definition: TableDefinition) -> NotLocal |
 
 
 def _why_not_rows(program: Program, splits: SplitSource) -> NotLocal | None:
-    if concerned(program):
+    if written_unique_keys(program):
         return NotLocal("only Spark looks for values of further unique keys")
     inserts = any(case.operation is Operation.INSERT for case in program.cases)
     if inserts and not all(is_plain(column) for column in splits.definition.visible):

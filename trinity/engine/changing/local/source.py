@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.engine.changing.attempt import Begun
+from trinity.engine.changing.attempt import PinnedStatement
 from trinity.engine.changing.local.compiled import source_scope, target_field, target_scope
 from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.plan import Equality
@@ -47,24 +47,24 @@ class LocalSource(Source):
         return frozenset() if self.join is None else self.join.fields
 
 
-def local_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | NotLocal:
+def local_source(pinned: PinnedStatement, timezone: Callable[[], str]) -> LocalSource | NotLocal:
     """Return the facts about the source of a statement, which is in this process; or why Spark has to join it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
     """
-    program, definition = begun.program, begun.merge.insert.definition
+    program, definition = pinned.program, pinned.merge.insert.definition
     assert isinstance(program.source, pa.Table)
     columns = source_scope(program.source.schema, program.source_alias)
-    equalities = compared(definition, begun.facts.equalities, Scope(columns), timezone)
-    if not begun.facts.understood:
+    equalities = compared(definition, pinned.facts.equalities, Scope(columns), timezone)
+    if not pinned.facts.understood:
         return NotLocal("ON is no condition that this process can read")
-    pairs = program.source.num_rows * sum(file.live_rows for file in begun.splits.files)
+    pairs = program.source.num_rows * sum(file.live_rows for file in pinned.splits.files)
     if not equalities and pairs > _MOST_PAIRS:
         return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
     scope = Scope([*target_scope(definition, program.target_alias), *columns], Held.all_of(program.queries))
-    others = [_equal(name, text, program) for name, text in begun.facts.equalities.items() if name not in equalities]
-    also = _also([*begun.facts.others, *others], scope, timezone)
+    others = [_equal(name, text, program) for name, text in pinned.facts.equalities.items() if name not in equalities]
+    also = _also([*pinned.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
         return also
     rows = _one_page(program.source, columns)
@@ -76,7 +76,7 @@ def local_source(begun: Begun, timezone: Callable[[], str]) -> LocalSource | Not
     if reads_all(program) or not equalities:
         return LocalSource(rows.num_rows, columns=columns, equalities=equalities, join=join)
     known = {name: column for name, column in values.items() if is_bounded(definition, name)}
-    few = 1 < rows.num_rows <= FEW and len(begun.splits.files) > 1
+    few = 1 < rows.num_rows <= FEW and len(pinned.splits.files) > 1
     return LocalSource(
         rows.num_rows,
         {name: bounds for name, column in known.items() if (bounds := _bounds(column)) is not None},

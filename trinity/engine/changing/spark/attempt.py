@@ -12,11 +12,11 @@ from typing import Final
 import pyarrow as pa
 
 from trinity.engine.appending.append import source_frame
-from trinity.engine.changing.attempt import Attempt, Begun
+from trinity.engine.changing.attempt import Attempt, PinnedStatement
 from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import check_mark
-from trinity.engine.changing.plan import StatementPlan, concerned
+from trinity.engine.changing.plan import StatementPlan, written_unique_keys
 from trinity.engine.changing.spark.char_comparisons import padded_program
 from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
@@ -56,23 +56,23 @@ class SparkAttempt(Attempt):
         """Begin an attempt: pin a version, and hold and examine the source.
 
         Raises:
-            TrinityError: as :meth:`Begun.of`; the errors of the analysis.
+            TrinityError: as :meth:`PinnedStatement.of`; the errors of the analysis.
         """
         spark = table.session.spark
         if program.unguarded:
             guard_program(table.session, program)
         if isinstance(program.source, pa.Table):
             program = replace(program, source=source_frame(spark, program.source))
-        begun = Begun.of(table, splits, program)
-        program = padded_program(begun.program, splits.definition)
-        equalities = compared(spark, begun.program, splits.definition, begun.facts.equalities)
+        pinned = PinnedStatement.of(table, splits, program)
+        program = padded_program(pinned.program, splits.definition)
+        equalities = compared(spark, pinned.program, splits.definition, pinned.facts.equalities)
         with persisted_source(program, splits.definition, equalities, len(splits.files)) as source:
-            yield cls(begun, program, source, equalities)
+            yield cls(pinned, program, source, equalities)
 
     @cached_property
     def plan(self) -> MergePlan:
         """The plan over the target."""
-        equalities = self.equalities if self.begun.facts.only_equalities else {}
+        equalities = self.equalities if self.pinned.facts.only_equalities else {}
         return MergePlan(str(self.table.name), self.definition, self.program, self.row_id, self.layout, equalities)
 
     def changes(self) -> DataFrame:
@@ -86,7 +86,7 @@ class SparkAttempt(Attempt):
             rows = to_user_columns(rows, self.splits, (self.row_id,))
             return self._matchable_rows(rows)
         splits = replace(self.splits, files=tuple(self.files))
-        where = None if self.whole else self.begun.facts.where(self.definition.primary_key)
+        where = None if self.whole else self.pinned.facts.where(self.definition.primary_key)
         return merged_read(spark, splits, where, self._keys())
 
     def _matchable_rows(self, rows: DataFrame) -> DataFrame:
@@ -119,13 +119,13 @@ class SparkAttempt(Attempt):
             check_mark(self.program, self.definition)
         changes = self.changes()
         fills = self.definition.keyed and (self.plan.inserting or self.plan.moving)
-        if not fills and not concerned(self.program):
+        if not fills and not written_unique_keys(self.program):
             return self._write_changes(changes)
         persisted = changes.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if fills:
                 check_keys(self.table.session.spark, self.plan, self.splits, persisted)
-            if concerned(self.program):
+            if written_unique_keys(self.program):
                 check_unique(self.table.session.spark, self.plan, self.splits, persisted)
             return self._write_changes(persisted)
         finally:
@@ -155,7 +155,7 @@ class SparkAttempt(Attempt):
 
     def _upsert_keys(self) -> DataFrame | None:
         """Return the keys of the source of an upsert, or None for another statement."""
-        if not self.definition.keyed or concerned(self.program) or not _is_upsert(self.plan):
+        if not self.definition.keyed or written_unique_keys(self.program) or not _is_upsert(self.plan):
             return None
         keys = self._keys()
         return keys if keys is not None and len(keys.columns) == len(self.definition.primary_key) else None

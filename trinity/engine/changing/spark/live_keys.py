@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trinity.engine.changing.plan import concerned
+from trinity.engine.changing.plan import written_unique_keys
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.reading.merged_read import merged_read, stored_winners
 from trinity.hidden import DELETED
@@ -84,7 +84,7 @@ def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, chan
     touched = changes.where(F.col(row_id).isNotNull())
     touched = touched.select(*[F.col(f"{row_id}.{quoted(k)}").alias(k) for k in spec.key])
     kept = merged_read(spark, splits).join(touched, list(spec.key), "left_anti")
-    for columns in concerned(plan.program):
+    for columns in written_unique_keys(plan.program):
         _check(plan, columns, brought, kept)
 
 
