@@ -166,7 +166,7 @@ class Attempt(ABC):
         bounds = {**self.pinned.facts.bounds, **self.source.bounds}
         if keyed:
             bounds = {k: b for k, b in bounds.items() if k in self.definition.primary_key}
-        if self.plan.inserting or self.plan.moving:  # keys that ON does not name were looked up
+        if self.plan.inserting_cases or self.plan.key_changing_cases:  # keys that ON does not name were looked up
             bounds = {}
         return ReadScope(files, bounds)
 

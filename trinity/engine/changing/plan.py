@@ -143,12 +143,12 @@ class StatementPlan:
         return merge_spec(self.definition) if self.definition.keyed else None
 
     @cached_property
-    def moving(self) -> tuple[int, ...]:
+    def key_changing_cases(self) -> tuple[int, ...]:
         """Numbers of the UPDATE cases that may change the value of a key column (M7)."""
         return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._moves(c))
 
     @cached_property
-    def inserting(self) -> tuple[int, ...]:
+    def inserting_cases(self) -> tuple[int, ...]:
         """Numbers of the INSERT cases whose keys may be live already, since ON does not look for them (M4)."""
         return tuple(
             n for n, c in enumerate(self.program.cases) if c.operation is Operation.INSERT and self._collides(c)
@@ -172,9 +172,12 @@ class StatementPlan:
         return bool(key) and not found
 
     @cached_property
-    def dying(self) -> tuple[int, ...]:
+    def deleting_cases(self) -> tuple[int, ...]:
         """Numbers of the cases that may leave a key without a row: its tombstone keeps the other columns (U5)."""
-        return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE) + self.moving
+        return (
+            tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE)
+            + self.key_changing_cases
+        )
 
     @cached_property
     def row_id_columns(self) -> tuple[list[str], list[str]]:
@@ -183,7 +186,7 @@ class StatementPlan:
         assert spec is not None
         sequences = [c for g in spec.groups for c in g.sequence]
         ordered = list(dict.fromkeys((*spec.key, *spec.ordering, *sequences)))
-        if not self.dying:
+        if not self.deleting_cases:
             return ordered, []
         # a hard delete keeps nothing but what its columns must have
         kept = [c for c in self.definition.visible if not (spec.by_column and c.nullable)]
@@ -210,7 +213,7 @@ class StatementPlan:
         columns = [c.lower() for c in self.program.source_columns]
         return name.lower() in columns and qualifier.lower() == self.program.source_alias.lower()
 
-    def losing(self) -> TrinityError:
+    def loses_error(self) -> TrinityError:
         """Return the error for a version that would lose to the stored winner."""
         ordering = ", ".join(self.spec.ordering) if self.spec else ""
         return TrinityError(
@@ -219,7 +222,7 @@ class StatementPlan:
             f"its key, whose ({ordering}) is larger (M9). SET ({ordering}) to a larger value.",
         )
 
-    def live(self, key: Sequence[object]) -> TrinityError:
+    def key_exists_error(self, key: Sequence[object]) -> TrinityError:
         """Return the error for a row under a key that is live, and that the statement does not vacate (M4)."""
         return TrinityError(
             "CONSTRAINT_VIOLATION",
@@ -228,7 +231,7 @@ class StatementPlan:
             "statement (M4).",
         )
 
-    def repeated(self, columns: Sequence[str], values: Sequence[object]) -> TrinityError:
+    def duplicate_unique_error(self, columns: Sequence[str], values: Sequence[object]) -> TrinityError:
         """Return the error for two live rows with one value of a unique key."""
         return TrinityError(
             "CONSTRAINT_VIOLATION",

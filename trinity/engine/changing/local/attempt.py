@@ -81,12 +81,12 @@ class LocalAttempt(Attempt):
         """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
         if (found := self.whole_files()) is not None:
             return found
-        if self.plan.moving and self.definition.keyed:
+        if self.plan.key_changing_cases and self.definition.keyed:
             check_mark(self.program, self.definition)
         parts = self._parts()
         if isinstance(parts, NotLocal):
             return parts
-        if self.definition.keyed and (self.plan.inserting or self.plan.moving):
+        if self.definition.keyed and (self.plan.inserting_cases or self.plan.key_changing_cases):
             collected = [list(part()) for part in parts]
             why = check_keys(self.plan, self.splits, [page for pages in collected for page in pages])
             if why is not None:

@@ -50,8 +50,8 @@ def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.Record
     loses = as_numpy(new.column(_MOVED)) & beats(spec, old, new)
     for place in np.flatnonzero(live | loses)[:1]:
         if not live[place]:
-            raise plan.losing()
-        raise plan.live([new.column(k)[int(place)].as_py() for k in spec.key])
+            raise plan.loses_error()
+        raise plan.key_exists_error([new.column(k)[int(place)].as_py() for k in spec.key])
     return None
 
 
@@ -70,9 +70,9 @@ class _Changes:
         wanted = list(dict.fromkeys((*spec.key, *spec.ordering)))
         new = pa.table({name: fields[plan.data_schema.get_field_index(name)] for name in wanted})
         old = pa.table({k: pc.struct_field(row_id, [row_id.type.get_field_index(k)]) for k in spec.key})
-        moving = pc.is_in(case, value_set=pa.array(plan.moving, case.type))
+        moving = pc.is_in(case, value_set=pa.array(plan.key_changing_cases, case.type))
         moved = pc.and_(moving, pc.invert(_keeps_key(old, new)))
-        fills = pc.or_(moved, pc.is_in(case, value_set=pa.array(plan.inserting, case.type)))
+        fills = pc.or_(moved, pc.is_in(case, value_set=pa.array(plan.inserting_cases, case.type)))
         leaves = pc.or_(moved, pc.equal(operation, pa.scalar(int(Operation.DELETE), operation.type)))
         self.filled = new.append_column(_MOVED, moved).filter(fills)
         self.vacated = old.filter(leaves)

@@ -126,7 +126,7 @@ class LocalPlan(StatementPlan):
             parts = [rows.column(FILE_FIELD), rows.column(PLACE_FIELD)]
         else:
             ordered, others = self.row_id_columns
-            dies = number in self.dying
+            dies = number in self.deleting_cases
             kinds = self.data_schema
             parts = [self._old(rows, name) for name in ordered]
             parts += [
@@ -160,7 +160,7 @@ class LocalPlan(StatementPlan):
         if spec is not None and self.may_lose(case.case):
             earlier, later = self._side_by_side(rows, data, spec.ordering)
             loses = as_arrow(beats(spec, earlier, later))
-            refusal = pc.if_else(loses, self.losing().to_json(), refusal)
+            refusal = pc.if_else(loses, self.loses_error().to_json(), refusal)
         checks = self.compiled.checks
         if checks is None or case.case.operation is Operation.DELETE or refusal.null_count < len(refusal):
             return refusal

@@ -115,10 +115,10 @@ class SparkAttempt(Attempt):
             return found
         if (found := self._upsert_merge()) is not None:
             return found
-        if self.plan.moving and self.definition.keyed:
+        if self.plan.key_changing_cases and self.definition.keyed:
             check_mark(self.program, self.definition)
         changes = self.changes()
-        fills = self.definition.keyed and (self.plan.inserting or self.plan.moving)
+        fills = self.definition.keyed and (self.plan.inserting_cases or self.plan.key_changing_cases)
         if not fills and not written_unique_keys(self.program):
             return self._write_changes(changes)
         persisted = changes.persist(StorageLevel.MEMORY_AND_DISK)
@@ -188,7 +188,7 @@ class SparkAttempt(Attempt):
         if not self.definition.keyed:
             return not self.layout
         texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]
-        return not self.plan.moving and not texts
+        return not self.plan.key_changing_cases and not texts
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------
 
@@ -212,7 +212,11 @@ def _is_upsert(plan: StatementPlan) -> bool:
     update, insert = cases.get(When.MATCHED), cases.get(When.NOT_MATCHED)
     if spec is None or spec.by_column or update is None or insert is None or len(plan.program.cases) != 2:
         return False
-    if (update.operation, insert.operation) != (Operation.UPDATE, Operation.INSERT) or plan.moving or plan.inserting:
+    if (
+        (update.operation, insert.operation) != (Operation.UPDATE, Operation.INSERT)
+        or plan.key_changing_cases
+        or plan.inserting_cases
+    ):
         return False
     given, updated = insert.values or {}, update.values or {}
     others = [c.name for c in plan.definition.visible if c.name not in spec.key]

@@ -34,12 +34,12 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
     """
     spec = plan.spec
     assert spec is not None
-    moving = F.col(_CASE).isin(list(plan.moving)) if plan.moving else F.lit(False)
+    moving = F.col(_CASE).isin(list(plan.key_changing_cases)) if plan.key_changing_cases else F.lit(False)
     stays = F.lit(True)
     for k in spec.key:
         stays = stays & F.col(f"{quoted(plan.row_id)}.{quoted(k)}").eqNullSafe(F.col(f"{MERGE_ROW}.{quoted(k)}"))
     moved = moving & ~stays
-    inserted = F.col(_CASE).isin(list(plan.inserting)) if plan.inserting else F.lit(False)
+    inserted = F.col(_CASE).isin(list(plan.inserting_cases)) if plan.inserting_cases else F.lit(False)
     selected = changes.where(F.col(MERGE_ROW).isNotNull())
     wanted = list(dict.fromkeys((*spec.key, *spec.ordering)))
     filled = selected.where(moved | inserted).select(
@@ -61,8 +61,8 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
     bad = found.selectExpr(*columns, f"{live} AS _trinity_live", f"{loses} AS _trinity_loses")
     for row in bad.where("_trinity_live OR _trinity_loses").limit(1).collect():
         if not row["_trinity_live"]:
-            raise plan.losing()
-        raise plan.live([row[k] for k in spec.key])
+            raise plan.loses_error()
+        raise plan.key_exists_error([row[k] for k in spec.key])
 
 
 def _equal(one: str, other: str, key: tuple[str, ...]) -> Column:
@@ -95,4 +95,4 @@ def _check(plan: MergePlan, columns: Sequence[str], brought: DataFrame, kept: Da
     same = kept.select(*names).join(values.distinct(), list(columns), "left_semi")
     twice = values.unionByName(same).groupBy(*names).count().where("count > 1").limit(1)
     for row in twice.collect():
-        raise plan.repeated(columns, [row[c] for c in columns])
+        raise plan.duplicate_unique_error(columns, [row[c] for c in columns])

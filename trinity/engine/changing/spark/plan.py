@@ -140,7 +140,7 @@ class MergePlan(StatementPlan):
             return F.col(self.row_id)
         ordered, others = self.row_id_columns
         fields = [self._target(name).alias(name) for name in ordered]
-        dies = F.col(_CASE).isin(list(self.dying))
+        dies = F.col(_CASE).isin(list(self.deleting_cases))
         fields += [F.when(dies, self._target(name)).alias(name) for name in others]
         return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
 
@@ -227,7 +227,7 @@ class MergePlan(StatementPlan):
             return changes
         case = F.col(MERGE_ROW)["_trinity_case_number"]
         loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
-        refusal = F.when(loses, F.lit(self.losing().to_json())).otherwise(F.col(REFUSAL))
+        refusal = F.when(loses, F.lit(self.loses_error().to_json())).otherwise(F.col(REFUSAL))
         return changes.withColumn(REFUSAL, refusal)
 
 
