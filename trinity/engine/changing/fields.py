@@ -11,7 +11,7 @@ from trinity.spi import Column, parse_type
 
 
 @dataclass(frozen=True)
-class Place:
+class AssignedField:
     """What an assignment sets: a column, or a field in it by the names on the way to it."""
 
     column: Column
@@ -23,9 +23,9 @@ class Place:
         return ".".join((self.column.name, *self.path))
 
 
-def place_of(
+def resolve_field(
     parts: Sequence[str], columns: Mapping[str, Column], qualifiers: Collection[tuple[str, ...]], table: str
-) -> Place:
+) -> AssignedField:
     """Return what a dotted name means. A name that may be a qualified column is not a field.
 
     Columns and qualifiers are in lower case.
@@ -37,7 +37,7 @@ def place_of(
     for length in range(len(parts) - 1, -1, -1):
         column = columns.get(lower[length]) if not length or lower[:length] in qualifiers else None
         if column is not None:
-            return Place(column, _path(column, parts[length + 1 :], table))
+            return AssignedField(column, _path(column, parts[length + 1 :], table))
     known = [column.name for column in columns.values()]
     if len(parts) > 1 and lower[:-1] not in qualifiers:
         shown, aliases = ".".join(parts), " or ".join(sorted(".".join(q) for q in qualifiers if len(q) == 1))
@@ -75,32 +75,32 @@ def _path(column: Column, names: Sequence[str], table: str) -> tuple[str, ...]:
     return tuple(found[1:])
 
 
-def field_column(place: Place) -> Column:
+def field_column(field: AssignedField) -> Column:
     """Return an assigned field as a column named by its dotted path."""
-    kind = parse_type(place.column.type)
-    for name in place.path:
+    kind = parse_type(field.column.type)
+    for name in field.path:
         kind = dict(kind.parts)[name]
-    return Column(place.name, str(kind)) if place.path else place.column
+    return Column(field.name, str(kind)) if field.path else field.column
 
 
-def assigned_values(assignments: Iterable[tuple[Place, Expression]], what: str) -> dict[str, Value]:
+def assigned_values(assignments: Iterable[tuple[AssignedField, Expression]], what: str) -> dict[str, Value]:
     """Return the new value of each column; those of fields are put together.
 
     Raises:
         TrinityError: DUPLICATE_COLUMN_NAME for what is set twice, or as a whole and in part.
     """
-    given = dict[tuple[str, ...], tuple[Place, Expression]]()
-    for place, value in assignments:
-        path = (place.column.name, *place.path)
+    given = dict[tuple[str, ...], tuple[AssignedField, Expression]]()
+    for field, value in assignments:
+        path = (field.column.name, *field.path)
         other = next((known for known in given if path[: len(known)] == known or known[: len(path)] == path), None)
         if other == path:
-            raise TrinityError("DUPLICATE_COLUMN_NAME", f"{what} names '{place.name}' more than once.")
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"{what} names '{field.name}' more than once.")
         if other is not None:
             whole, part = sorted((path, other), key=len)
             raise TrinityError(
                 "DUPLICATE_COLUMN_NAME", f"{what} names '{'.'.join(whole)}' and its field '{'.'.join(part)}'."
             )
-        given[path] = place, value
+        given[path] = field, value
     found = dict[str, Value]()
     for path, (_, value) in given.items():
         _put(found, path, value)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import omitted_value
-from trinity.engine.changing.fields import Place, assigned_values, place_of
+from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
 from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, merge_spec
@@ -67,15 +67,17 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
 def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
     """Return values by the table's own names; a dotted name is a column qualified by the alias, or a field."""
     columns = {c.name.lower(): c for c in definition.visible}
-    found, others = dict[str, Value](), list[tuple[Place, Expression]]()
+    found, others = dict[str, Value](), list[tuple[AssignedField, Expression]]()
     for given, value in values.items():
         if isinstance(value, Fields):
             found[given] = value
         elif given.lower() in columns:
-            others.append((Place(columns[given.lower()]), value))
+            others.append((AssignedField(columns[given.lower()]), value))
         else:
             parts = split_name(given) if _DOTTED.fullmatch(given) else [given]
-            others.append((place_of(parts, columns, {(program.target_alias.lower(),)}, definition.full_name), value))
+            others.append(
+                (resolve_field(parts, columns, {(program.target_alias.lower(),)}, definition.full_name), value)
+            )
     return {**found, **assigned_values(others, f"{program.statement} of '{definition.full_name}'")}
 
 

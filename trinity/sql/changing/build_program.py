@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.calls import spark_errors
-from trinity.engine.changing.fields import Place, assigned_values, place_of
+from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Refused
 from trinity.engine.guard import guard_expression
@@ -82,7 +82,7 @@ class _Builder:
 
     def program(self) -> Program:
         change = self.change
-        assigned = [] if change.evolves else [self._assigned_places(clause) for clause in change.clauses]
+        assigned = [] if change.evolves else [self._assigned_fields(clause) for clause in change.clauses]
         for common in change.tables:
             query = _parse_common(common)
             if self.local is None:
@@ -92,7 +92,7 @@ class _Builder:
         source = self._source()
         if change.evolves:
             self.columns = {**self._new_columns(source), **self.columns}
-            assigned = [self._assigned_places(clause) for clause in change.clauses]
+            assigned = [self._assigned_fields(clause) for clause in change.clauses]
         if source is None:
             case = self._case_without_source(change.clauses[0], assigned[0])
             return Program(change.statement, (case,), target_alias=self.target.alias, reads=self._handles())
@@ -185,14 +185,14 @@ class _Builder:
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
         return self._expression_text(self.change.on, Scope(clause, (self.target, source.side)))
 
-    def _case_without_source(self, clause: Clause, places: Sequence[Place] | None) -> Case:
+    def _case_without_source(self, clause: Clause, fields: Sequence[AssignedField] | None) -> Case:
         """Return the case of an UPDATE or DELETE without a source."""
         where, words = self.change.on, self.change.statement
         condition = self._expression_text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
-        values = self._values(clause, places, Scope(f"{words} SET", (self.target,)))
+        values = self._values(clause, fields, Scope(f"{words} SET", (self.target,)))
         return Case(When.MATCHED, clause.operation, condition, values)
 
-    def _case(self, clause: Clause, places: Sequence[Place] | None, source: Source) -> Case:
+    def _case(self, clause: Clause, fields: Sequence[AssignedField] | None, source: Source) -> Case:
         words = f"WHEN {clause.when.value}"
         target, other = self.target, source.side
         sides, absent = {
@@ -205,48 +205,48 @@ class _Builder:
         text = self._expression_text(clause.condition, condition) if clause.condition is not None else None
         if clause.by_name:
             return Case(clause.when, clause.operation, text, self._by_name(source))
-        return Case(clause.when, clause.operation, text, self._values(clause, places, values))
+        return Case(clause.when, clause.operation, text, self._values(clause, fields, values))
 
     def _by_name(self, source: Source) -> dict[str, Value]:
         """Return the columns of the source as values of the target's. Raise COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
         scope, table = Scope("INSERT BY NAME", (source.side,)), str(self.table.name)
-        given = [(place_of([name], self.columns, (), table), scope.text(name)) for name in source.side.columns]
+        given = [(resolve_field([name], self.columns, (), table), scope.text(name)) for name in source.side.columns]
         return assigned_values(given, scope.clause)
 
-    def _values(self, clause: Clause, places: Sequence[Place] | None, scope: Scope) -> dict[str, Value] | None:
-        if places is None or clause.values is None:
+    def _values(self, clause: Clause, fields: Sequence[AssignedField] | None, scope: Scope) -> dict[str, Value] | None:
+        if fields is None or clause.values is None:
             return None
-        pairs = zip(places, clause.values, strict=True)
-        return assigned_values(((place, self._set(place, value, scope)) for place, value in pairs), scope.clause)
+        pairs = zip(fields, clause.values, strict=True)
+        return assigned_values(((field, self._set(field, value, scope)) for field, value in pairs), scope.clause)
 
-    def _set(self, place: Place, value: Piece, scope: Scope) -> str:
+    def _set(self, field: AssignedField, value: Piece, scope: Scope) -> str:
         """Return the value of a column: in ``v = v + 1`` the bare name is the target's, in ``v = v`` ambiguous."""
         if value.is_word("DEFAULT"):
-            return self._default(place)
+            return self._default(field)
         alone = isinstance(value.tree.unnest(), exp.Column)
         return self._expression_text(
-            value, scope if alone or place.path else replace(scope, assigned=place.column.name.lower())
+            value, scope if alone or field.path else replace(scope, assigned=field.column.name.lower())
         )
 
-    def _default(self, place: Place) -> str:
-        if place.path:
-            raise TrinityError("NOT_SUPPORTED", f"'{place.name}' is a field, and only columns have a DEFAULT.")
-        return default_text(place.column, lambda: self.reads.session.spark)
+    def _default(self, field: AssignedField) -> str:
+        if field.path:
+            raise TrinityError("NOT_SUPPORTED", f"'{field.name}' is a field, and only columns have a DEFAULT.")
+        return default_text(field.column, lambda: self.reads.session.spark)
 
     # -- assigned columns -----------------------------------------------------------------------------------
 
-    def _assigned_places(self, clause: Clause) -> list[Place] | None:
+    def _assigned_fields(self, clause: Clause) -> list[AssignedField] | None:
         """Return what a SET or INSERT list sets; None for ``*``. Raise COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
         if clause.values is None:
             return None
         word = clause.operation.name if clause.operation else ""
-        found = [Place(column) for column in self.columns.values()]
+        found = [AssignedField(column) for column in self.columns.values()]
         if clause.columns is not None:
             names, shown = self.target.relations[0].names, str(self.table.name)
-            found = [place_of(parts, self.columns, names, shown) for parts in clause.columns]
-        assigned_values(((place, "") for place in found), f"{word} of '{self.table.name}'")
+            found = [resolve_field(parts, self.columns, names, shown) for parts in clause.columns]
+        assigned_values(((field, "") for field in found), f"{word} of '{self.table.name}'")
         if len(found) != len(clause.values):
-            listed = ", ".join(place.name for place in found)
+            listed = ", ".join(field.name for field in found)
             raise TrinityError(
                 "TYPE_MISMATCH",
                 f"INSERT into '{self.table.name}' fills {len(found)} columns ({listed}) and has {len(clause.values)} "

@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.changing.fields import Place, field_column
+from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression
@@ -160,7 +160,7 @@ class _Compiler:
             key = case.operation is Operation.UPDATE and column.name in self.plan.definition.primary_key
             if key and self.plan.leaves_key(case, column.name):
                 continue
-            value = self._value(number, Place(column), given)
+            value = self._value(number, AssignedField(column), given)
             if isinstance(value, NotLocal):
                 return value
             values[column.name] = value
@@ -174,10 +174,10 @@ class _Compiler:
             refuse_other_than_boolean(str(found.type), f"The condition of {self.plan.clause(number)}")
         return found
 
-    def _value(self, number: int, place: Place, given: Value) -> CompiledValue | CompiledFields | NotLocal:
-        column = field_column(place)
+    def _value(self, number: int, field: AssignedField, given: Value) -> CompiledValue | CompiledFields | NotLocal:
+        column = field_column(field)
         if isinstance(given, Fields):
-            return self._fields(number, place, given)
+            return self._fields(number, field, given)
         value = self._compiled(given)
         if isinstance(value, NotLocal):
             return value
@@ -185,15 +185,15 @@ class _Compiler:
         stored = assignment(value.type, column, self.plan.table, f"{self.plan.clause(number).capitalize()}, {word}")
         return stored if isinstance(stored, NotLocal) else CompiledValue(value, stored)
 
-    def _fields(self, number: int, place: Place, given: Fields) -> CompiledFields | NotLocal:
+    def _fields(self, number: int, field: AssignedField, given: Fields) -> CompiledFields | NotLocal:
         values = dict[str, CompiledValue | CompiledFields]()
         for name, inner in given.values.items():
-            value = self._value(number, Place(place.column, (*place.path, name)), inner)
+            value = self._value(number, AssignedField(field.column, (*field.path, name)), inner)
             if isinstance(value, NotLocal):
                 return value
             values[name] = value
-        kind = parse_type(field_column(place).type).to_arrow()
-        return CompiledFields(target_field(self.plan.definition, place.column.name), place.path, kind, values)
+        kind = parse_type(field_column(field).type).to_arrow()
+        return CompiledFields(target_field(self.plan.definition, field.column.name), field.path, kind, values)
 
     def _compiled(self, expression: Expression) -> Compiled | NotLocal:
         if not isinstance(expression, str):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.engine_rules import touched_groups, without_effect
-from trinity.engine.changing.fields import Place, field_column
+from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case, Expression, Fields, Program, Value, When
 from trinity.engine.spark.texts import as_stored
@@ -185,7 +185,7 @@ class MergePlan(StatementPlan):
         value = (case.values or {}).get(column.name)
         if value is not None and not (key and self.leaves_key(case, column.name)):
             where = f"{self.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
-            stored, error = self._assigned_value(Place(column), value, given, where)
+            stored, error = self._assigned_value(AssignedField(column), value, given, where)
             # keys are compared, and CHECKs evaluated, before rows reach a sink
             return as_stored(stored, column), error
         if update and not column.hidden:
@@ -193,17 +193,17 @@ class MergePlan(StatementPlan):
         return F.lit(None).cast(spark_type(column.type)), None
 
     def _assigned_value(
-        self, place: Place, value: Value, given: Mapping[_Path, tuple[Column, SparkType]], where: str
+        self, field: AssignedField, value: Value, given: Mapping[_Path, tuple[Column, SparkType]], where: str
     ) -> tuple[Column, Column | None]:
         """Return the new value of a column or field, and its refusal."""
-        column, path = field_column(place), (place.column.name, *place.path)
+        column, path = field_column(field), (field.column.name, *field.path)
         if not isinstance(value, Fields):
             return assigned(*given[path], column, self.table, where)
         parts, errors = [], []
         for name, _ in parse_type(column.type).parts:
             part, error = F.col(".".join(map(quoted, (self.program.target_alias, *path, name)))), None
             if name in value.values:
-                inner = Place(place.column, (*place.path, name))
+                inner = AssignedField(field.column, (*field.path, name))
                 part, error = self._assigned_value(inner, value.values[name], given, where)
             parts.append(part.alias(name))
             errors += [error] if error is not None else []
