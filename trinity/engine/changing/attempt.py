@@ -263,13 +263,14 @@ def _with_new_columns(splits: SplitSource, insert: InsertTableHandle) -> SplitSo
     columns = [c for c in insert.definition.columns if stamped or c.name != STAMP]
     kinds = insert.target.storage
     fields = [
-        stored.get(c.identity) or pa.field(c.name, kinds.field(c.name).type, metadata={STORED_NAME: _nowhere(c.name)})
+        stored.get(c.identity)
+        or pa.field(c.name, kinds.field(c.name).type, metadata={STORED_NAME: _unused_stored_name(c.name)})
         for c in columns
     ]
     storage = pa.schema(fields, splits.storage.metadata)
     return replace(splits, definition=insert.definition.with_columns(columns), storage=storage)
 
 
-def _nowhere(name: str) -> bytes:
+def _unused_stored_name(name: str) -> bytes:
     """Return a stored name that no file uses; ``name`` itself may belong to a dropped column."""
     return f"_trinity_added_{name}".encode()

@@ -156,7 +156,9 @@ class LocalPlan(StatementPlan):
         """Return the errors of rows that lose to the stored ones (M9), or that a constraint forbids (M6)."""
         spec = self.spec
         if spec is not None and spec.groups and case.case.operation is Operation.UPDATE:
-            refusal = _without_effect_on(self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal)
+            refusal = _refuse_stale_sequences(
+                self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal
+            )
         if spec is not None and self.may_lose(case.case):
             earlier, later = self._side_by_side(rows, data, spec.ordering)
             loses = as_arrow(beats(spec, earlier, later))
@@ -181,7 +183,9 @@ def _sequences(plan: LocalPlan) -> list[str]:
     return [c for g in plan.spec.groups for c in g.sequence]
 
 
-def _without_effect_on(plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa.Table], refusal: pa.Array) -> pa.Array:
+def _refuse_stale_sequences(
+    plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa.Table], refusal: pa.Array
+) -> pa.Array:
     """Return the errors of rows, as JSON, with those of an UPDATE of a group that would not take effect.
 
     The rows are the sequence columns of the stored rows, and of the new ones.
@@ -192,11 +196,11 @@ def _without_effect_on(plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa
         if given and all(map(plan.from_source, given)):  # late rows then lose silently
             continue
         error = without_effect(plan.program, group).to_json()
-        refusal = pc.if_else(_in_vain(group, *rows), error, refusal)
+        refusal = pc.if_else(_has_stale_sequence(group, *rows), error, refusal)
     return refusal
 
 
-def _in_vain(group: SequenceGroup, old: pa.Table, new: pa.Table) -> pa.Array:
+def _has_stale_sequence(group: SequenceGroup, old: pa.Table, new: pa.Table) -> pa.Array:
     """Return True where a new sequence is NULL, or smaller than the stored one; NULL is smallest (G2, G3)."""
     old, new = (comparable(rows.select(group.sequence)) for rows in (old, new))
     nothing = pa.array([True] * len(new))
