@@ -22,7 +22,7 @@ from trinity.engine.changing.plan import (
     written_unique_keys,
 )
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
-from trinity.engine.changing.source import Source, reads_all
+from trinity.engine.changing.source import SourceStatistics, reads_all
 from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program
 from trinity.engine.reading.files import prune
@@ -101,7 +101,7 @@ class Attempt(ABC):
 
     pinned: PinnedStatement
     program: Program
-    source: Source
+    source: SourceStatistics
 
     @property
     def table(self) -> Target:

@@ -18,7 +18,7 @@ _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceStatistics:
     """Facts about the source of a statement.
 
     Attributes:

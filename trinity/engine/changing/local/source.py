@@ -14,7 +14,7 @@ from trinity.engine.changing.attempt import PinnedStatement
 from trinity.engine.changing.local.compiled import source_scope, target_field, target_scope
 from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.plan import Equality
-from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
+from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression, compile_predicate
 from trinity.engine.program import Program
@@ -27,7 +27,7 @@ _MOST_PAIRS: Final = 500_000_000
 
 
 @dataclass(frozen=True)
-class LocalSource(Source):
+class LocalSource(SourceStatistics):
     """Facts about the source of a statement, and its join with the target.
 
     Attributes:

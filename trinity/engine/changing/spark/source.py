@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.changing.plan import Equality
-from trinity.engine.changing.source import FEW, Source, is_bounded, reads_all
+from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
 from trinity.engine.program import Program
 from trinity.engine.spark.remote import is_remote
 from trinity.engine.spark.texts import as_stored
@@ -121,7 +121,7 @@ SMALL: Final = 2_000_000
 
 
 @dataclass(frozen=True)
-class SparkSource(Source):
+class SparkSource(SourceStatistics):
     """Facts about the source of a statement, and the values of target columns that ON lets a matched row have.
 
     These are None when they are too many, or ON has no equality that tells them.
