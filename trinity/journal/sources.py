@@ -31,7 +31,7 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Source:
+class InsertRows:
     """The rows of an INSERT.
 
     Attributes:
@@ -62,7 +62,9 @@ class Source:
         return lock_of(table, found, [trees.column(k, alias) for k in table.key], [self.rows])
 
 
-def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: Computed, whole: bool = False) -> Source:
+def source_of(
+    insert: exp.Insert, table: JournalTable, dialect: str, computed: Computed, whole: bool = False
+) -> InsertRows:
     """Return the rows of an INSERT, whose references have been replaced already.
 
     ``computed`` collects the keys that cannot be computed twice. The rows fill every column if they are to be
@@ -122,7 +124,7 @@ def _values(
     whole: bool,
     dialect: str,
     computed: Computed,
-) -> Source:
+) -> InsertRows:
     rest = _default_columns(columns, table, whole)
     built: list[exp.Expr] = []
     constant = True
@@ -139,7 +141,7 @@ def _values(
                     constant = False
             values.append(trees.typed_for(plain, column))
         built.append(exp.Tuple(expressions=values))
-    return Source((*columns, *rest), exp.Values(expressions=built), constant)
+    return InsertRows((*columns, *rest), exp.Values(expressions=built), constant)
 
 
 def _same_in_every_snapshot(value: exp.Expr) -> bool:
@@ -154,17 +156,17 @@ def _query(
     table: JournalTable,
     whole: bool,
     dialect: str,
-) -> Source:
+) -> InsertRows:
     if isinstance(query, exp.Select) and not query.is_star:
         columns = _columns_for_width(insert, columns, len(query.expressions), table)
         typed = [_projection(e, c) for e, c in zip(query.expressions, columns, strict=True)]
         query.set("expressions", typed)
     rest = _default_columns(columns, table, whole)
     if rest:
-        given = Source(tuple(columns), query, constant=False).as_table("given")
+        given = InsertRows(tuple(columns), query, constant=False).as_table("given")
         defaults = [trees.typed_for(trees.default_of(c, dialect), c) for c in rest]
         query = trees.select([trees.all_of("given"), *defaults], given)
-    return Source((*columns, *rest), query, constant=False)
+    return InsertRows((*columns, *rest), query, constant=False)
 
 
 def _projection(node: exp.Expr, to: JournalColumn) -> exp.Expr:

@@ -21,8 +21,8 @@ from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.spi import Column
-from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
-from trinity.sql.changing.source import Source, read_source
+from trinity.sql.changing.scope import Relation, ResolvedColumn, Scope, Side, name_suffixes
+from trinity.sql.changing.source import MergeSource, read_source
 from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads, spelled_out
@@ -104,7 +104,7 @@ class _Builder:
             evolves=change.evolves,
         )
 
-    def _new_columns(self, source: Source | None) -> dict[str, Column]:
+    def _new_columns(self, source: MergeSource | None) -> dict[str, Column]:
         """Return the source's columns that schema evolution may add to the target."""
         if source is None:
             return {}
@@ -121,13 +121,13 @@ class _Builder:
         name = self.table.name
         alias = self.change.alias or self.change.target[-1]
         columns = {
-            c: Known(f"{quoted(alias)}.{quoted(column.name)}", spark_type(column.type))
+            c: ResolvedColumn(f"{quoted(alias)}.{quoted(column.name)}", spark_type(column.type))
             for c, column in self.columns.items()
         }
         names = frozenset({(alias.lower(),)}) if self.change.alias else name_suffixes(name.parts)
         return Side("target", alias, (Relation(names, columns),), columns)
 
-    def _source(self) -> Source | None:
+    def _source(self) -> MergeSource | None:
         piece = self.change.source
         if piece is None:
             return None
@@ -175,7 +175,7 @@ class _Builder:
 
     # -- cases --------------------------------------------------------------------------------------------
 
-    def _on(self, source: Source) -> str:
+    def _on(self, source: MergeSource) -> str:
         if self.change.using:
             sides = [Scope("MERGE USING (...)", (side,)) for side in (self.target, source.side)]
             pairs = ([side.text(name) for side in sides] for name in self.change.using)
@@ -192,7 +192,7 @@ class _Builder:
         values = self._values(clause, fields, Scope(f"{words} SET", (self.target,)))
         return Case(When.MATCHED, clause.operation, condition, values)
 
-    def _case(self, clause: Clause, fields: Sequence[AssignedField] | None, source: Source) -> Case:
+    def _case(self, clause: Clause, fields: Sequence[AssignedField] | None, source: MergeSource) -> Case:
         words = f"WHEN {clause.when.value}"
         target, other = self.target, source.side
         sides, absent = {
@@ -207,7 +207,7 @@ class _Builder:
             return Case(clause.when, clause.operation, text, self._by_name(source))
         return Case(clause.when, clause.operation, text, self._values(clause, fields, values))
 
-    def _by_name(self, source: Source) -> dict[str, Value]:
+    def _by_name(self, source: MergeSource) -> dict[str, Value]:
         """Return the columns of the source as values of the target's. Raise COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
         scope, table = Scope("INSERT BY NAME", (source.side,)), str(self.table.name)
         given = [(resolve_field([name], self.columns, (), table), scope.text(name)) for name in source.side.columns]

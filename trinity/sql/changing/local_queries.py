@@ -14,8 +14,8 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import VOID, Refused
 from trinity.engine.spark.types import spark_type
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.sql.changing.scope import Known, Relation, Scope, Side
-from trinity.sql.changing.source import Source, alias_of, check_aliases, joined, names_of
+from trinity.sql.changing.scope import Relation, ResolvedColumn, Scope, Side
+from trinity.sql.changing.source import MergeSource, alias_of, check_aliases, joined, names_of
 from trinity.sql.local.correlated import OuterQuery, subquery_text
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
@@ -60,7 +60,7 @@ class LocalQueries:
         for common in self._common:
             self._rows(self._within_common(f"SELECT * FROM {common.quoted_name}", common.body.dialect))
 
-    def source(self, statement: Statement, target_alias: str) -> Source:
+    def source(self, statement: Statement, target_alias: str) -> MergeSource:
         """Run the source's query.
 
         Raises:
@@ -76,12 +76,14 @@ class LocalQueries:
         names = [names_of(node, full) for node in nodes]
         if len(nodes) > 1:
             join = joined(statement.text, [n.alias_or_name for n in nodes], names, self._types(statement.dialect))
-            return Source(_read(self._rows(self._within_common(join.text, statement.dialect))), join.side)
+            return MergeSource(_read(self._rows(self._within_common(join.text, statement.dialect))), join.side)
         if len({name.lower() for name in found.names}) < len(found.names):
             raise Refused("its source has a column name twice")
         alias = alias_of(nodes[0], target_alias)
-        columns = {name.lower(): Known(f"{quoted(alias)}.{quoted(name)}", kind) for name, kind in _types_of(found)}
-        return Source(_read(found), Side("source", alias, (Relation(names[0], columns),), columns))
+        columns = {
+            name.lower(): ResolvedColumn(f"{quoted(alias)}.{quoted(name)}", kind) for name, kind in _types_of(found)
+        }
+        return MergeSource(_read(found), Side("source", alias, (Relation(names[0], columns),), columns))
 
     def _types(self, dialect: str) -> Callable[[str], Sequence[tuple[str, str]]]:
         return lambda text: _types_of(self._rows(self._within_common(text, dialect)))

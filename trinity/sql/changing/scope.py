@@ -21,7 +21,7 @@ _KEYWORDS: Final = frozenset({
 
 
 @dataclass(frozen=True)
-class Known:
+class ResolvedColumn:
     """A column, under its name in the engine's expressions.
 
     Attributes:
@@ -43,7 +43,7 @@ class Relation:
     """
 
     names: frozenset[tuple[str, ...]]
-    columns: Mapping[str, Known]
+    columns: Mapping[str, ResolvedColumn]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Side:
     word: str
     alias: str
     relations: tuple[Relation, ...]
-    columns: Mapping[str, Known]
+    columns: Mapping[str, ResolvedColumn]
 
     def relation(self, qualifier: tuple[str, ...]) -> Relation | None:
         """Return the relation of that name."""
@@ -90,7 +90,7 @@ class Scope:
     absent: tuple[Side, ...] = field(default=())
     assigned: str = ""
 
-    def find(self, parts: Sequence[str]) -> tuple[int, Known] | None:
+    def find(self, parts: Sequence[str]) -> tuple[int, ResolvedColumn] | None:
         """Find a column: (number of parts that name it, the column); None for a name that Spark resolves.
 
         Raises:
@@ -120,7 +120,7 @@ class Scope:
         found = self.find([p.name for p in column.parts])
         return found[1].type if found is not None and found[0] == len(column.parts) else None
 
-    def qualified(self, parts: Sequence[str], length: int) -> Known | None:
+    def qualified(self, parts: Sequence[str], length: int) -> ResolvedColumn | None:
         """Return the column whose qualifier is the first ``length`` parts. Errors as of :meth:`find`."""
         qualifier, name = tuple(p.lower() for p in parts[:length]), parts[length].lower()
         shown = ".".join(parts[: length + 1])
@@ -137,7 +137,7 @@ class Scope:
         assert relation is not None
         return self._single(relation.columns[name], shown)
 
-    def _bare(self, name: str) -> Known | None:
+    def _bare(self, name: str) -> ResolvedColumn | None:
         hits = [s for s in self.sides if name.lower() in s.columns]
         if len(hits) > 1 and name.lower() == self.assigned:
             hits = [s for s in hits if s.word == "target"]
@@ -152,7 +152,7 @@ class Scope:
             return None
         return self._single(hits[0].columns[name.lower()], name)
 
-    def _single(self, found: Known, shown: str) -> Known:
+    def _single(self, found: ResolvedColumn, shown: str) -> ResolvedColumn:
         if found.text is None:
             raise TrinityError(
                 "INVALID_ARGUMENTS",
@@ -242,7 +242,7 @@ class Scope:
                 return
 
 
-def _edit(parts: Sequence[exp.Expr], found: tuple[int, Known]) -> Edit:
+def _edit(parts: Sequence[exp.Expr], found: tuple[int, ResolvedColumn]) -> Edit:
     count, column = found
     assert column.text is not None
     return parts[0].meta["start"], parts[count - 1].meta["end"] + 1, column.text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.changing.scope import Known, Relation, Side, name_suffixes
+from trinity.sql.changing.scope import Relation, ResolvedColumn, Side, name_suffixes
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads
 from trinity.sql.queries.references import apply_edits, joined_nodes
@@ -28,14 +28,14 @@ Types: TypeAlias = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Source:
+class MergeSource:
     """The ``rows`` to join with, of Spark's or in this process; ``side`` has the names of their columns."""
 
     rows: DataFrame | pa.Table
     side: Side
 
 
-def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source:
+def read_source(reads: Reads, statement: Statement, target_alias: str) -> MergeSource:
     """Run ``SELECT * FROM`` the source as a frame, under an alias that differs from the target's.
 
     Raises:
@@ -51,11 +51,11 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
     if len(nodes) > 1:
         aliases = [n.alias_or_name for n in nodes]
         join = joined(text, aliases, names, lambda query: run_text(reads.session, query).dtypes)
-        return Source(run_text(reads.session, join.text), join.side)
+        return MergeSource(run_text(reads.session, join.text), join.side)
     rows = run_text(reads.session, text)
     alias = alias_of(nodes[0], target_alias)
     columns = _columns(rows.dtypes, alias)
-    return Source(rows, Side("source", alias, (Relation(names[0], columns),), columns))
+    return MergeSource(rows, Side("source", alias, (Relation(names[0], columns),), columns))
 
 
 def check_aliases(nodes: Sequence[exp.Expr], target_alias: str) -> None:
@@ -80,12 +80,12 @@ def names_of(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozen
     return frozenset()
 
 
-def _columns(types: Types, alias: str) -> dict[str, Known]:
+def _columns(types: Types, alias: str) -> dict[str, ResolvedColumn]:
     counted = Counter(name.lower() for name, _ in types)
-    found: dict[str, Known] = {}
+    found: dict[str, ResolvedColumn] = {}
     for name, kind in types:
         text = f"{quoted(alias)}.{quoted(name)}" if counted[name.lower()] == 1 else None
-        found[name.lower()] = Known(text, kind)
+        found[name.lower()] = ResolvedColumn(text, kind)
     return found
 
 
@@ -111,18 +111,18 @@ def joined(
     chosen = [quoted(name) for name, _ in everything if columns[name.lower()].text is not None]
     relations: list[Relation] = []
     for place, part in enumerate(parts):
-        known: dict[str, Known] = {}
+        known: dict[str, ResolvedColumn] = {}
         for name, kind in part:
             known[name.lower()] = columns.get(name.lower(), _NO_COLUMN)
             if known[name.lower()].text is None or owners[name.lower()] > 1:
                 own = f"{UNNAMED}_{place}_{name}"
                 chosen.append(f"{quoted(aliases[place])}.{quoted(name)} AS {quoted(own)}")
-                known[name.lower()] = Known(f"{quoted(UNNAMED)}.{quoted(own)}", kind)
+                known[name.lower()] = ResolvedColumn(f"{quoted(UNNAMED)}.{quoted(own)}", kind)
         relations.append(Relation(names[place], known))
     return Joined(_selecting(text, ", ".join(chosen)), Side("source", UNNAMED, tuple(relations), columns))
 
 
-_NO_COLUMN: Final = Known(None, "")
+_NO_COLUMN: Final = ResolvedColumn(None, "")
 
 
 def _selecting(text: str, columns: str) -> str:
