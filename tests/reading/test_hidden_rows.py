@@ -29,7 +29,7 @@ from trinity.engine.reading.files import bucket_types
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local import search as search_module
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.plan import PositionReadState, Way, plan_read
+from trinity.engine.reading.plan import PositionReadState, ReadStrategy, plan_read
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.settings import pinned
@@ -172,7 +172,7 @@ def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Dr
         marks = {"tombstone-key", "rowkind.field"} & drawn.properties.keys()  # without any there is no sidecar
         plan = plan_read(_splits(Path(folder), drawn if marks else replace(drawn, sidecar=[])))
         if by_position and plan.state is not None:  # which is chosen for larger bases
-            plan = replace(plan, way=Way.SEARCH)
+            plan = replace(plan, strategy=ReadStrategy.SEARCH)
         pages = LocalExecutor(tuple(COLUMNS.values())).rows(plan)
         assert not isinstance(pages, NotLocal)
         found = pa.Table.from_batches(pages, pa.schema([c.to_arrow() for c in COLUMNS.values()])).to_pylist()

@@ -8,7 +8,7 @@ import pytest
 from trinity.engine.compacting.health import health_of
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.hidden_rows import forget
-from trinity.engine.reading.plan import Way, plan_read
+from trinity.engine.reading.plan import ReadStrategy, plan_read
 from trinity.merge.spec import MergeSpec, _Parser
 from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
 from trinity.storage import PositionDeletes
@@ -33,23 +33,23 @@ def version(
 
 
 @pytest.mark.parametrize(
-    ("splits", "way", "least", "most"),
+    ("splits", "strategy", "least", "most"),
     [
-        (version(BASE, 0), Way.SCAN, 1.0, 1.0),
-        (version(BASE, 0, deleted=9), Way.SCAN, 1.3, 1.5),
-        (version(BASE, BASE // 100), Way.SEARCH, 1.3, 1.7),
-        (version(BASE, BASE // 10), Way.SEARCH, 1.5, 2.1),
-        (version(BASE, BASE // 10, 100), Way.SEARCH, 1.8, 2.7),
-        (version(9_999, 999), Way.BUCKETS, 2.3, 3.4),
-        (version(BASE, BASE // 10, 257), Way.BUCKETS, 3.4, 5.0),
-        (version(BASE, BASE // 10, origin=Origin.ADDED), Way.SEARCH, 1.5, 2.1),
-        (version(0, BASE), Way.LOG, 5.0, 5.0),
-        (version(BASE, BASE // 10, engine="partial-update"), Way.BY_COLUMN, 5.0, 5.0),
+        (version(BASE, 0), ReadStrategy.SCAN, 1.0, 1.0),
+        (version(BASE, 0, deleted=9), ReadStrategy.SCAN, 1.3, 1.5),
+        (version(BASE, BASE // 100), ReadStrategy.SEARCH, 1.3, 1.7),
+        (version(BASE, BASE // 10), ReadStrategy.SEARCH, 1.5, 2.1),
+        (version(BASE, BASE // 10, 100), ReadStrategy.SEARCH, 1.8, 2.7),
+        (version(9_999, 999), ReadStrategy.BUCKETS, 2.3, 3.4),
+        (version(BASE, BASE // 10, 257), ReadStrategy.BUCKETS, 3.4, 5.0),
+        (version(BASE, BASE // 10, origin=Origin.ADDED), ReadStrategy.SEARCH, 1.5, 2.1),
+        (version(0, BASE), ReadStrategy.LOG, 5.0, 5.0),
+        (version(BASE, BASE // 10, engine="partial-update"), ReadStrategy.BY_COLUMN, 5.0, 5.0),
     ],
 )
-def test_the_figure_goes_with_the_plan(splits: SplitSource, way: Way, least: float, most: float) -> None:
+def test_the_figure_goes_with_the_plan(splits: SplitSource, strategy: ReadStrategy, least: float, most: float) -> None:
     forget()
-    assert plan_read(splits).way is way
+    assert plan_read(splits).strategy is strategy
     assert least <= health_of(splits).read_cost <= most
 
 

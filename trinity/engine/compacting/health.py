@@ -9,7 +9,7 @@ from typing import Final
 from trinity.calls import public
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import crowded
-from trinity.engine.reading.plan import Way, plan_read
+from trinity.engine.reading.plan import ReadStrategy, plan_read
 from trinity.merge.options import CompactionTrigger, compaction_trigger, keeps_versions
 from trinity.merge.strength import Strength
 from trinity.shown import InNotebooks
@@ -140,11 +140,11 @@ def _read_cost(splits: SplitSource, share: float, commits: int, superseded: int)
     and 3.1.
     """
     plan = plan_read(splits, remembered=False)
-    if plan.way is Way.SCAN or not share:
+    if plan.strategy is ReadStrategy.SCAN or not share:
         return _PASSING if superseded else 1.0
-    if plan.way in (Way.BY_COLUMN, Way.LOG):
+    if plan.strategy in (ReadStrategy.BY_COLUMN, ReadStrategy.LOG):
         return _EXCHANGED
-    if plan.way is Way.SEARCH:
+    if plan.strategy is ReadStrategy.SEARCH:
         return min(_EXCHANGED, 1.45 + 3.5 * share + 0.004 * commits)
     return min(_EXCHANGED, 1.6 + 8 * share + 0.007 * commits)
 

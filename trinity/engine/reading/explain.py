@@ -55,7 +55,7 @@ def in_words(plan: ReadPlan, executor: str | None = None) -> str:
         lines.append(f"deleted by position: {_counted(deleted, 'row')}, passed over as the files are read")
     if splits.native is not None:
         lines.append("Spark opens files by the format's own reader, since others may have changed rows in its way")
-    return "\n".join([*lines, f"plan: {plan.way.value}", f"executor: {executor or _executor(plan.not_local)}"])
+    return "\n".join([*lines, f"plan: {plan.strategy.value}", f"executor: {executor or _executor(plan.not_local)}"])
 
 
 def _executor(refused: NotLocal | None) -> str:

@@ -221,8 +221,8 @@ MOST_LOCAL_BYTES: Final = 128 * 1024 * 1024
 """Bytes of files whose rows this process folds by itself."""
 
 
-class Way(Enum):
-    """A way in which Spark reads, and what it does in words."""
+class ReadStrategy(Enum):
+    """How Spark reads; the value says it in words."""
 
     SCAN = "a scan"
     KNOWN = "a scan that passes over rows by their places, which are known from a read before"
@@ -242,7 +242,7 @@ class Way(Enum):
     @property
     def by_position(self) -> bool:
         """True for a scan that leaves hidden rows out by their positions."""
-        return self in (Way.KNOWN, Way.SEARCH, Way.KEYS)
+        return self in (ReadStrategy.KNOWN, ReadStrategy.SEARCH, ReadStrategy.KEYS)
 
 
 @dataclass(frozen=True)
@@ -274,13 +274,13 @@ class FoldPlan:
         return tiers(self.splits.files)[1]
 
     @property
-    def way(self) -> Way:
-        """The way in which Spark reads the folded rows."""
+    def strategy(self) -> ReadStrategy:
+        """How Spark reads the folded rows."""
         if self.spec.by_column:
-            return Way.BY_COLUMN
+            return ReadStrategy.BY_COLUMN
         if not self.base:
-            return Way.LOG
-        return Way.BUCKETS if self.buckets else Way.JOIN
+            return ReadStrategy.LOG
+        return ReadStrategy.BUCKETS if self.buckets else ReadStrategy.JOIN
 
     def in_buckets_by_arrow(self, count: int) -> bool:
         """Return whether the base is Trinity's own, with this number of buckets."""
@@ -310,7 +310,7 @@ class ReadPlan:
         predicate: what rows are asked for; None for all. This process leaves the others out, and Spark what it may
             below the fold.
         key_filter: the predicate by which rows may be left out before they are folded; None to leave out none.
-        way: the way in which Spark reads.
+        strategy: how Spark reads.
         not_local: why this process cannot read without Spark; None when it can.
         state: what is known of hidden rows; None where they are not left out by their positions.
         fold: how Spark folds the files; None where there is nothing to fold.
@@ -321,7 +321,7 @@ class ReadPlan:
     files: Sequence[DataFile]
     predicate: Predicate | None
     key_filter: Predicate | None
-    way: Way
+    strategy: ReadStrategy
     not_local: NotLocal | None
     state: PositionReadState | None = None
     fold: FoldPlan | None = None
@@ -356,26 +356,26 @@ def plan_read(
     key_filter = predicate if spec and predicate and predicate.filters_keys else None
     not_local = read if isinstance(read, NotLocal) else _not_local(splits, predicate)
     if spec is None or not tiers(files)[1]:
-        return ReadPlan(splits, spec, files, predicate, key_filter, Way.SCAN, not_local)
+        return ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.SCAN, not_local)
     fold = FoldPlan.of(replace(splits, files=tuple(files)), spec)
     if spec.by_column:
         not_local = not_local or why_not_by_column(splits, spec, fold.log)
-        return ReadPlan(splits, spec, files, predicate, key_filter, Way.BY_COLUMN, not_local, None, fold)
+        return ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.BY_COLUMN, not_local, None, fold)
     state = PositionReadState.of(splits, spec, remembered=remembered)
     if isinstance(state, NotLocal):
-        return ReadPlan(splits, spec, files, predicate, key_filter, fold.way, not_local or state, None, fold)
+        return ReadPlan(splits, spec, files, predicate, key_filter, fold.strategy, not_local or state, None, fold)
     not_local = not_local or state.why_not_searched
-    plan = ReadPlan(splits, spec, files, predicate, key_filter, fold.way, not_local, state, fold)
+    plan = ReadPlan(splits, spec, files, predicate, key_filter, fold.strategy, not_local, state, fold)
     if not state.beats_a_join:
         return plan
     if state.is_known:
-        return replace(plan, way=Way.KNOWN)
+        return replace(plan, strategy=ReadStrategy.KNOWN)
     if key_filter is None and not some_keys and state.is_soon_opened:
-        return replace(plan, way=Way.SEARCH)
+        return replace(plan, strategy=ReadStrategy.SEARCH)
     if key_filter and looks_keys_up and key_filter.listed_keys is not None:
         some = state.of_keys(key_filter.listed_keys, files)
         if some.is_soon_opened and some.why_not_searched is None:
-            return replace(plan, way=Way.KEYS, state=some)
+            return replace(plan, strategy=ReadStrategy.KEYS, state=some)
     return plan
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.search import LOG, Search, search_in_process
-from trinity.engine.reading.plan import FoldPlan, ReadPlan, Way
+from trinity.engine.reading.plan import FoldPlan, ReadPlan, ReadStrategy
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns
@@ -50,9 +50,9 @@ class SparkExecutor:
         if plan.spec is None:
             return version_scan(self.spark, plan.files, plan.splits)
         storage = plan.splits.storage
-        if plan.way is Way.SCAN:  # compacted: a file scan and nothing above it
+        if plan.strategy is ReadStrategy.SCAN:  # compacted: a file scan and nothing above it
             return self._rows_of_keys(plain_scan(self.spark, plan.files, storage), plan.key_filter)
-        hidden = hidden_rows(plan.state, self) if plan.state and plan.way.by_position else None
+        hidden = hidden_rows(plan.state, self) if plan.state and plan.strategy.by_position else None
         if hidden is not None:
             return self._rows_of_keys(plain_scan(self.spark, plan.files, storage, hidden), plan.key_filter)
         assert plan.fold is not None
