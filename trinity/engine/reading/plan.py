@@ -93,7 +93,7 @@ _File = tuple[str, Deletes | None]
 
 
 @dataclass(frozen=True)
-class _Version:
+class _VersionFingerprint:
     """What the merged rows of a version depend on: two versions with equal values have equal merged rows.
 
     Attributes:
@@ -108,27 +108,29 @@ class _Version:
     log: tuple[_File, ...]
 
     @classmethod
-    def of(cls, splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> _Version:
+    def of(
+        cls, splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]
+    ) -> _VersionFingerprint:
         stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
         return cls(spec, searched_columns(splits, spec), stands, tuple((f.path, f.deletes) for f in log))
 
-    def continues_in(self, other: _Version) -> bool:
+    def is_prefix_of(self, other: _VersionFingerprint) -> bool:
         """Return True when ``other`` is this version, or this version with further appends."""
         same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
         return same and other.log[: len(self.log)] == self.log
 
 
 @dataclass(frozen=True)
-class _Known:
-    version: _Version
+class _CachedHiddenRows:
+    version: _VersionFingerprint
     hidden: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def _bytes(known: _Known) -> int:
-    return sum(words.nbytes for words in known.hidden.values())
+def _bytes(cached: _CachedHiddenRows) -> int:
+    return sum(words.nbytes for words in cached.hidden.values())
 
 
-_memory: Final[Cache[tuple[str, str], _Known]] = Cache(_REMEMBERED_BYTES, _bytes)
+_memory: Final[Cache[tuple[str, str], _CachedHiddenRows]] = Cache(_REMEMBERED_BYTES, _bytes)
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class PositionReadState:
     """
 
     splits: SplitSource
-    version: _Version
+    version: _VersionFingerprint
     base: Sequence[DataFile]
     earlier: Sequence[DataFile]
     later: Sequence[DataFile]
@@ -157,14 +159,14 @@ class PositionReadState:
         if (why := why_not_by_position(splits, spec, base, log)) is not None:
             return why
         log = splits.in_arrival_order(log)
-        version = _Version.of(splits, spec, base, log)
+        version = _VersionFingerprint.of(splits, spec, base, log)
         stays = splits.native is None or splits.native.files_stay
         # a row of a later commit may have come before those that are known, where the rows' stamps order them
-        known = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
-        if known is None or not known.version.continues_in(version):
+        cached = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
+        if cached is None or not cached.version.is_prefix_of(version):
             return cls(splits, version, base, (), log, {})
-        middle = len(known.version.log)
-        return cls(splits, version, base, log[:middle], log[middle:], known.hidden)
+        middle = len(cached.version.log)
+        return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
 
     def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
         """Return the state of a read of these keys alone; ``files`` hold all of their rows.
@@ -205,7 +207,7 @@ class PositionReadState:
     def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
         """Remember the hidden rows of the version, unless only some keys were read."""
         if self.only is None:
-            _memory.put(_table(self.splits), _Known(self.version, hidden))
+            _memory.put(_table(self.splits), _CachedHiddenRows(self.version, hidden))
 
 
 def _table(splits: SplitSource) -> tuple[str, str]:
