@@ -379,11 +379,11 @@ class Table:
         """
         from trinity.engine.feed.changes import changes
         from trinity.engine.feed.interval import Bound
-        from trinity.engine.feed.shape import Form
+        from trinity.engine.feed.shape import FeedMode
 
-        form = Form.of(deduplication_mode, compute_updates=compute_updates, preimages=preimages)
+        mode = FeedMode.of(deduplication_mode, compute_updates=compute_updates, preimages=preimages)
         until = None if end is None else Bound(end, end_inclusive)
-        return changes(self, Bound(start, start_inclusive), until, form)
+        return changes(self, Bound(start, start_inclusive), until, mode)
 
     def merge_view_sql(self, dialect: str) -> str:
         """Return one SELECT of the newest version's merged rows, for an engine without Trinity.

@@ -159,12 +159,12 @@ class _Following:
     def _changes_since(self, reached: Reached, newest: SplitSource) -> DataFrame:
         """Return the changes of the merged rows since the version that the target has, whatever the feed shows."""
         from trinity.engine.feed.interval import Bound
-        from trinity.engine.feed.shape import Form as Shown
+        from trinity.engine.feed.shape import FeedMode
         from trinity.engine.feed.spark.change_feed import change_feed
 
         start = Bound(reached.version, inclusive=False, check=partial(self._check, reached))
         end = Bound(newest.version, inclusive=True)
-        return change_feed(self.source, start, end, Shown(merged=True))
+        return change_feed(self.source, start, end, FeedMode(merged=True))
 
     def _without_marks(self, changes: DataFrame, newest: SplitSource) -> DataFrame:
         """Drop the source's own row kind or tombstone column where the target's has the same name."""

@@ -40,10 +40,10 @@ def follow(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Resul
 def _changes(table: Table, reached: Reached, newest: int) -> Result:
     from trinity.engine.feed.changes import changes
     from trinity.engine.feed.interval import Bound
-    from trinity.engine.feed.shape import Form
+    from trinity.engine.feed.shape import FeedMode
 
     start = Bound(reached.version, inclusive=False, check=partial(_check, table, reached))
-    return changes(table, start, Bound(newest, inclusive=True), Form())
+    return changes(table, start, Bound(newest, inclusive=True), FeedMode())
 
 
 def _check(table: Table, reached: Reached, found: HistoryEntry | SplitSource) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from trinity.engine.feed.shape import Form
+from trinity.engine.feed.shape import FeedMode
 from trinity.engine.feed.steps import keeps_rows
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -74,9 +74,9 @@ def found_changes(
     return replace(known, producer=producer).find(entries)
 
 
-def is_usable(kept: KeptChanges, definition: TableDefinition, form: Form) -> bool:
+def is_usable(kept: KeptChanges, definition: TableDefinition, mode: FeedMode) -> bool:
     """Return True unless the changes must be computed again, as net changes of a plain table always are."""
-    return definition.keyed or not kept.files or not form.recomputes(kept.columns, definition.visible)
+    return definition.keyed or not kept.files or not mode.recomputes(kept.columns, definition.visible)
 
 
 def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, place: str | None = None) -> list[Entry]:

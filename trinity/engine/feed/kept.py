@@ -12,7 +12,7 @@ from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.feed import LocalFeed
-from trinity.engine.feed.shape import Form
+from trinity.engine.feed.shape import FeedMode
 from trinity.engine.feed.steps import splits_within
 from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_columns, writing
 from trinity.engine.target import Target
@@ -83,7 +83,7 @@ def _runs_of_equal_columns(
 
 def _written_locally(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written | NotLocal:
     """Compute and write the changes of versions with the same columns; or return why only Spark can."""
-    feed = LocalFeed(target, equal_columns.parts, (), equal_columns.definition, known.producer, Form())
+    feed = LocalFeed(target, equal_columns.parts, (), equal_columns.definition, known.producer, FeedMode())
     if (why := feed.why_not()) is not None:
         return why
     rows = feed.rows()

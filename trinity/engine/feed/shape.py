@@ -1,4 +1,4 @@
-"""The shape of a change feed: its columns, and the form in which it shows changes (C1)."""
+"""The shape of a change feed: its columns, and how it shows them (C1)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TIMESTAMP: Final = "_commit_timestamp"
 
 
 @dataclass(frozen=True)
-class Form:
-    """The form in which a feed shows changes.
+class FeedMode:
+    """How a feed shows changes.
 
     Attributes:
         net: one change for each key over all versions, instead of one for each version.
@@ -36,8 +36,8 @@ class Form:
     merged: bool = False
 
     @classmethod
-    def of(cls, deduplication_mode: str, *, compute_updates: bool, preimages: bool) -> Form:
-        """Return the form that Spark 4.2's options ask for. Raises INVALID_ARGUMENTS for an unknown mode."""
+    def of(cls, deduplication_mode: str, *, compute_updates: bool, preimages: bool) -> FeedMode:
+        """Return the mode that Spark 4.2's options ask for. Raises INVALID_ARGUMENTS for an unknown mode."""
         known = {"none": False, "dropcarryovers": False, "netchanges": True}
         net = known.get(deduplication_mode.lower())
         if net is None:
@@ -66,9 +66,9 @@ def check_names(target: Target, definition: TableDefinition) -> None:
         )
 
 
-def check_net(target: Target, form: Form) -> None:
+def check_net(target: Target, mode: FeedMode) -> None:
     """Refuse net changes of rows that are shown as they came. Raises INVALID_ARGUMENTS."""
-    if form.net and not form.merged and not changelog_producer(target.properties).compares:
+    if mode.net and not mode.merged and not changelog_producer(target.properties).compares:
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"Table '{target.name}' has changelog-producer=input: its changes are rows as they came, and of these "

@@ -174,7 +174,7 @@ class Reads:
         return splits_at(reference.table, None, instant(self.session, travel.timestamp))
 
     def _changes(self, table: Table, clause: ChangesClause) -> DataFrame:
-        from trinity.engine.feed.shape import Form
+        from trinity.engine.feed.shape import FeedMode
         from trinity.engine.feed.spark.change_feed import change_feed
 
         options = dict(clause.options)
@@ -188,7 +188,7 @@ class Reads:
                 "netChanges) and computeUpdates (true, false).",
             )
         start, end = self._bound(table, clause.start), self._bound(table, clause.end) if clause.end else None
-        return change_feed(table, start, end, Form.of(mode, compute_updates=updates == "true", preimages=True))
+        return change_feed(table, start, end, FeedMode.of(mode, compute_updates=updates == "true", preimages=True))
 
     def _bound(self, table: Table, edge: Edge) -> Bound:
         from trinity.engine.feed.interval import Bound

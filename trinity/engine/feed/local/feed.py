@@ -17,13 +17,13 @@ from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.compared import compared_pairs
 from trinity.engine.feed.local.counted import counted_changes, is_counted
 from trinity.engine.feed.local.equal_values import is_comparable
-from trinity.engine.feed.local.images import Pairs, feed_schema, in_form, paired, unioned
+from trinity.engine.feed.local.images import Pairs, feed_schema, in_mode, paired, unioned
 from trinity.engine.feed.local.ingested import ingested_rows
 from trinity.engine.feed.local.moments import folded_pairs
 from trinity.engine.feed.local.rows import InColumns, why_not_shown
 from trinity.engine.feed.local.whole_rows import whole_row_pairs
 from trinity.engine.feed.rounds import rounds
-from trinity.engine.feed.shape import TIMESTAMP, VERSION, Form
+from trinity.engine.feed.shape import TIMESTAMP, VERSION, FeedMode
 from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.reading.plan import plan_read
@@ -49,15 +49,15 @@ class LocalFeed:
     kept: Sequence[KeptChanges]
     definition: TableDefinition
     producer: ChangelogProducer
-    form: Form
+    mode: FeedMode
 
     @classmethod
-    def of(cls, target: Target, part: Interval, definition: TableDefinition, form: Form) -> LocalFeed:
+    def of(cls, target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> LocalFeed:
         """Return the feed of a part of the history: changes on disk are read, and all others are computed."""
-        producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
+        producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
         found = found_changes(target, part.entries, producer).values()
-        kept = [changes for changes in found if is_usable(changes, definition, form)]
-        return cls(target, part.without({changes.version for changes in kept}), kept, definition, producer, form)
+        kept = [changes for changes in found if is_usable(changes, definition, mode)]
+        return cls(target, part.without({changes.version for changes in kept}), kept, definition, producer, mode)
 
     @cached_property
     def _columns(self) -> Sequence[Column]:
@@ -116,11 +116,11 @@ class LocalFeed:
         yield from map(self._on_disk, self.kept)
         for _, found in self._groups:
             if found:
-                yield counted_changes(found, self._columns, net=self.form.net)
+                yield counted_changes(found, self._columns, net=self.mode.net)
 
     def _of_keys(self) -> Iterable[pa.Table]:
         """Yield the changes of a keyed table."""
-        yield from (in_form(ingested_rows(step, self._columns), self.form) for step in self._came)
+        yield from (in_mode(ingested_rows(step, self._columns), self.mode) for step in self._came)
         key, pairs = self.definition.primary_key, list[Pairs]()
         for version, found in self._groups:
             mine = [self._pairs(run) for run in runs(found)]
@@ -129,13 +129,13 @@ class LocalFeed:
                 mine = [Pairs(net.rows, net.before, net.after, np.full(len(net.versions), version))]
             pairs += mine
         for kept in self.kept:
-            if not self.form.recomputes(kept.columns, self._columns):
-                yield in_form(self._on_disk(kept), self.form)
+            if not self.mode.recomputes(kept.columns, self._columns):
+                yield in_mode(self._on_disk(kept), self.mode)
             elif kept.files:
                 pairs.append(paired(self._on_disk(kept), self._columns, key).that_differ())
-        if self.form.net and pairs:
+        if self.mode.net and pairs:
             pairs = [unioned(pairs).net(key)]
-        yield from (each.shown(self.form) for each in pairs)
+        yield from (each.shown(self.mode) for each in pairs)
 
     def _pairs(self, run: list[Step]) -> Pairs:
         if run[0].appends:

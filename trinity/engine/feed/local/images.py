@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.equal_values import equal_values
-from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, Form
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, FeedMode
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column
 
@@ -62,13 +62,13 @@ class Pairs:
         ends = order[last]
         return Pairs(self.rows, self.before[order[first]], self.after[ends], self.versions[ends]).that_differ()
 
-    def shown(self, form: Form) -> pa.Table:
+    def shown(self, mode: FeedMode) -> pa.Table:
         """Return the rows of the feed: its columns, change type and version."""
         was, there = self.before != NONE, self.after != NONE
         updated = was & there
-        old = np.flatnonzero(was & (~updated | (form.preimages or not form.updates)))
+        old = np.flatnonzero(was & (~updated | (mode.preimages or not mode.updates)))
         new = np.flatnonzero(there)
-        names = ("update_preimage", "update_postimage") if form.updates else ("delete", "insert")
+        names = ("update_preimage", "update_postimage") if mode.updates else ("delete", "insert")
         kinds = [*np.where(updated[old], names[0], "delete"), *np.where(updated[new], names[1], "insert")]
         rows = self.rows.take(np.concatenate([self.before[old], self.after[new]]))
         versions = np.concatenate([self.versions[old], self.versions[new]])
@@ -102,11 +102,11 @@ def unioned(pairs: Sequence[Pairs]) -> Pairs:
     )
 
 
-def in_form(rows: pa.Table, form: Form) -> pa.Table:
-    """Return rows of the complete feed in the wanted form."""
+def in_mode(rows: pa.Table, mode: FeedMode) -> pa.Table:
+    """Return rows of the complete feed in a mode."""
     kinds = rows.column(CHANGE_TYPE).to_numpy()
-    if form.updates:
-        return rows if form.preimages else rows.filter(as_arrow(kinds != "update_preimage"))
+    if mode.updates:
+        return rows if mode.preimages else rows.filter(as_arrow(kinds != "update_preimage"))
     plain = np.where(kinds == "update_preimage", "delete", np.where(kinds == "update_postimage", "insert", kinds))
     place = rows.schema.get_field_index(CHANGE_TYPE)
     return rows.set_column(place, CHANGE_TYPE, pa.array(plain, pa.string()))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.changelog import found_changes, is_usable
 from trinity.engine.feed.interval import Bound, Interval, interval
-from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, Form, check_names, check_net
+from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, FeedMode, check_names, check_net
 from trinity.engine.feed.spark.computed import Changes, computed_changes
 from trinity.engine.feed.spark.counted import counted_changes
-from trinity.engine.feed.spark.images import changed_rows, differ, in_form, net_pairs, paired, union
+from trinity.engine.feed.spark.images import changed_rows, differ, in_mode, net_pairs, paired, union
 from trinity.engine.feed.spark.kept import kept_rows
 from trinity.engine.feed.steps import steps_of
 from trinity.engine.spark.frames import local_frame
@@ -32,7 +32,7 @@ _FEW: Final = 64
 """The number of commits whose times still fit into an expression."""
 
 
-def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> DataFrame:
+def change_feed(target: Target, start: Bound, end: Bound | None, mode: FeedMode) -> DataFrame:
     """Return the rows of the feed, lazily: the columns of its last version, and change type, version and time.
 
     Raises:
@@ -41,10 +41,10 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
     """
     part = interval(target, target.connector.metadata.history(target.handle), start, end)
     last = part.entries[-1] if part.entries else part.before
-    return feed_of(target, part, target.splits(last.version if last else None).definition, form)
+    return feed_of(target, part, target.splits(last.version if last else None).definition, mode)
 
 
-def feed_of(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
+def feed_of(target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> DataFrame:
     """Return the rows of the feed of the commits, under the definition of the last version.
 
     Raises as :func:`change_feed`.
@@ -54,47 +54,47 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, form: F
     spark = target.session.spark
     with pinned(spark), spark_errors():
         check_names(target, definition)
-        check_net(target, form)
-        rows = _with_timestamp(spark, _rows(target, part, definition, form), part.entries)
+        check_net(target, mode)
+        rows = _with_timestamp(spark, _rows(target, part, definition, mode), part.entries)
         shown = rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
         return with_char(shown, definition.visible)
 
 
-def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
-    producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
+def _rows(target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> DataFrame:
+    producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
     found = found_changes(target, part.entries, producer)
-    kept = {version: changes for version, changes in found.items() if is_usable(changes, definition, form)}
+    kept = {version: changes for version, changes in found.items() if is_usable(changes, definition, mode)}
     rest = part.without(kept)
     columns = definition.visible
     if definition.keyed:
         changes = computed_changes(target, rest, definition, producer)
-        shown = _shown(_with_kept(target, changes, kept.values(), definition, form), definition, form)
+        shown = _shown(_with_kept(target, changes, kept.values(), definition, mode), definition, mode)
     else:
         shown = [rows for rows in (kept_rows(target, kept.values(), columns),) if rows is not None]
         if moved := steps_of(target, rest):
-            shown.append(counted_changes(target.session.spark, moved, columns, net=form.net))
+            shown.append(counted_changes(target.session.spark, moved, columns, net=mode.net))
     return union(shown) if shown else _empty_feed(target.session.spark, columns)
 
 
 def _with_kept(
-    target: Target, changes: Changes, kept: Iterable[KeptChanges], definition: TableDefinition, form: Form
+    target: Target, changes: Changes, kept: Iterable[KeptChanges], definition: TableDefinition, mode: FeedMode
 ) -> Changes:
     """Return computed changes united with those on disk; as pairs of images where these must be compared."""
     columns = definition.visible
     as_they_are: list[KeptChanges] = []
     compared: list[KeptChanges] = []
     for each in kept:
-        (compared if form.recomputes(each.columns, columns) else as_they_are).append(each)
+        (compared if mode.recomputes(each.columns, columns) else as_they_are).append(each)
     rows, pairs = (kept_rows(target, each, columns) for each in (as_they_are, compared))
     found = [] if pairs is None else [paired(pairs, columns, definition.primary_key).where(differ(columns))]
     return Changes([*changes.pairs, *found], [*changes.rows, *([] if rows is None else [rows])])
 
 
-def _shown(changes: Changes, definition: TableDefinition, form: Form) -> list[DataFrame]:
+def _shown(changes: Changes, definition: TableDefinition, mode: FeedMode) -> list[DataFrame]:
     columns, pairs = definition.visible, changes.pairs
-    if form.net and pairs:
+    if mode.net and pairs:
         pairs = [net_pairs(union(pairs), columns, definition.primary_key)]
-    return [*(changed_rows(each, columns, form) for each in pairs), *(in_form(each, form) for each in changes.rows)]
+    return [*(changed_rows(each, columns, mode) for each in pairs), *(in_mode(each, mode) for each in changes.rows)]
 
 
 def _empty_feed(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:

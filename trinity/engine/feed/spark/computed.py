@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.rounds import Round, rounds
-from trinity.engine.feed.shape import VERSION, Form
+from trinity.engine.feed.shape import VERSION, FeedMode
 from trinity.engine.feed.spark.compared import compared_pairs
 from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, net_pairs, union
@@ -62,7 +62,7 @@ def all_rows(
         found = steps_of(target, parts)
         return counted_changes(spark, found, definition.visible, net=False) if found else None
     changes = computed_changes(target, parts, definition, producer)
-    shown = [changed_rows(pairs, definition.visible, Form()) for pairs in changes.pairs]
+    shown = [changed_rows(pairs, definition.visible, FeedMode()) for pairs in changes.pairs]
     return union([*shown, *changes.rows]) if shown or changes.rows else None
 
 

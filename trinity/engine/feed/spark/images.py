@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, Form
+from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, FeedMode
 from trinity.engine.feed.spark.within import value_by_id
 from trinity.engine.spark.types import spark_type
 from trinity.spark_names import DataFrame, F
@@ -103,14 +103,14 @@ def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -
     return found.where(differ(columns)).drop(*names)
 
 
-def changed_rows(pairs: DataFrame, columns: Sequence[Column], form: Form) -> DataFrame:
+def changed_rows(pairs: DataFrame, columns: Sequence[Column], mode: FeedMode) -> DataFrame:
     """Return the rows of the feed: its columns, :data:`CHANGE_TYPE` and :data:`VERSION`.
 
     The pairs have :data:`VERSION`, :data:`BEFORE` and :data:`AFTER`, which differ.
     """
-    before = _change("update_preimage" if form.updates else "delete", BEFORE)
-    after = _change("update_postimage" if form.updates else "insert", AFTER)
-    both = f"array({before}, {after})" if form.preimages or not form.updates else f"array({after})"
+    before = _change("update_preimage" if mode.updates else "delete", BEFORE)
+    after = _change("update_postimage" if mode.updates else "insert", AFTER)
+    both = f"array({before}, {after})" if mode.preimages or not mode.updates else f"array({after})"
     rows = (
         f"CASE WHEN {BEFORE} IS NULL THEN array({_change('insert', AFTER)}) "
         f"WHEN {AFTER} IS NULL THEN array({_change('delete', BEFORE)}) ELSE {both} END"
@@ -119,12 +119,12 @@ def changed_rows(pairs: DataFrame, columns: Sequence[Column], form: Form) -> Dat
     return found.selectExpr(*(f"row.{quoted(c.name)}" for c in columns), f"kind AS {CHANGE_TYPE}", VERSION)
 
 
-def in_form(rows: DataFrame, form: Form) -> DataFrame:
-    """Return rows of the complete feed in the wanted form."""
-    if not form.updates:
+def in_mode(rows: DataFrame, mode: FeedMode) -> DataFrame:
+    """Return rows of the complete feed in a mode."""
+    if not mode.updates:
         other = f"CASE {CHANGE_TYPE} WHEN 'update_preimage' THEN 'delete' WHEN 'update_postimage' THEN 'insert' "
         return rows.withColumn(CHANGE_TYPE, F.expr(f"{other} ELSE {CHANGE_TYPE} END"))
-    return rows if form.preimages else rows.where(f"{CHANGE_TYPE} <> 'update_preimage'")
+    return rows if mode.preimages else rows.where(f"{CHANGE_TYPE} <> 'update_preimage'")
 
 
 def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
