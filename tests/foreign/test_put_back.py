@@ -28,7 +28,7 @@ from trinity.cdc.following import number_of, reached_by
 from trinity.cli.tail import follow
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
-from trinity.engine.feed.reached import Reached
+from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.engine.streaming.batches import Batches, StreamOptions
 from trinity.spi import CommitResult, HistoryEntry
 
@@ -188,7 +188,7 @@ def test_a_session_reads_what_was_written_since_in_a_bucket(
     assert {file.path for file in plain.splits().files} == known
     [again] = [e for e in plain.connector.metadata.history(plain.handle) if e.version == reached.version]
     with refused("INVALID_ARGUMENTS", "put back"):
-        Reached.of(reached).check("plain", again, "the stream", "")
+        ReaderPosition.of(reached).check("plain", again, "the stream", "")
 
 
 # -- streams ----------------------------------------------------------------------------------------------
@@ -417,18 +417,18 @@ def test_a_stream_into_a_table_goes_on_into_the_one_in_its_place(table: Table) -
 
 def test_places_as_numbers() -> None:
     entry = HistoryEntry(7, 1_000, "append", commit="c")
-    reached = Reached.of(entry)
+    reached = ReaderPosition.of(entry)
     number = number_of(reached)
     assert 2**62 < number < 2**63
-    assert reached_by(number) == Reached(7, reached.commit[:5])
+    assert reached_by(number) == ReaderPosition(7, reached.commit[:5])
     reached_by(number).check("t", entry, "r", "")
     with refused("INVALID_ARGUMENTS", "Version 7 of table 't'", reached.commit[:5]):
         reached_by(number).check("t", HistoryEntry(7, 1_000, "append", commit="d"), "r", "")
-    assert number_of(Reached(8, "0" * 16)) > number > number_of(Reached(6, "f" * 16))
-    assert reached_by(99) == Reached(99)  # of an older release
-    assert number_of(Reached(2**42, "0" * 16)) == 2**42
+    assert number_of(ReaderPosition(8, "0" * 16)) > number > number_of(ReaderPosition(6, "f" * 16))
+    assert reached_by(99) == ReaderPosition(99)  # of an older release
+    assert number_of(ReaderPosition(2**42, "0" * 16)) == 2**42
     now = HistoryEntry(1_795_000_000_000, 1_795_000_000_000, "append")  # a folder's version
-    assert reached_by(number_of(Reached.of(now))).version == now.version
+    assert reached_by(number_of(ReaderPosition.of(now))).version == now.version
 
 
 def copied(table: Table) -> set[int]:

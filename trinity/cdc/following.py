@@ -15,7 +15,7 @@ from trinity.cdc.delta import delta_versions
 from trinity.cdc.form import Form, form_of
 from trinity.engine.appending.append import append_own
 from trinity.engine.changing.statement import rerun
-from trinity.engine.feed.reached import Reached
+from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.streaming.batches import transformed
 from trinity.errors import TrinityError
@@ -34,18 +34,18 @@ _BITS: Final = 4 * _DIGITS
 """Bits of the digits: of a million commits that reused the version of another one, one goes unnoticed."""
 
 
-def number_of(reached: Reached) -> int:
+def number_of(reached: ReaderPosition) -> int:
     """Return a position as a number; for a version that leaves no room for the digits, the version itself."""
     if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
         return reached.version
     return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)
 
 
-def reached_by(number: int) -> Reached:
+def reached_by(number: int) -> ReaderPosition:
     """Return the position for a recorded number."""
     if number < _BOUND:
-        return Reached(number)
-    return Reached((number ^ _BOUND) >> _BITS, f"{number & (1 << _BITS) - 1:0{_DIGITS}x}")
+        return ReaderPosition(number)
+    return ReaderPosition((number ^ _BOUND) >> _BITS, f"{number & (1 << _BITS) - 1:0{_DIGITS}x}")
 
 
 _REMEDY: Final = "Empty the target, and have it follow under another name."
@@ -139,13 +139,13 @@ class _Following:
             changes = self._all_rows(newest) if reached is None else self._changes_since(reached, newest)
             rows = delta_versions(self._without_marks(changes, newest), self.form)
             rows = transformed(self.target, rows, self.transform)
-            return append_own(self.target, rows, handle, at, (application, number_of(Reached.of(newest))))
+            return append_own(self.target, rows, handle, at, (application, number_of(ReaderPosition.of(newest))))
 
     @property
     def _reader(self) -> str:
         return f"table '{self.target.name}', which follows it,"
 
-    def _check(self, reached: Reached, found: HistoryEntry | SplitSource) -> None:
+    def _check(self, reached: ReaderPosition, found: HistoryEntry | SplitSource) -> None:
         reached.check(self.source.name, found, self._reader, _REMEDY)
 
     def _all_rows(self, newest: SplitSource) -> DataFrame:
@@ -156,7 +156,7 @@ class _Following:
         marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
         return rows.withColumns({**marks, "_commit_timestamp": F.lit(None)})
 
-    def _changes_since(self, reached: Reached, newest: SplitSource) -> DataFrame:
+    def _changes_since(self, reached: ReaderPosition, newest: SplitSource) -> DataFrame:
         """Return the changes of the merged rows since the version that the target has, whatever the feed shows."""
         from trinity.engine.feed.interval import Bound
         from trinity.engine.feed.shape import FeedMode

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TextIO
 
 from trinity.cli.output import json_line, write_rows
-from trinity.engine.feed.reached import Reached
+from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _ROWS_AT_ONCE: Final = 1000
 
 def follow(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Result]:
     """Yield the changes since a version, a result each time that there are newer commits."""
-    reached = Reached(after)
+    reached = ReaderPosition(after)
     while True:
         newest = table.splits()
         reached.check_not_ahead(table.name, newest.version, _READER, _REMEDY)
@@ -32,12 +32,12 @@ def follow(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Resul
             yield _in_order(table, _changes(table, reached, newest.version))
         else:
             _check(table, reached, newest)
-        reached = Reached.of(newest)
+        reached = ReaderPosition.of(newest)
         if not wait():
             return
 
 
-def _changes(table: Table, reached: Reached, newest: int) -> Result:
+def _changes(table: Table, reached: ReaderPosition, newest: int) -> Result:
     from trinity.engine.feed.changes import changes
     from trinity.engine.feed.interval import Bound
     from trinity.engine.feed.shape import FeedMode
@@ -46,7 +46,7 @@ def _changes(table: Table, reached: Reached, newest: int) -> Result:
     return changes(table, start, Bound(newest, inclusive=True), FeedMode())
 
 
-def _check(table: Table, reached: Reached, found: HistoryEntry | SplitSource) -> None:
+def _check(table: Table, reached: ReaderPosition, found: HistoryEntry | SplitSource) -> None:
     reached.check(table.name, found, _READER, _REMEDY)
 
 

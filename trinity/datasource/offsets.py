@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from trinity.engine.feed.reached import Reached
+from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.spi import HistoryEntry, SplitSource
@@ -30,7 +30,7 @@ class Offset:
         begins: ``rows`` for the table's rows and then its changes, ``latest`` for changes from now on, ``version`` and
             ``timestamp`` for changes from there; None once something was read.
         timestamp_ms: of a beginning at a time, milliseconds since the epoch.
-        commit: as of :class:`Reached`; empty in the checkpoints of older releases too.
+        commit: as of :class:`ReaderPosition`; empty in the checkpoints of older releases too.
     """
 
     version: int | None = None
@@ -42,12 +42,12 @@ class Offset:
     @classmethod
     def behind(cls, found: HistoryEntry, table: str) -> Offset:
         """Return the offset after a commit of the table with this id."""
-        return cls(found.version, table, commit=Reached.of(found).commit)
+        return cls(found.version, table, commit=ReaderPosition.of(found).commit)
 
     def check(self, name: str, found: HistoryEntry | SplitSource) -> None:
         """Check that the commit of this version is the one that the stream has read. Raise INVALID_ARGUMENTS."""
         if self.begins is None and self.version is not None:
-            Reached(self.version, self.commit).check(name, found, "the stream", _REMEDY)
+            ReaderPosition(self.version, self.commit).check(name, found, "the stream", _REMEDY)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the offset as JSON. Spark compares its text, so the order of its fields is always the same."""
@@ -131,7 +131,7 @@ def commits_behind(name: str, history: Sequence[HistoryEntry], start: Offset) ->
 def _unreadable(name: str, history: Sequence[HistoryEntry], at: Offset) -> TrinityError:
     oldest, newest = history[0].version, history[-1].version
     if not at.begins:
-        Reached(at.version or 0).check_not_ahead(name, newest, "the stream", _REMEDY)
+        ReaderPosition(at.version or 0).check_not_ahead(name, newest, "the stream", _REMEDY)
     if at.begins:
         message = f"no version {at.version} to begin with; its oldest readable one is {oldest}, its newest {newest}."
     elif (at.version or 0) > oldest or history[0].operation == "repair":

@@ -17,7 +17,7 @@ _DIGITS = 16
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReaderPosition:
     """A version that a reader has reached, with the first hexadecimal digits of the hash of the commit's id.
 
     These are empty where an older release of Trinity stored the position.
@@ -27,7 +27,7 @@ class Reached:
     commit: str = ""
 
     @classmethod
-    def of(cls, found: HistoryEntry | SplitSource) -> Reached:
+    def of(cls, found: HistoryEntry | SplitSource) -> ReaderPosition:
         """Return the position after a commit."""
         return cls(found.version, _hash(found)[:_DIGITS])
 
