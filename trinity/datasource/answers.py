@@ -14,9 +14,9 @@ from trinity.datasource.columns import as_json, columns_of, differences
 from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
 from trinity.engine.feed.changelog import TableChangelog, prune
+from trinity.engine.feed.compaction_intervals import starting_commit
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
-from trinity.engine.feed.rounds import round_before
 from trinity.engine.feed.shape import check_names
 from trinity.engine.feed.spark.kept import write_files
 from trinity.engine.feed.steps import another_table, makes_another
@@ -189,7 +189,7 @@ def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any
     found = batch(str(table.name), history, start, end)
     if found.rows is not None and changelog_producer(definition.properties) is ChangelogProducer.FULL_COMPACTION:
         # the changes of later batches begin after that version (C6)
-        found = replace(found, rows=round_before(table, history, found.rows.version))
+        found = replace(found, rows=starting_commit(table, history, found.rows.version))
     return _files(table, place, history, found)
 
 

@@ -72,7 +72,7 @@ def _keep(table: Target, version: int) -> None:
 
 
 def _compact_when_due(table: Target, every: int) -> None:
-    from trinity.engine.feed.rounds import commits_since_full_compaction
+    from trinity.engine.feed.compaction_intervals import commits_since_full_compaction
 
     if commits_since_full_compaction(table, every) >= every:
         compact_newest(table, Strength.FULL)

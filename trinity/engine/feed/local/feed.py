@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.executes import NotLocal
 from trinity.engine.feed.changelog import found_changes, is_usable
+from trinity.engine.feed.compaction_intervals import compaction_intervals
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.compared import compared_pairs
@@ -22,7 +23,6 @@ from trinity.engine.feed.local.ingested import ingested_rows
 from trinity.engine.feed.local.moments import folded_pairs
 from trinity.engine.feed.local.rows import InColumns, why_not_shown
 from trinity.engine.feed.local.whole_rows import whole_row_pairs
-from trinity.engine.feed.rounds import rounds
 from trinity.engine.feed.shape import TIMESTAMP, VERSION, FeedMode
 from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
@@ -67,7 +67,10 @@ class LocalFeed:
     def _groups(self) -> list[tuple[int | None, list[Step]]]:
         """Computed steps: (version, steps) of each full-compaction interval, or one group with version None."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
-            return [(r.version, steps(self.target, r.before, r.entries)) for r in rounds(self.target, self.parts)]
+            return [
+                (r.version, steps(self.target, r.before, r.entries))
+                for r in compaction_intervals(self.target, self.parts)
+            ]
         return [(None, [step for step in self._steps if not self._is_shown_as_it_came(step)])]
 
     @cached_property
@@ -86,7 +89,7 @@ class LocalFeed:
         """Return why this process cannot compute the feed, or None.
 
         Raises:
-            TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.rounds.rounds`.
+            TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.compaction_intervals.compaction_intervals`.
         """
         known = [self._why_not_by_step(step) for _, found in self._groups for step in found]
         known += [why_not_shown(step.after.definition.visible, self._columns) for step in self._came]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trinity.engine.feed.compaction_intervals import CompactionInterval, compaction_intervals
 from trinity.engine.feed.interval import Interval
-from trinity.engine.feed.rounds import Round, rounds
 from trinity.engine.feed.shape import VERSION, FeedMode
 from trinity.engine.feed.spark.compared import compared_pairs
 from trinity.engine.feed.spark.counted import counted_changes
@@ -38,11 +38,13 @@ def computed_changes(
     """Return the changes of a keyed table.
 
     Raises:
-        TrinityError: see :func:`~trinity.engine.feed.steps.steps` and :func:`~trinity.engine.feed.rounds.rounds`.
+        TrinityError: see :func:`~trinity.engine.feed.steps.steps` and :func:`~trinity.engine.feed.compaction_intervals.compaction_intervals`.
     """
     spark = target.session.spark
     if producer is ChangelogProducer.FULL_COMPACTION:
-        return Changes([pairs for found in rounds(target, parts) for pairs in _net_of(target, found, definition)])
+        return Changes(
+            [pairs for found in compaction_intervals(target, parts) for pairs in _net_of(target, found, definition)]
+        )
     all_steps = steps_of(target, parts)
     if producer is not ChangelogProducer.INPUT:
         return Changes(_pairs(spark, all_steps, definition))
@@ -66,8 +68,8 @@ def all_rows(
     return union([*shown, *changes.rows]) if shown or changes.rows else None
 
 
-def _net_of(target: Target, found: Round, definition: TableDefinition) -> list[DataFrame]:
-    """Return the pairs of a round, in one DataFrame or none, as changes of the version that ended it."""
+def _net_of(target: Target, found: CompactionInterval, definition: TableDefinition) -> list[DataFrame]:
+    """Return the pairs of an interval, in one DataFrame or none, as changes of the version that ended it."""
     steps_within = steps(target, found.before, found.entries)
     if not steps_within:
         return []

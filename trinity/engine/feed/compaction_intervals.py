@@ -1,4 +1,4 @@
-"""The rounds from one full compaction to the next, as ``changelog-producer`` = ``full-compaction`` shows them (C6)."""
+"""The intervals from one full compaction to the next, as ``changelog-producer`` = ``full-compaction`` shows them (C6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFINES: Final = frozenset({"create", "alter"})
 
 
 @dataclass(frozen=True)
-class Round:
+class CompactionInterval:
     """The commits after a full compaction, or from the table's first one, up to the next full compaction's."""
 
     before: HistoryEntry | None
@@ -29,11 +29,11 @@ class Round:
         return self.entries[-1].version
 
 
-def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
-    """Yield the rounds that end in the given parts of a table's history.
+def compaction_intervals(target: Target, parts: Iterable[Interval]) -> Iterator[CompactionInterval]:
+    """Yield the intervals that end in the given parts of a table's history.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed; NOT_SUPPORTED where the table was
+        TrinityError: INVALID_ARGUMENTS for an interval whose beginning was vacuumed; NOT_SUPPORTED where the table was
             replaced in between.
     """
     for part in parts:
@@ -45,10 +45,10 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
                 first = _beginning(target, history, place)
                 if first is None:
                     raise _vacuumed(target, history, history[place].version)
-                yield Round(history[first - 1] if first else None, history[first : place + 1])
+                yield CompactionInterval(history[first - 1] if first else None, history[first : place + 1])
 
 
-def round_before(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
+def starting_commit(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
     """Return the commit whose rows are the starting state of a feed after ``version``: the last full compaction.
 
     Before the first full compaction it is the commit that created or replaced the table.
@@ -75,25 +75,25 @@ def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: 
 
 
 def commits_since_full_compaction(target: Target, at_most: int) -> int:
-    """Count commits that changed rows since the last round, up to ``at_most``."""
+    """Count commits that changed rows since the last interval, up to ``at_most``."""
     history = target.connector.metadata.history(target.handle)
     found = 0
     for place in range(len(history) - 1, -1, -1):
-        if found == at_most or _ends_round(target, history, place):
+        if found == at_most or _ends_interval(target, history, place):
             break
         found += not keeps_rows(history[place]) and history[place].operation not in _DEFINES
     return found
 
 
-def _ends_round(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+def _ends_interval(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
     """Return True for a full compaction, and for a commit that replaced the table."""
     return makes_another(target, history, place) or _is_full_compaction(target, history, place)
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
-    """Return the index of the first commit of the round before ``end``; None when that commit was vacuumed."""
+    """Return the index of the first commit of the interval before ``end``; None when that commit was vacuumed."""
     for place in range(end - 1, -1, -1):
-        if _ends_round(target, history, place):
+        if _ends_interval(target, history, place):
             return place + 1
     return 0 if history[0].operation == "create" else None
 
