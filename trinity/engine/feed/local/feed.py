@@ -71,18 +71,18 @@ class LocalFeed:
                 (r.version, steps(self.target, r.before, r.entries))
                 for r in compaction_intervals(self.target, self.parts)
             ]
-        return [(None, [step for step in self._steps if not self._is_shown_as_it_came(step)])]
+        return [(None, [step for step in self._steps if not self._passes_through(step)])]
 
     @cached_property
     def _steps(self) -> list[Step]:
         return steps_of(self.target, self.parts)
 
     @cached_property
-    def _came(self) -> list[Step]:
+    def _passthrough_steps(self) -> list[Step]:
         """The steps whose appended rows are shown unchanged."""
-        return [step for step in self._steps if self._is_shown_as_it_came(step)]
+        return [step for step in self._steps if self._passes_through(step)]
 
-    def _is_shown_as_it_came(self, step: Step) -> bool:
+    def _passes_through(self, step: Step) -> bool:
         return self.producer is ChangelogProducer.INPUT and step.ingests
 
     def why_not(self) -> NotLocal | None:
@@ -92,7 +92,7 @@ class LocalFeed:
             TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.compaction_intervals.compaction_intervals`.
         """
         known = [self._why_not_by_step(step) for _, found in self._groups for step in found]
-        known += [why_not_shown(step.after.definition.visible, self._columns) for step in self._came]
+        known += [why_not_shown(step.after.definition.visible, self._columns) for step in self._passthrough_steps]
         known += [why_not_shown(kept.columns, self._columns) for kept in self.kept]
         kinds = self.definition.with_columns(self._columns).to_arrow().types
         comparable = is_comparable if self.definition.keyed else is_counted
@@ -123,7 +123,7 @@ class LocalFeed:
 
     def _of_keys(self) -> Iterable[pa.Table]:
         """Yield the changes of a keyed table."""
-        yield from (in_mode(ingested_rows(step, self._columns), self.mode) for step in self._came)
+        yield from (in_mode(ingested_rows(step, self._columns), self.mode) for step in self._passthrough_steps)
         key, pairs = self.definition.primary_key, list[Pairs]()
         for version, found in self._groups:
             mine = [self._pairs(run) for run in runs(found)]

@@ -34,7 +34,7 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     """
     rows = _Rows(appends)
     versions = rows.versions()
-    before, after, moments = rows.turns(versions)
+    before, after, moments = rows.winner_changes(versions)
     found, places = np.unique(np.concatenate([before, after]), return_inverse=True)
     needed = found[found != NONE]
     # the versions are in the order of the files, and of their positions
@@ -98,7 +98,7 @@ class _Rows:
             rows = rows.append_column(name, as_arrow(np.full(len(rows), value)))
         return rows
 
-    def turns(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def winner_changes(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""
         count = len(versions)
         moments = as_numpy(versions.column(MOMENT))
