@@ -10,7 +10,7 @@ from benchmarks.data import COLUMNS, base_rows, changes
 from benchmarks.results import Result
 from benchmarks.tables import CatalogBench, scan
 from benchmarks.timing import in_turns
-from trinity.engine.feed.kept import keep
+from trinity.engine.feed.stored_changes import store_changes
 
 
 class FeedBench(CatalogBench):
@@ -30,7 +30,7 @@ class FeedBench(CatalogBench):
             after = table.upsert(spark.read.parquet(changed)).version
         for case, budget in (("changes, computed", 0.3), ("changes, lookup", 0.05)):
             if budget < 0.3:
-                keep(table, table.connector.metadata.history(table.handle), [after])
+                store_changes(table, table.connector.metadata.history(table.handle), [after])
             ours, reference = in_turns(
                 self.runs, lambda: scan(table.changes(before, after).to_df()), lambda: scan(table.to_df())
             )

@@ -31,7 +31,7 @@ from benchmarks.result_files import RESULTS, save_results
 from benchmarks.results import Result
 from benchmarks.timing import Rounds, Timings, in_turns, timed, timings_of
 from trinity import Column, Session, Table
-from trinity.engine.feed.kept import keep as keep_changes
+from trinity.engine.feed.stored_changes import store_changes
 
 _COLUMNS: Final = [
     Column("id", "bigint"), Column("ts", "timestamp"), Column("del", "boolean"), Column("s", "string"),
@@ -292,7 +292,7 @@ class Bench:
         after = table.upsert(self.changes(max(10, self.rows // 100), 1)).version
         for case, budget in (("changes of 1 %, computed", 0.3), ("changes of 1 %, lookup", 0.05)):
             if budget < 0.3:
-                keep_changes(table, table.connector.metadata.history(table.handle), [after])
+                store_changes(table, table.connector.metadata.history(table.handle), [after])
             ours, reference = in_turns(self.runs, lambda: table.changes(before, after).to_arrow(), table.to_arrow)
             yield self.result(case, ours, reference, budget)
         self.session.drop_table(table.name)

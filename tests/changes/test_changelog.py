@@ -14,9 +14,9 @@ import pytest
 from tests.support.changes import defined_changes, feed
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
-from trinity.engine.feed.kept import keep as kept_changes
+from trinity.engine.feed.stored_changes import store_changes
 from trinity.merge.options import changelog_producer
-from trinity.storage.changelog import CHANGELOG, KeptChanges
+from trinity.storage.changelog import CHANGELOG, StoredChanges
 
 
 def made(session: Session, fmt: str, options: str = "") -> Table:
@@ -31,9 +31,9 @@ def put(table: Table, *rows: tuple[Any, ...]) -> int:
     return table.upsert(pa.table(columns, names=names)).version
 
 
-def keep(table: Table, wanted: Sequence[int], place: str | None = None) -> list[KeptChanges]:
-    """Sees to the changes of versions; see :func:`trinity.engine.feed.kept.keep`."""
-    return kept_changes(table, table.connector.metadata.history(table.handle), wanted, place)
+def keep(table: Table, wanted: Sequence[int], place: str | None = None) -> list[StoredChanges]:
+    """Sees to the changes of versions; see :func:`trinity.engine.feed.stored_changes.store_changes`."""
+    return store_changes(table, table.connector.metadata.history(table.handle), wanted, place)
 
 
 def versions(table: Table) -> list[int]:

@@ -16,7 +16,7 @@ from trinity.cli.tail import follow
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
 from trinity.spi import HistoryEntry
-from trinity.storage.changelog import KeptChanges
+from trinity.storage.changelog import StoredChanges
 
 ROUNDS: Final = {"changelog-producer": "full-compaction"}
 OTHERS: Final[dict[str, list[dict[str, Any]]]] = {
@@ -167,9 +167,9 @@ def test_a_new_stream_begins_with_its_rows(opened: Session, fmt: str, monkeypatc
     table.upsert([{"k": 8, "q": 2.5}])
     read: list[int] = []
 
-    def rows(_: Any, entry: HistoryEntry, place: str | None) -> KeptChanges:
+    def rows(_: Any, entry: HistoryEntry, place: str | None) -> StoredChanges:
         read.append(entry.version)
-        return KeptChanges(entry.version)
+        return StoredChanges(entry.version)
 
     monkeypatch.setattr(answers, "stored_rows", rows)  # which are written by Spark
     start = {"begins": "rows", "table": ""}

@@ -16,11 +16,11 @@ from trinity.datasource.parts import CHANGE_COLUMNS
 from trinity.engine.feed.changelog import TableChangelog, prune
 from trinity.engine.feed.compaction_intervals import starting_commit
 from trinity.engine.feed.interval import Bound, interval, unknown_version
-from trinity.engine.feed.kept import keep
 from trinity.engine.feed.shape import check_names
-from trinity.engine.feed.spark.kept import write_files
+from trinity.engine.feed.spark.stored_changes import write_files
 from trinity.engine.feed.steps import another_table, makes_another
 from trinity.engine.feed.stored import stored_columns
+from trinity.engine.feed.stored_changes import store_changes
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import char_metadata
@@ -31,7 +31,7 @@ from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Location, spark_schema, to_learn
-from trinity.storage.changelog import KeptChanges
+from trinity.storage.changelog import StoredChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -206,14 +206,14 @@ def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
 
 
 def _files(table: Target, place: str | None, history: list[HistoryEntry], found: Batch) -> list[dict[str, Any]]:
-    parts: list[tuple[HistoryEntry, KeptChanges]] = []
+    parts: list[tuple[HistoryEntry, StoredChanges]] = []
     if place is not None:  # an external table's, which no vacuum removes
         prune(table, history, int(time.time() * 1000) - _KEPT_MS, place)
     if found.rows is not None:
         parts.append((found.rows, stored_rows(table, found.rows, place)))
     if found.changes:
-        kept = keep(table, history, [entry.version for entry in found.changes], place)
-        parts += zip(found.changes, kept, strict=True)
+        stored = store_changes(table, history, [entry.version for entry in found.changes], place)
+        parts += zip(found.changes, stored, strict=True)
     return [
         {
             "version": entry.version,
@@ -269,7 +269,7 @@ def reads_all_now(spark: SparkSession) -> bool:
     return any(str(query.trigger().toString()) in _ONCE for query in list(state.activeStreamingQueries().values()))
 
 
-def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> KeptChanges:
+def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> StoredChanges:
     """Return the rows of a version, in files that the next vacuum removes; write them if they do not exist yet.
 
     ``place`` is the folder for the changes; None for the table's own, which an external table lacks.

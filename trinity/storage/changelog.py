@@ -27,7 +27,7 @@ _log = logger("trinity.storage")
 
 
 @dataclass(frozen=True)
-class KeptChanges:
+class StoredChanges:
     """The changes of one version, on disk.
 
     Attributes:
@@ -59,7 +59,7 @@ class Changelog:
     def _names(self) -> frozenset[str]:
         return frozenset(self.store.names())
 
-    def find(self, version: int, tag: str) -> KeptChanges | None:
+    def find(self, version: int, tag: str) -> StoredChanges | None:
         """Return the changes of a version; None when they are not listed, or one of their files is missing.
 
         Args:
@@ -68,7 +68,7 @@ class Changelog:
         """
         return self._read(version, tag) if _name(version, tag) in self._names else None
 
-    def put(self, version: int, tag: str, columns: Sequence[Column], files: Sequence[DataFile]) -> KeptChanges:
+    def put(self, version: int, tag: str, columns: Sequence[Column], files: Sequence[DataFile]) -> StoredChanges:
         """List the files of a version. If another writer listed its files, delete these and return the listed ones."""
         named = [(self.store.relative(f.path), f.rows, f.size) for f in files]
         known = [
@@ -83,7 +83,7 @@ class Changelog:
                 self.store.delete(f.path for f in files)
                 return first
             self.store.put(_name(version, tag), data)
-        return self._kept(json.loads(data))
+        return self._stored(json.loads(data))
 
     def prune(self, wanted: Iterable[tuple[int, str]], older_than_ms: int) -> list[Entry]:
         """Delete all but the changes of some versions, and return the deleted Parquet files.
@@ -109,22 +109,22 @@ class Changelog:
         found = self._load(name)
         return found.files if found else ()
 
-    def _read(self, version: int, tag: str) -> KeptChanges | None:
+    def _read(self, version: int, tag: str) -> StoredChanges | None:
         found = self._load(_name(version, tag))
         return found if found and all(map(self.store.exists, found.files)) else None
 
-    def _load(self, name: str) -> KeptChanges | None:
+    def _load(self, name: str) -> StoredChanges | None:
         try:
-            return self._kept(json.loads(self.store.get(name)))
+            return self._stored(json.loads(self.store.get(name)))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
             _log.warning("'%s' is damaged, what it lists is computed again: %s", self.store.path(name), error)
             return None
 
-    def _kept(self, data: dict[str, Any]) -> KeptChanges:
+    def _stored(self, data: dict[str, Any]) -> StoredChanges:
         files: list[tuple[str, int, int]] = data["files"]
-        return KeptChanges(
+        return StoredChanges(
             data["version"],
             tuple(self.store.path(name) for name, _, _ in files),
             sum(rows for _, rows, _ in files),

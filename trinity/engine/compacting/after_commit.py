@@ -61,13 +61,13 @@ def compact_newest(table: Target, strength: Strength, every: int | None = None) 
 
 
 def _keep(table: Target, version: int) -> None:
-    from trinity.engine.feed.kept import keep
     from trinity.engine.feed.steps import makes_another
+    from trinity.engine.feed.stored_changes import store_changes
 
     history = table.connector.metadata.history(table.handle)
     if any(entry.version == version and makes_another(table, history, n) for n, entry in enumerate(history)):
         return  # it has no changes (L13)
-    changes = keep(table, history, [version])[0]
+    changes = store_changes(table, history, [version])[0]
     _log.debug("%s: the changes of version %d are on disk: %d rows.", table.name, version, changes.rows)
 
 

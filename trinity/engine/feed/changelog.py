@@ -13,7 +13,7 @@ from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import REPLACE, Entry, Location
-from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
+from trinity.storage.changelog import CHANGELOG, Changelog, StoredChanges
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class TableChangelog:
         """Return the tag of a version's merged rows; changes, and another commit of the number, have other tags."""
         return _tag(self.id, "rows", entry.commit_id)
 
-    def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:
+    def find(self, entries: Iterable[HistoryEntry]) -> dict[int, StoredChanges]:
         """Return the changes that are on disk or known to be none, by version."""
         found = {}
         for entry in entries:
             if self._empty(entry):
-                found[entry.version] = KeptChanges(entry.version)
-            elif (changes := self._kept(entry)) is not None:
+                found[entry.version] = StoredChanges(entry.version)
+            elif (changes := self._stored(entry)) is not None:
                 found[entry.version] = changes
         return found
 
-    def _kept(self, entry: HistoryEntry) -> KeptChanges | None:
-        kept = (self.changelog.find(entry.version, tag) for tag in _tags(self.id, _kind(self.producer), entry))
-        return next((changes for changes in kept if changes is not None), None)
+    def _stored(self, entry: HistoryEntry) -> StoredChanges | None:
+        stored = (self.changelog.find(entry.version, tag) for tag in _tags(self.id, _kind(self.producer), entry))
+        return next((changes for changes in stored if changes is not None), None)
 
     def _empty(self, entry: HistoryEntry) -> bool:
         """Return True for a commit that shows no changes, whatever it did."""
@@ -66,7 +66,7 @@ class TableChangelog:
 
 def found_changes(
     target: Target, entries: Sequence[HistoryEntry], producer: ChangelogProducer
-) -> dict[int, KeptChanges]:
+) -> dict[int, StoredChanges]:
     """Return a producer's changes that are on disk, by version; commits that show none have an empty entry."""
     if target.definition.external:
         return {}
@@ -74,9 +74,9 @@ def found_changes(
     return replace(known, producer=producer).find(entries)
 
 
-def is_usable(kept: KeptChanges, definition: TableDefinition, mode: FeedMode) -> bool:
+def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode) -> bool:
     """Return True unless the changes must be computed again, as net changes of a plain table always are."""
-    return definition.keyed or not kept.files or not mode.recomputes(kept.columns, definition.visible)
+    return definition.keyed or not stored.files or not mode.recomputes(stored.columns, definition.visible)
 
 
 def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, place: str | None = None) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""The intervals from one full compaction to the next, as ``changelog-producer`` = ``full-compaction`` shows them (C6)."""
+"""Compaction intervals: the commits from one full compaction to the next, shown as one by a changelog producer (C6)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from trinity.engine.target import Target
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage import parquet_footer
-from trinity.storage.changelog import KeptChanges
+from trinity.storage.changelog import StoredChanges
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class LocalFeed:
 
     Attributes:
         parts: the commits whose changes are computed.
-        kept: changes that are read from disk.
+        stored: changes that are read from disk.
         definition: the columns and the key of the feed: those of its last version.
     """
 
     target: Target
     parts: Sequence[Interval]
-    kept: Sequence[KeptChanges]
+    stored: Sequence[StoredChanges]
     definition: TableDefinition
     producer: ChangelogProducer
     mode: FeedMode
@@ -56,8 +56,8 @@ class LocalFeed:
         """Return the feed of a part of the history: changes on disk are read, and all others are computed."""
         producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
         found = found_changes(target, part.entries, producer).values()
-        kept = [changes for changes in found if is_usable(changes, definition, mode)]
-        return cls(target, part.without({changes.version for changes in kept}), kept, definition, producer, mode)
+        stored = [changes for changes in found if is_usable(changes, definition, mode)]
+        return cls(target, part.without({changes.version for changes in stored}), stored, definition, producer, mode)
 
     @cached_property
     def _columns(self) -> Sequence[Column]:
@@ -89,11 +89,12 @@ class LocalFeed:
         """Return why this process cannot compute the feed, or None.
 
         Raises:
-            TrinityError: as :func:`trinity.engine.feed.steps.steps` and :func:`trinity.engine.feed.compaction_intervals.compaction_intervals`.
+            TrinityError: as :func:`~trinity.engine.feed.steps.steps` and
+                :func:`~trinity.engine.feed.compaction_intervals.compaction_intervals`.
         """
         known = [self._why_not_by_step(step) for _, found in self._groups for step in found]
         known += [why_not_shown(step.after.definition.visible, self._columns) for step in self._passthrough_steps]
-        known += [why_not_shown(kept.columns, self._columns) for kept in self.kept]
+        known += [why_not_shown(stored.columns, self._columns) for stored in self.stored]
         kinds = self.definition.with_columns(self._columns).to_arrow().types
         comparable = is_comparable if self.definition.keyed else is_counted
         if not all(map(comparable, kinds)):
@@ -116,7 +117,7 @@ class LocalFeed:
 
     def _of_rows(self) -> Iterable[pa.Table]:
         """Yield the changes of a plain table."""
-        yield from map(self._on_disk, self.kept)
+        yield from map(self._on_disk, self.stored)
         for _, found in self._groups:
             if found:
                 yield counted_changes(found, self._columns, net=self.mode.net)
@@ -131,11 +132,11 @@ class LocalFeed:
                 net = unioned(mine).net(key)
                 mine = [Pairs(net.rows, net.before, net.after, np.full(len(net.versions), version))]
             pairs += mine
-        for kept in self.kept:
-            if not self.mode.recomputes(kept.columns, self._columns):
-                yield in_mode(self._on_disk(kept), self.mode)
-            elif kept.files:
-                pairs.append(paired(self._on_disk(kept), self._columns, key).that_differ())
+        for stored in self.stored:
+            if not self.mode.recomputes(stored.columns, self._columns):
+                yield in_mode(self._on_disk(stored), self.mode)
+            elif stored.files:
+                pairs.append(paired(self._on_disk(stored), self._columns, key).that_differ())
         if self.mode.net and pairs:
             pairs = [unioned(pairs).net(key)]
         yield from (each.shown(self.mode) for each in pairs)
@@ -147,12 +148,12 @@ class LocalFeed:
             return found(appends, self._columns)
         return compared_pairs(run[0], self._columns, self.definition.primary_key)
 
-    def _on_disk(self, kept: KeptChanges) -> pa.Table:
+    def _on_disk(self, stored: StoredChanges) -> pa.Table:
         """Return the rows of the feed that are in files."""
-        written = written_columns(kept.columns)
+        written = written_columns(stored.columns)
         splits = SplitSource(0, 0, written, stored_schema(written), ())
         shown = InColumns(splits, (*self._columns, *MARKS))
-        files = [DataFile(path, 0, parquet_footer(path).num_rows) for path in kept.files]
+        files = [DataFile(path, 0, parquet_footer(path).num_rows) for path in stored.files]
         return shown.at((file, np.arange(file.rows)) for file in files)
 
 

@@ -12,7 +12,7 @@ from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, FeedMode,
 from trinity.engine.feed.spark.computed import Changes, computed_changes
 from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, differ, in_mode, net_pairs, paired, union
-from trinity.engine.feed.spark.kept import kept_rows
+from trinity.engine.feed.spark.stored_changes import stored_change_rows
 from trinity.engine.feed.steps import steps_of
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.settings import pinned
@@ -22,7 +22,7 @@ from trinity.engine.target import Target
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, HistoryEntry, TableDefinition
-from trinity.storage.changelog import KeptChanges
+from trinity.storage.changelog import StoredChanges
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -63,29 +63,29 @@ def feed_of(target: Target, part: Interval, definition: TableDefinition, mode: F
 def _rows(target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> DataFrame:
     producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
     found = found_changes(target, part.entries, producer)
-    kept = {version: changes for version, changes in found.items() if is_usable(changes, definition, mode)}
-    rest = part.without(kept)
+    stored = {version: changes for version, changes in found.items() if is_usable(changes, definition, mode)}
+    rest = part.without(stored)
     columns = definition.visible
     if definition.keyed:
         changes = computed_changes(target, rest, definition, producer)
-        shown = _shown(_with_kept(target, changes, kept.values(), definition, mode), definition, mode)
+        shown = _shown(_with_stored(target, changes, stored.values(), definition, mode), definition, mode)
     else:
-        shown = [rows for rows in (kept_rows(target, kept.values(), columns),) if rows is not None]
+        shown = [rows for rows in (stored_change_rows(target, stored.values(), columns),) if rows is not None]
         if moved := steps_of(target, rest):
             shown.append(counted_changes(target.session.spark, moved, columns, net=mode.net))
     return union(shown) if shown else _empty_feed(target.session.spark, columns)
 
 
-def _with_kept(
-    target: Target, changes: Changes, kept: Iterable[KeptChanges], definition: TableDefinition, mode: FeedMode
+def _with_stored(
+    target: Target, changes: Changes, stored: Iterable[StoredChanges], definition: TableDefinition, mode: FeedMode
 ) -> Changes:
     """Return computed changes united with those on disk; as pairs of images where these must be compared."""
     columns = definition.visible
-    as_they_are: list[KeptChanges] = []
-    compared: list[KeptChanges] = []
-    for each in kept:
+    as_they_are: list[StoredChanges] = []
+    compared: list[StoredChanges] = []
+    for each in stored:
         (compared if mode.recomputes(each.columns, columns) else as_they_are).append(each)
-    rows, pairs = (kept_rows(target, each, columns) for each in (as_they_are, compared))
+    rows, pairs = (stored_change_rows(target, each, columns) for each in (as_they_are, compared))
     found = [] if pairs is None else [paired(pairs, columns, definition.primary_key).where(differ(columns))]
     return Changes([*changes.pairs, *found], [*changes.rows, *([] if rows is None else [rows])])
 

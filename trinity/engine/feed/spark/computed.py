@@ -38,7 +38,8 @@ def computed_changes(
     """Return the changes of a keyed table.
 
     Raises:
-        TrinityError: see :func:`~trinity.engine.feed.steps.steps` and :func:`~trinity.engine.feed.compaction_intervals.compaction_intervals`.
+        TrinityError: see :func:`~trinity.engine.feed.steps.steps` and
+            :func:`~trinity.engine.feed.compaction_intervals.compaction_intervals`.
     """
     spark = target.session.spark
     if producer is ChangelogProducer.FULL_COMPACTION:

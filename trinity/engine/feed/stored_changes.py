@@ -17,12 +17,12 @@ from trinity.engine.feed.steps import splits_within
 from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_columns, writing
 from trinity.engine.target import Target
 from trinity.spi import HistoryEntry, from_fragments
-from trinity.storage.changelog import KeptChanges
+from trinity.storage.changelog import StoredChanges
 
 
-def keep(
+def store_changes(
     target: Target, history: list[HistoryEntry], versions: Sequence[int], place: str | None = None
-) -> list[KeptChanges]:
+) -> list[StoredChanges]:
     """Return where the changes of versions are on disk; compute and write missing ones.
 
     They are in the table's folder, or in another one, which changes of an external table need.
@@ -50,7 +50,7 @@ def _write_changes(known: TableChangelog, target: Target, equal_columns: EqualCo
     """Compute and write the changes of versions that have the same columns."""
 
     def by_spark() -> Written:
-        from trinity.engine.feed.spark.kept import written_by_spark
+        from trinity.engine.feed.spark.stored_changes import written_by_spark
 
         return written_by_spark(known, target, equal_columns)
 
@@ -60,7 +60,7 @@ def _write_changes(known: TableChangelog, target: Target, equal_columns: EqualCo
     )
 
 
-def _listed(known: TableChangelog, equal_columns: EqualColumns, files: Written) -> dict[int, KeptChanges]:
+def _listed(known: TableChangelog, equal_columns: EqualColumns, files: Written) -> dict[int, StoredChanges]:
     columns = stored_columns(equal_columns.definition.visible)
     return {
         entry.version: known.changelog.put(entry.version, known.tag(entry), columns, files.get(entry.version, ()))

@@ -17,11 +17,11 @@ from trinity.engine.target import Target
 from trinity.engine.writing.run_sinks import run_on_spark
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, SplitSource, TableDefinition, from_fragments
-from trinity.storage.changelog import KeptChanges
+from trinity.storage.changelog import StoredChanges
 
 
 def written_by_spark(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
-    """Compute and write the changes of versions that have the same columns, by one job. Raises as ``keep``."""
+    """Compute and write the changes of versions that have the same columns, by one job. Raises as ``store_changes``."""
     from trinity.calls import spark_errors
 
     spark = target.session.spark
@@ -39,10 +39,10 @@ def write_files(target: Target, folder: str, written: TableDefinition, rows: Dat
     return from_fragments(run_on_spark(task, rows))
 
 
-def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
+def stored_change_rows(target: Target, stored: Iterable[StoredChanges], columns: Sequence[Column]) -> DataFrame | None:
     """Return the feed's rows on disk, in another version's columns; None without any."""
     equal_columns: dict[tuple[Column, ...], list[str]] = {}
-    for changes in kept:
+    for changes in stored:
         equal_columns.setdefault(changes.columns, []).extend(changes.files)
     found = [_scanned(target, files, old, columns) for old, files in equal_columns.items() if files]
     return union(found) if found else None
