@@ -768,13 +768,13 @@ class Session:
         Raises:
             TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; INVALID_ARGUMENTS for a text that is no duration.
         """
-        from trinity.engine.compacting.upkeep import keep_up, swept
+        from trinity.engine.compacting.upkeep import maintain_table, sweep_dropped_tables
 
         if vacuum is not None:
             duration_ms(vacuum, "maintain(vacuum)")
         place = self._place(schema) if schema is not None else None
-        done = [keep_up(t, vacuum) for t in map(self.find_table, self._catalogs.tables(place)) if t is not None]
-        return [*done, *swept(self._catalogs, place, vacuum)]
+        done = [maintain_table(t, vacuum) for t in map(self.find_table, self._catalogs.tables(place)) if t is not None]
+        return [*done, *sweep_dropped_tables(self._catalogs, place, vacuum)]
 
     def checked_definition(
         self,

@@ -25,7 +25,7 @@ class Upkeep:
     """Work of ``session.maintain()`` on one table.
 
     Attributes:
-        table: its full name; that of a schema for what tables without a name have left there.
+        table: its full name; that of a schema for what dropped tables have left there.
         strength: the compaction that was due, ``minor``, ``resolve`` or ``full``; None when none was.
         compacted: its commit; None when none was due, or it failed.
         vacuumed: what was removed; None when nothing was to be, or it failed.
@@ -40,7 +40,7 @@ class Upkeep:
     error: TrinityError | None = None
 
 
-class Kept(Protocol):
+class MaintainedTable(Protocol):
     """A table, as upkeep sees it."""
 
     @property
@@ -59,7 +59,7 @@ class Kept(Protocol):
         ...
 
 
-def keep_up(table: Kept, retain: str | None) -> Upkeep:
+def maintain_table(table: MaintainedTable, retain: str | None) -> Upkeep:
     """Compact a table if that is due, and vacuum versions that were replaced longer ago than ``retain``, if any."""
     name = str(table.name)
     strength: str | None = None
@@ -74,7 +74,7 @@ def keep_up(table: Kept, retain: str | None) -> Upkeep:
     return Upkeep(name, strength, compacted, vacuumed)
 
 
-class Places(Protocol):
+class CatalogSet(Protocol):
     """The catalogs, as upkeep sees them."""
 
     def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
@@ -86,8 +86,8 @@ class Places(Protocol):
         ...
 
 
-def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list[Upkeep]:
-    """Remove what tables without a name have left; an entry for each schema where there was something.
+def sweep_dropped_tables(catalogs: CatalogSet, place: TableName | None, retain: str | None) -> list[Upkeep]:
+    """Remove what dropped tables have left; return an entry for each schema that had any.
 
     The place is a schema's name; None means all schemas. Files younger than ``retain`` stay; None removes nothing.
     """
@@ -104,7 +104,7 @@ def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list
     return done
 
 
-def _compact(table: Kept, strength: str) -> tuple[str, CommitResult]:
+def _compact(table: MaintainedTable, strength: str) -> tuple[str, CommitResult]:
     """Compact by a strength; fully where the table's format, or an option of it, knows no resolve."""
     try:
         return strength, table.compact(strength)
