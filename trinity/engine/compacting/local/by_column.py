@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import in_order
-from trinity.engine.compacting.local.parts import Layout, Parts
+from trinity.engine.compacting.local.parts import PartLayout, Parts
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages, rows_of_keys
 from trinity.engine.reading.plan import FoldPlan
@@ -32,7 +32,7 @@ class ColumnRewrite:
 
     def __init__(self, fold: FoldPlan, count: int, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
-        self.layout = Layout(self.spec.key, count)
+        self.layout = PartLayout(self.spec.key, count)
         self.now = int(time.time() * 1000)
         optional = [f.with_nullable(True) for f in self.storage]
         facts = pa.schema([(SINCE, pa.int64()), (ARRIVAL, pa.int64()), (DELETED, pa.bool_()), (LEFT, pa.bool_())])

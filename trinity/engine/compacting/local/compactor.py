@@ -19,8 +19,8 @@ from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, in_order
 from trinity.engine.compacting.compactor import DeleteTask, Resolve, sidecar_schema
 from trinity.engine.compacting.local.by_column import ColumnRewrite
-from trinity.engine.compacting.local.parts import Layout, Parts
-from trinity.engine.compacting.local.winners import LogFiles, LogWinners, Staying, stored_schema
+from trinity.engine.compacting.local.parts import PartLayout, Parts
+from trinity.engine.compacting.local.winners import LogFiles, LogWinners, RetainedRows, stored_schema
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.plan import (
@@ -56,10 +56,10 @@ class LocalCompactor:
         # by bucket a tombstone is merged with the base row later
         found = _find_winners(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
         base_rows = (
-            [] if by_bucket else [Staying.all_of(f, lost) for f, lost in zip(fold.base, found.lost, strict=True)]
+            [] if by_bucket else [RetainedRows.all_of(f, lost) for f, lost in zip(fold.base, found.lost, strict=True)]
         )
-        stays = [*base_rows, *found.staying]
-        layout = Layout.of_partitions(fold.splits.files, spec) if buckets is None else Layout(spec.key, buckets)
+        stays = [*base_rows, *found.retained]
+        layout = PartLayout.of_partitions(fold.splits.files, spec) if buckets is None else PartLayout(spec.key, buckets)
         task = BucketTask(write, BucketMerge(spec, storage, base))
         with _laid_out(stays, storage, layout) as parts:
             return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
@@ -71,16 +71,16 @@ class LocalCompactor:
         if spec.by_column:  # all stay, and those of one key in their order
             if order_is_lost(fold.splits):
                 return NotLocal("another engine has rewritten files of its log (compact('full') folds them here)")
-            stays = [Staying.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
+            stays = [RetainedRows.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
         else:
-            stays = [*_find_winners(fold, [], deleted_too=True).staying]
+            stays = [*_find_winners(fold, [], deleted_too=True).retained]
         return self._rewritten_log(fold, [replace(rows, stamped=True) for rows in stays], write, count)
 
     def _rewritten_log(
-        self, fold: FoldPlan, stays: Sequence[Staying], write: RewriteTask, count: int | None
+        self, fold: FoldPlan, stays: Sequence[RetainedRows], write: RewriteTask, count: int | None
     ) -> list[bytes]:
         spec, storage = fold.spec, fold.splits.storage
-        layout = Layout.of_partitions(fold.log, spec) if count is None else Layout(spec.key, count)
+        layout = PartLayout.of_partitions(fold.log, spec) if count is None else PartLayout(spec.key, count)
 
         def write_part(part: int) -> list[bytes]:
             rows = parts.take(part)
@@ -97,7 +97,7 @@ class LocalCompactor:
 
         def pages(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
             for file in files:
-                yield from Staying.all_of(file).pages(splits.storage)
+                yield from RetainedRows.all_of(file).pages(splits.storage)
 
         return _all(lambda group: write(group, pages(groups[group])), range(len(groups)))
 
@@ -107,7 +107,7 @@ class LocalCompactor:
         if [(f.name, f.type) for f in fold.splits.storage] != [(f.name, f.type) for f in write.target.storage]:
             return NotLocal("fields within its columns have other names in files")
         found = _find_winners(fold, [], deleted_too=True, keyless_too=True)
-        return self._rewritten_log(fold, [*found.staying], write, count)
+        return self._rewritten_log(fold, [*found.retained], write, count)
 
     def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
         fold, spec = resolve.fold, resolve.fold.spec
@@ -121,10 +121,10 @@ class LocalCompactor:
         storage = fold.splits.storage
         write = resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, spec))
         count = fold.splits.definition.partition_by
-        layout = Layout.of_partitions(resolve.replaced, spec) if count else Layout(spec.key, 1)
+        layout = PartLayout.of_partitions(resolve.replaced, spec) if count else PartLayout(spec.key, 1)
         task = BucketTask(write, BucketMerge(spec, storage, {}))
         deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
-        with _laid_out(found.staying, storage, layout) as parts:
+        with _laid_out(found.retained, storage, layout) as parts:
             rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
         return rows, deletes.write(0, losing)
 
@@ -152,14 +152,16 @@ def _why_not(fold: FoldPlan) -> NotLocal | None:
     return why_not_by_position(fold.splits, fold.spec, fold.base, log=())
 
 
-class _Found(NamedTuple):
+class _FoldOutcome(NamedTuple):
     """The outcome of a fold: the winners, and for each searched base file the positions of losing rows, ascending."""
 
-    staying: Sequence[Staying]
+    retained: Sequence[RetainedRows]
     lost: Sequence[np.ndarray]
 
 
-def _find_winners(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool, keyless_too: bool = False) -> _Found:
+def _find_winners(
+    fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool, keyless_too: bool = False
+) -> _FoldOutcome:
     """Find what wins: of a large log a share of the keys at a time, so that memory holds them.
 
     Args:
@@ -170,14 +172,14 @@ def _find_winners(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool
     """
     files, key = LogFiles(fold), fold.spec.key
     count = max(1, math.ceil(sum(f.rows for f in fold.log) / _MOST_AT_ONCE))
-    shares, lost = Layout(key, count), list[list[np.ndarray]]()
+    shares, lost = PartLayout(key, count), list[list[np.ndarray]]()
     with Parts(files.schema) as parts:
 
         def read(number: int) -> None:
             for page in files.rows_of(number):
                 parts.add(page, shares.of_rows(page))
                 if keyless_too:
-                    files.keep_keyless(page)
+                    files.retain_keyless(page)
 
         _each(read, range(len(files.files)), _FILES_AT_ONCE)
         for share in range(count):
@@ -189,14 +191,14 @@ def _find_winners(fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool
             lost.append([places for places, _ in losing])
             del winners, losing
             pa.default_memory_pool().release_unused()  # it would keep it from what comes next
-    return _Found(files.staying(), [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
+    return _FoldOutcome(files.retained(), [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
 
 
-def _laid_out(stays: Sequence[Staying], storage: pa.Schema, layout: Layout, *, ordered: bool = False) -> Parts:
+def _laid_out(stays: Sequence[RetainedRows], storage: pa.Schema, layout: PartLayout, *, ordered: bool = False) -> Parts:
     """Read the rows that stay, each into its part; several files at a time unless the rows are in an order."""
     parts = Parts(stored_schema(storage))
 
-    def read(rows: Staying) -> None:
+    def read(rows: RetainedRows) -> None:
         for page in rows.pages(storage):
             parts.add(page, layout.parts(rows.file, page))
 

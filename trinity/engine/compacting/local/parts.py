@@ -100,7 +100,7 @@ def _read(path: Path, place: int) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PartLayout:
     """Parts by the hash of the key, of all rows or of those of each partition.
 
     ``partitions`` has for the path of a file the first part of its partition, and how many that has; ``count`` parts
@@ -112,7 +112,7 @@ class Layout:
     partitions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of_partitions(cls, files: Sequence[DataFile], spec: MergeSpec) -> Layout:
+    def of_partitions(cls, files: Sequence[DataFile], spec: MergeSpec) -> PartLayout:
         """Return the layout of a partitioned table's files: as many files for a partition as its size needs."""
         found: dict[str, tuple[int, int]] = {}
         first = 1

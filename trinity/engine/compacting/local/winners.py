@@ -31,12 +31,12 @@ _DELETES: Final = 2
 
 
 def stored_schema(storage: pa.Schema) -> pa.Schema:
-    """Return the columns of :meth:`Staying.pages`."""
+    """Return the columns of :meth:`RetainedRows.pages`."""
     return pa.schema([*storage, pa.field(DELETED, pa.bool_()), pa.field(SINCE, pa.int64())])
 
 
 @dataclass(frozen=True)
-class Staying:
+class RetainedRows:
     """Rows of one file that a rewrite keeps.
 
     Attributes:
@@ -49,7 +49,7 @@ class Staying:
     stamped: bool = False
 
     @classmethod
-    def all_of(cls, file: DataFile, lost: np.ndarray | None = None) -> Staying:
+    def all_of(cls, file: DataFile, lost: np.ndarray | None = None) -> RetainedRows:
         """Return all rows that are not deleted by position, nor lost."""
         left = rows_left(file, NOTHING_HIDDEN)
         marks = np.ones(rows_in(file), np.uint8) if left is None else left.astype(np.uint8)
@@ -108,21 +108,21 @@ class LogFiles:
             arrival = as_arrow(places + self._first[number])
             yield pa.RecordBatch.from_arrays([*page.columns, arrival], schema=self.schema)
 
-    def keep(self, places: np.ndarray, deleted: np.ndarray) -> None:
+    def retain(self, places: np.ndarray, deleted: np.ndarray) -> None:
         """Mark rows that stay, by index; ``deleted`` says which of them are tombstones."""
         self._marks[places] = np.where(deleted, _DELETES, _STAYS)
 
-    def keep_keyless(self, rows: pa.RecordBatch) -> None:
+    def retain_keyless(self, rows: pa.RecordBatch) -> None:
         """Mark rows with NULL in their key, which are versions of no row (K1)."""
         for name in self._key:
             column = rows.column(name)
             if column.null_count:
                 self._marks[as_numpy(rows.column(ARRIVAL).filter(column.is_null()))] = _STAYS
 
-    def staying(self) -> list[Staying]:
+    def retained(self) -> list[RetainedRows]:
         """Return the marked rows of each file."""
         ends = itertools.pairwise(self._first)
-        return [Staying(file, self._marks[first:end]) for file, (first, end) in zip(self.files, ends, strict=True)]
+        return [RetainedRows(file, self._marks[first:end]) for file, (first, end) in zip(self.files, ends, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -165,4 +165,4 @@ class LogWinners:
         places, deleted = as_numpy(self.rows.column(self.place)), as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(places), bool) if deleted_too else ~deleted
         stays[beaten] = False
-        files.keep(places[stays], deleted[stays])
+        files.retain(places[stays], deleted[stays])
