@@ -100,6 +100,9 @@ class Table:
         found = self.connector.metadata.get_splits(replace(self.handle, version=version))
         return replace(found, definition=self.handle.named(found.definition))
 
+    def _splits_at(self, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
+        return self.splits(version) if timestamp is None else splits_at(self, version, timestamp)
+
     @property
     def definition(self) -> TableDefinition:
         """Columns, key and properties as they are now."""
@@ -167,7 +170,7 @@ class Table:
         """
         from trinity.engine.reading.merged_read import filtered_read
 
-        return filtered_read(self.session, splits_at(self, version, timestamp), where)
+        return filtered_read(self.session, self._splits_at(version, timestamp), where)
 
     def explain(
         self,
@@ -183,7 +186,7 @@ class Table:
         """
         from trinity.engine.reading.explain import explained_read
 
-        return explained_read(self.session, splits_at(self, version, timestamp), where)
+        return explained_read(self.session, self._splits_at(version, timestamp), where)
 
     def to_arrow(
         self,
@@ -210,7 +213,7 @@ class Table:
         """
         from trinity.engine.reading.arrow_read import arrow_table
 
-        return arrow_table(self.session, splits_at(self, version, timestamp), columns, where, limit)
+        return arrow_table(self.session, self._splits_at(version, timestamp), columns, where, limit)
 
     def to_reader(
         self,
@@ -228,7 +231,7 @@ class Table:
         """
         from trinity.engine.reading.arrow_read import arrow_reader
 
-        return arrow_reader(self.session, splits_at(self, version, timestamp), columns, where, limit)
+        return arrow_reader(self.session, self._splits_at(version, timestamp), columns, where, limit)
 
     def to_pandas(
         self,
@@ -289,7 +292,7 @@ class Table:
             return as_polars(self.to_arrow(columns, where, version, timestamp, limit).to_reader())
         from trinity.engine.reading.arrow_read import arrow_reader, arrow_schema
 
-        splits = splits_at(self, version, timestamp)
+        splits = self._splits_at(version, timestamp)
         return as_lazy_polars(
             arrow_schema(splits, columns),
             lambda names: arrow_reader(self.session, splits, names or columns, where, limit),
@@ -333,7 +336,7 @@ class Table:
         """
         from trinity.engine.reading.arrow_read import counted_rows
 
-        return counted_rows(self.session, splits_at(self, version, timestamp))
+        return counted_rows(self.session, self._splits_at(version, timestamp))
 
     def log(self, version: int | None = None) -> Result:
         """Return the stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
@@ -441,7 +444,7 @@ class Table:
         from trinity.engine.appending.append import append_rows
         from trinity.engine.reading.arrow_read import arrow_reader
 
-        splits = splits_at(self, version, timestamp)
+        splits = self._splits_at(version, timestamp)
         rows = arrow_reader(self.session, splits, None, None, None)
         return self.session.create_like(name, splits.definition, fill=lambda made: append_rows(made, rows))
 

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.expressions.literals import value_of_text
+from trinity.engine.expressions.literals import constant, value_of_text
 from trinity.engine.expressions.node import DOUBLE, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE, Compiled, Datum, Refused
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.clocks import starts_of_days
@@ -80,6 +80,8 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         )
     if value.type == kind or (kind == STRING and value.type.name in TEXTS):
         return value
+    if value.constant and not value.may_fail and {value.type.name, kind.name} <= set(WHOLE):
+        return constant(kind, value.value)
     target = pa.null() if kind == VOID else kind.to_arrow()
     zone = normal_zone(timezone()) if {value.type.name, kind.name} <= set(TIMES) else "UTC"
 

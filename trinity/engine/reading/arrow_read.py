@@ -30,7 +30,11 @@ def arrow_reader(
     limit: int | None = None,
 ) -> pa.RecordBatchReader:
     """Return the merged rows of a version as a stream, as of :meth:`trinity.Table.to_reader`. Raises as that does."""
-    return _executed(session, splits, columns, where, limit, lambda reader: reader)
+
+    def stream(schema: pa.Schema, pages: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(schema, translated(pages))  # they fail after the call
+
+    return _executed(session, splits, columns, where, limit, stream)
 
 
 def arrow_table(
@@ -45,9 +49,9 @@ def arrow_table(
     Spark reads them all where a file turns out to have values that only Spark converts.
     """
 
-    def whole(reader: pa.RecordBatchReader) -> pa.Table | NotLocal:
+    def whole(schema: pa.Schema, pages: Iterable[pa.RecordBatch]) -> pa.Table | NotLocal:
         try:
-            return reader.read_all()
+            return pa.Table.from_batches(pages, schema)
         except OldDays as error:
             return NotLocal(error.message, error)
 
@@ -60,23 +64,22 @@ def _executed(
     columns: Sequence[str] | None,
     where: str | None,
     limit: int | None,
-    taken: Callable[[pa.RecordBatchReader], T | NotLocal],
+    taken: Callable[[pa.Schema, Iterable[pa.RecordBatch]], T | NotLocal],
 ) -> T:
     """Return what is taken of the merged rows, whoever executes."""
     if limit is not None and limit < 0:
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _wanted(splits, columns)
 
-    def reader(pages: Iterator[pa.RecordBatch]) -> T | NotLocal:
-        rows = translated(pages if limit is None else _at_most(pages, limit))
-        return taken(pa.RecordBatchReader.from_batches(_schema(wanted), rows))
+    def result(pages: Iterator[pa.RecordBatch]) -> T | NotLocal:
+        return taken(_schema(wanted), pages if limit is None else _at_most(pages, limit))
 
     def here() -> T | NotLocal:
         pages = LocalExecutor(wanted).rows(_plan(session, splits, where))
-        return pages if isinstance(pages, NotLocal) else reader(pages)
+        return pages if isinstance(pages, NotLocal) else result(pages)
 
     def by_spark() -> T:
-        found = reader(_by_spark(session, splits, wanted, where, limit))
+        found = result(_by_spark(session, splits, wanted, where, limit))
         assert not isinstance(found, NotLocal)
         return found
 

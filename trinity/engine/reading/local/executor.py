@@ -51,7 +51,7 @@ class LocalExecutor:
         return in_threads(
             partial(_rows, selection, file, left, part)
             for file in files
-            for left in [rows_left(file, hidden)]
+            for left in [rows_left(file, hidden) if hidden or file.deletes else None]
             for part in selection.parts(file)
         )
 
