@@ -57,7 +57,7 @@ def connect(
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
         engine: who executes. ``auto``: this process where it can, unless ``spark`` is given or the work is large;
             Spark starts when it is needed. ``local``: this process alone; what needs Spark is an error.
-            ``spark``: Spark, but for appends of Arrow data to tables without CHECKs (docs/local.md).
+            ``spark``: Spark, for all that reads or writes rows (docs/local.md).
         local_bytes: bytes of the files that one statement reads, up to which this process executes it; by default an
             eighth of its memory.
 

@@ -430,3 +430,19 @@ def test_a_read_as_arrow_data_is_sparks_where_spark_was_asked_for(
     assert there.explain().endswith("executor: Spark, for to_arrow() too: the session has engine='spark'")
     assert there.to_arrow().sort_by("id").select(["id", "wide"]) == rows.sort_by("id").select(["id", "wide"])
     assert "executed by Spark, since the session has engine='spark'" in caplog.text
+    there.session.engine = "auto"
+
+
+def test_an_append_is_sparks_where_spark_was_asked_for(
+    both: tuple[Session, Session], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "trinity")
+    here, there = (session.table("t") for session in both)
+    rows = here.to_arrow(where="id < 3")
+    there.upsert(rows)
+    assert "An append to 'parquet.default.t': executed in this process" in caplog.text
+    there.session.engine = "spark"
+    there.upsert(rows)
+    there.session.engine = "auto"
+    assert "An append to 'parquet.default.t': executed by Spark" in caplog.text
+    assert sorted(map(repr, here.to_arrow(where="id < 3").to_pylist())) == sorted(map(repr, rows.to_pylist()))

@@ -158,8 +158,6 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
     """Run the append sinks over ``data`` and return their fragments; commit nothing."""
     if is_spark_frame(data):
         return _written_by_spark(table, insert, data)
-    if not insert.definition.checks:
-        return _written_here(table, insert, data)
     return execute(
         table.session,
         f"An append to '{table.name}'",
@@ -170,6 +168,8 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
 
 
 def _written_checked(table: Target, insert: InsertTableHandle, data: Any) -> list[bytes] | NotLocal:
+    if not insert.definition.checks:
+        return _written_here(table, insert, data)
     checks = _checks(table, insert)
     return checks if isinstance(checks, NotLocal) else _written_here(table, insert, data, checks.check)
 
