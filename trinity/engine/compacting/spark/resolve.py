@@ -100,12 +100,12 @@ class _Resolve(ABC):
             return None
         return max(1, math.ceil(sum(f.size for f in self.resolve.replaced) / _RUN_BYTES))
 
-    def placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+    def with_row_location(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
         """Return key and ordering columns of a scan, with file and position of each row, as ``b``."""
         place = f"{_tokens(files)[0]} AS {FILE_TOKEN}", f"_metadata.row_index AS {POSITION}"
-        return self.narrow(rows, *place).alias("b")
+        return self.key_and_ordering(rows, *place).alias("b")
 
-    def narrow(self, rows: DataFrame, *further: str) -> DataFrame:
+    def key_and_ordering(self, rows: DataFrame, *further: str) -> DataFrame:
         """Return key and ordering columns, and further ones."""
         names = dict.fromkeys((*self.spec.key, *self.spec.ordering))
         return rows.selectExpr(*map(quoted, names), *further)
@@ -128,12 +128,14 @@ class _ByColumn(_Resolve):
             rows = distributed(rows, splits, spec, replaced, self.tasks)
             return run_on_spark(replace(self.rewrite_task, in_log=in_log), rows)
 
-        return by_column.rewritten(by_column.after_base(base, self._later, splits, spec), splits, spec, run), []
+        return by_column.rewritten(by_column.union_with_base(base, self._later, splits, spec), splits, spec, run), []
 
     def superseded_rows(self) -> DataFrame | None:
         if not self.unbucketed_files:
             return None
-        here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
+        here = self.with_row_location(
+            plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files
+        )
         return self._touched(here).select(FILE_TOKEN, POSITION)
 
     @cached_property
@@ -177,7 +179,7 @@ class _WholeRows(_Resolve):
     def write(self) -> tuple[list[bytes], list[bytes]]:
         """Write live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         if not self.bucketed_files:
-            newest = with_tombstones(self.unbeaten, self.spec)
+            newest = with_tombstones(self.winners_over_unbucketed_files, self.spec)
             rows = distributed(newest, self.splits, self.spec, self.resolve.replaced, self.tasks)
             return run_on_spark(self.rewrite_task, rows), []
         base = {f.bucket.index: f for f in self.bucketed_files if f.bucket}
@@ -191,13 +193,13 @@ class _WholeRows(_Resolve):
         return [*written.rows], [*written.deletes]
 
     @property
-    def unbeaten(self) -> DataFrame:
+    def winners_over_unbucketed_files(self) -> DataFrame:
         """Log winners that beat every row of the unbucketed base files."""
         spec = self.spec
         compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
         if not (compares and self.unbucketed_files):
             return self.newest
-        other = self.narrow(plain_scan(self.spark, self.unbucketed_files, self.splits.storage)).alias("b")
+        other = self.key_and_ordering(plain_scan(self.spark, self.unbucketed_files, self.splits.storage)).alias("b")
         beaten = F.expr(f"{self._same_key} AND {beats(spec, 'b', 'l')}")
         return self.newest.alias("l").join(other, beaten, "left_anti")
 
@@ -205,30 +207,32 @@ class _WholeRows(_Resolve):
     def in_buckets(self) -> DataFrame:
         """The same by bucket, in one task per useful size of base files, or per file of the run."""
         assert self.buckets
-        rows = self.unbeaten
+        rows = self.winners_over_unbucketed_files
         if self.unbucketed_files:  # whose join may part them otherwise
             rows = rows.repartition(self.buckets, *map(quoted, self.spec.key))
-        return in_buckets(rows, self.spec, self.buckets).coalesce(self.width)
+        return in_buckets(rows, self.spec, self.buckets).coalesce(self.task_count)
 
     @property
-    def width(self) -> int:
+    def task_count(self) -> int:
         """The number of tasks that merge base files in buckets."""
         wide = math.ceil(sum(f.size for f in self.bucketed_files) / _SCAN_BYTES)
         return max(self.tasks or 1, min(parallelism(self.spark), wide))
 
     def _by_task(self, winners: pa.Table) -> dict[int, pa.Table]:
         assert self.buckets
-        width, grouped = self.width, dict[int, list[pa.Table]]()
+        task_count, grouped = self.task_count, dict[int, list[pa.Table]]()
         for bucket, rows in by_bucket(winners, self.spec.key, self.buckets).items():
-            grouped.setdefault(bucket % width, []).append(rows)
+            grouped.setdefault(bucket % task_count, []).append(rows)
         return {order: pa.concat_tables(tables) for order, tables in grouped.items()}
 
     def superseded_rows(self) -> DataFrame | None:
         if self.spec.engine is MergeEngine.FIRST_ROW or not self.unbucketed_files:
             return None
-        here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
+        here = self.with_row_location(
+            plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files
+        )
         gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
-        lost = here.join(self.narrow(self.newest).alias("l"), F.expr(gone))
+        lost = here.join(self.key_and_ordering(self.newest).alias("l"), F.expr(gone))
         return lost.selectExpr(f"b.{FILE_TOKEN}", f"b.{POSITION}")
 
     @cached_property

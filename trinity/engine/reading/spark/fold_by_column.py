@@ -43,7 +43,7 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, order
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
     base = needed_base(splits, spec)
     earlier = plain_scan(spark, base, splits.storage) if base else None
-    return after_base(earlier, later_versions(spark, splits, spec, ordered=ordered), splits, spec)
+    return union_with_base(earlier, later_versions(spark, splits, spec, ordered=ordered), splits, spec)
 
 
 def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
@@ -55,7 +55,7 @@ def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *,
     return with_carried(rows, splits)
 
 
-def after_base(base: DataFrame | None, later: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+def union_with_base(base: DataFrame | None, later: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """Return the row versions to be folded, of base rows in storage form and what :func:`later_versions` yields."""
     if base is not None:
         base = base.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
