@@ -38,7 +38,7 @@ class FileArrival(NamedTuple):
         return cls(file.tier is not Tier.LOG, stamp, moment)
 
 
-def around_key(table: str) -> tuple[str, str]:
+def unknown_order_message(table: str) -> tuple[str, str]:
     """Return the text before and after the key in the error for a key whose newest row version is unknown."""
     behind = (
         f") of table '{table}' it is not known any more which came last, an UPDATE, a DELETE or a version that another "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy, as_scalar
-from trinity.engine.reading.file_arrival import BEFORE, FileArrival, around_key
+from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_order_message
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
 from trinity.hidden import MOMENT
@@ -96,7 +96,7 @@ class RowArrival:
         if not len(found):
             return
         [row] = rows.select(self.spec.key).slice(int(found[0]), 1).to_pylist()
-        raise TrinityError("BAD_DATA", shown_row(row, row.values()).join(around_key(self.table)))
+        raise TrinityError("BAD_DATA", shown_row(row, row.values()).join(unknown_order_message(self.table)))
 
     def _unsure(self, rows: pa.Table) -> np.ndarray:
         """Return True for rows whose order relative to an equal row is unknown: both rows of the pair."""

@@ -185,14 +185,14 @@ class Search:
     def _is_kept(self, file: SearchedFile) -> bool:
         return _kept.peek(_kept_as(file.path, in_file(self.storage, file.partition), self.storage.names)) is not None
 
-    def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_Found]:
+    def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_RowPositions]:
         """Find base rows that lose to the log, and winners of the log that lose to base rows."""
         among = folded.parts.get(file.bucket) if file.bucket is not None else None
         if not len(folded.keys if among is None else among):
             return []
         rows = read(file.path, self.storage, compared_columns(self.spec))
         lost, beaten = losers(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
-        return [_Found.in_one(file, lost), _Found.among(folded.winners.take(as_arrow(beaten)))]
+        return [_RowPositions.in_one(file, lost), _RowPositions.among(folded.winners.take(as_arrow(beaten)))]
 
     def _rows_of(self, files: Sequence[SearchedFile], read: Read, among: SomeKeys | None) -> pa.Table:
         """Read the rows of files that are not deleted and have keys that are looked for, with file and place."""
@@ -211,18 +211,18 @@ class Search:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _RowPositions:
     """Rows that no read shows: numbers of files, and places within them."""
 
     files: np.ndarray
     places: np.ndarray
 
     @classmethod
-    def in_one(cls, file: SearchedFile, places: np.ndarray) -> _Found:
+    def in_one(cls, file: SearchedFile, places: np.ndarray) -> _RowPositions:
         return cls(np.full(len(places), file.number), places)
 
     @classmethod
-    def among(cls, rows: pa.Table) -> _Found:
+    def among(cls, rows: pa.Table) -> _RowPositions:
         return cls(as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION)))
 
 
@@ -248,15 +248,15 @@ def _placed(rows: pa.Table, files: np.ndarray, places: np.ndarray) -> pa.Table:
     return rows.append_column(FILE_NUMBER, as_arrow(files)).append_column(POSITION, as_arrow(places))
 
 
-def _losing_rows(log: pa.Table, winners: pa.Table) -> _Found:
+def _losing_rows(log: pa.Table, winners: pa.Table) -> _RowPositions:
     """Return the row versions that win no key, or delete the row."""
     live = winners.filter(pc.invert(winners.column(DELETED)))
     gone = np.ones(len(log), bool)
     gone[as_numpy(live.column(ARRIVAL))] = False
-    return _Found.among(log.filter(as_arrow(gone)))
+    return _RowPositions.among(log.filter(as_arrow(gone)))
 
 
-def _fragments(found: Sequence[_Found], files: Sequence[SearchedFile]) -> list[bytes]:
+def _fragments(found: Sequence[_RowPositions], files: Sequence[SearchedFile]) -> list[bytes]:
     """Return a number and the words of its bits for each file that has a row to leave out."""
     if not found:
         return []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from trinity.engine.reading.file_arrival import BEFORE, FileArrival, around_key
+from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_order_message
 from trinity.engine.reading.plan import order_is_lost
 from trinity.hidden import ARRIVAL, MOMENT, UNSURE
 from trinity.merge.row_kinds import StoredKind
@@ -91,5 +91,5 @@ def _unsure(spec: MergeSpec) -> str:
 
 def _message(splits: SplitSource, spec: MergeSpec) -> str:
     parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in spec.key]
-    began, ended = map(text_literal, around_key(splits.definition.full_name))
+    began, ended = map(text_literal, unknown_order_message(splits.definition.full_name))
     return f"concat('BAD_DATA: ', {began}, concat_ws(', ', {', '.join(parts)}), {ended})"
