@@ -16,14 +16,14 @@ from trinity.engine.expressions.node import (
     VOID,
     WHOLE,
     Compiled,
-    Held,
     Refused,
     Scope,
     ScopeColumn,
+    SubqueryRows,
 )
 
 __all__ = [
     "BOOLEAN", "DOUBLE", "FLOATS", "MEAN", "ONE_ROW", "TEXTS", "VOID", "WHOLE",
-    "Compiled", "Held", "Refused", "Scope", "ScopeColumn",
+    "Compiled", "SubqueryRows", "Refused", "Scope", "ScopeColumn",
     "common_type", "compile_expression", "compile_predicate", "local_tree", "together", "widened",
 ]  # fmt: skip

@@ -204,7 +204,11 @@ class _Compiler:
         return build(self.timezone, *arguments(tree, names, self.operand))
 
     def present(self, tree: exp.Expr) -> Compiled:
-        if self.scope.lasting or tree.args.get("this") or self.scope.has("", tree.key.replace("current", "current_")):
+        if (
+            self.scope.is_stored_expression
+            or tree.args.get("this")
+            or self.scope.has("", tree.key.replace("current", "current_"))
+        ):
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
         now = moments.now()
         return now if isinstance(tree, exp.CurrentTimestamp) else dates.as_date(now, self.timezone)

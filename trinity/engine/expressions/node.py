@@ -118,14 +118,14 @@ def as_array(found: Datum, rows: int) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Held:
+class SubqueryRows:
     """The rows of a query, which are read when a value of theirs is asked for."""
 
     schema: pa.Schema
     read: Callable[[], pa.Table]
 
     @classmethod
-    def all_of(cls, queries: Mapping[str, pa.Table]) -> dict[str, Held]:
+    def all_of(cls, queries: Mapping[str, pa.Table]) -> dict[str, SubqueryRows]:
         """Return rows that are there already, by name."""
         return {name: cls(rows.schema, partial(_given, rows)) for name, rows in queries.items()}
 
@@ -166,17 +166,20 @@ class Scope:
 
     Attributes:
         queries: the rows of the queries that a subquery may select from, by name.
-        lasting: True for an expression that is stored, which the present time is no part of.
+        is_stored_expression: True for an expression that is stored, which the present time is no part of.
     """
 
     columns: Sequence[ScopeColumn]
-    queries: Mapping[str, Held] = field(default_factory=dict)
-    lasting: bool = False
+    queries: Mapping[str, SubqueryRows] = field(default_factory=dict)
+    is_stored_expression: bool = False
 
     @classmethod
-    def of(cls, columns: Iterable[Column], qualifier: str = "", *, lasting: bool = False) -> Scope:
+    def of(cls, columns: Iterable[Column], qualifier: str = "", *, is_stored_expression: bool = False) -> Scope:
         """Return the scope of a table's columns, whose values have their names in the batch."""
-        return cls([ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns], lasting=lasting)
+        return cls(
+            [ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns],
+            is_stored_expression=is_stored_expression,
+        )
 
     def has(self, qualifier: str, name: str) -> bool:
         """Return True where a column has the name."""

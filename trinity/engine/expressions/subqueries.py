@@ -13,7 +13,18 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.node import BOOLEAN, FLOATS, TEXTS, TIMES, VOID, WHOLE, Compiled, Datum, Held, Refused
+from trinity.engine.expressions.node import (
+    BOOLEAN,
+    FLOATS,
+    TEXTS,
+    TIMES,
+    VOID,
+    WHOLE,
+    Compiled,
+    Datum,
+    Refused,
+    SubqueryRows,
+)
 from trinity.errors import TrinityError
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import DataType, parse_given_type, type_text
@@ -31,7 +42,7 @@ class Rows:
         keys: (an expression over the outer row, the column that it equals); the row sees those where all are equal.
     """
 
-    held: Held
+    held: SubqueryRows
     keys: Sequence[tuple[Compiled, str]]
     timezone: Callable[[], str]
 

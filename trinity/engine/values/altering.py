@@ -88,7 +88,7 @@ def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
 
     def local() -> bool | NotLocal:
         columns = splits.definition.visible
-        condition = compile_predicate(wanted, Scope.of(columns, lasting=True), lambda: session.timezone)
+        condition = compile_predicate(wanted, Scope.of(columns, is_stored_expression=True), lambda: session.timezone)
         if isinstance(condition, NotLocal):
             return condition
         needed = [c for c in columns if c.name in condition.fields] or columns[:1]

@@ -49,7 +49,7 @@ class LocalChecks:
                 column.
         """
         refuse_folded(definition)
-        scope = Scope.of(definition.visible, lasting=True)
+        scope = Scope.of(definition.visible, is_stored_expression=True)
         found = []
         for check in definition.checks:
             condition = compile_predicate(check.expression, scope, timezone)
@@ -107,7 +107,7 @@ def _as_spark_text(value: Any) -> str:
 def constant_of(column: Column) -> Compiled | NotLocal:
     """Return the constant of a column's DEFAULT in the column's type, where it is the same in every zone."""
     try:
-        found = compile_expression(column.default or "NULL", Scope((), lasting=True), no_zone)
+        found = compile_expression(column.default or "NULL", Scope((), is_stored_expression=True), no_zone)
         if isinstance(found, NotLocal) or found.type == parse_type(column.type):
             return found
         return _as_stored_number(found, column)

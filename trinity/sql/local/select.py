@@ -14,10 +14,10 @@ from trinity.engine.expressions import (
     FLOATS,
     VOID,
     Compiled,
-    Held,
     Refused,
     Scope,
     ScopeColumn,
+    SubqueryRows,
     common_type,
     compile_expression,
     compile_predicate,
@@ -176,7 +176,7 @@ class _Select:
     queries: _Queries
     tree: exp.Select
     common: _Common
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, SubqueryRows] = field(default_factory=dict)
 
     def rows(self) -> Relation:
         """Return the rows of a SELECT."""

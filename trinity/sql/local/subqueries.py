@@ -8,7 +8,7 @@ from functools import cache
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions import Held, Refused, Scope
+from trinity.engine.expressions import Refused, Scope, SubqueryRows
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.sql.local.correlated import OuterQuery, subquery_text
 from trinity.sql.local.insert import reader_with_names
@@ -34,7 +34,7 @@ class Subqueries:
         rows_of: Callable[[exp.Expr], Relation],
         names_in: Callable[[exp.Expr], Sequence[str]],
         outer: Scope,
-        held: dict[str, Held],
+        held: dict[str, SubqueryRows],
     ) -> None:
         self.held = held
         self._rows_of, self._names_in, self._outer = rows_of, names_in, outer
@@ -67,7 +67,7 @@ class Subqueries:
         if pa.null() in schema.types:
             raise Refused("only Spark runs a subquery of NULLs without type")
         name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
-        self.held[name] = Held(schema, cache(lambda: reader_with_names(relation, names).read_all()))
+        self.held[name] = SubqueryRows(schema, cache(lambda: reader_with_names(relation, names).read_all()))
         return name
 
     def _named(self, parts: Sequence[str]) -> tuple[int, exp.Expr]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.executes import NotLocal
-from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression
+from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression
 from trinity.engine.program import Case, Expression, Fields, Value
 from trinity.engine.values.arrow_assignment import Assignment, assignment
 from trinity.engine.values.local_checks import LocalChecks
@@ -125,7 +125,7 @@ class CompiledStatement:
             TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
         """
         columns = [*target_scope(plan.definition, plan.program.target_alias), *source]
-        compiler = _Compiler(plan, Scope(columns, Held.all_of(plan.program.queries)), timezone)
+        compiler = _Compiler(plan, Scope(columns, SubqueryRows.all_of(plan.program.queries)), timezone)
         cases = list[CompiledCase]()
         for number in range(len(plan.program.cases)):
             found = compiler.case(number)

@@ -16,7 +16,7 @@ from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.plan import Equality
 from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
 from trinity.engine.executes import NotLocal
-from trinity.engine.expressions import Compiled, Held, Scope, ScopeColumn, compile_expression, compile_predicate
+from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression, compile_predicate
 from trinity.engine.program import Program
 from trinity.engine.values.arrow_assignment import fitted_texts
 from trinity.spi import Column, TableDefinition, parse_type
@@ -62,7 +62,7 @@ def local_source(pinned: PinnedStatement, timezone: Callable[[], str]) -> LocalS
     pairs = program.source.num_rows * sum(file.live_rows for file in pinned.splits.files)
     if not equalities and pairs > _MOST_PAIRS:
         return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
-    scope = Scope([*target_scope(definition, program.target_alias), *columns], Held.all_of(program.queries))
+    scope = Scope([*target_scope(definition, program.target_alias), *columns], SubqueryRows.all_of(program.queries))
     others = [_equal(name, text, program) for name, text in pinned.facts.equalities.items() if name not in equalities]
     also = _also([*pinned.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
