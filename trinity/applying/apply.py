@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.applying.arguments import ApplyArguments, RawArguments
 from trinity.applying.local.intervals import why_not_local
 from trinity.applying.shapes import Shape, check_target, shape_of
 from trinity.applying.upserts import apply_as_upserts, apply_here, deleting_here, stored_columns
-from trinity.applying.words import Given, Words
 from trinity.calls import public
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows, arrow_reader, given_rows, is_spark_frame, source_frame
@@ -78,7 +78,7 @@ def apply_changes(
         TrinityError: INVALID_ARGUMENTS for a target of another shape, with the CREATE TABLE of a right one;
             COLUMN_NOT_FOUND, TYPE_MISMATCH, NOT_SUPPORTED; CONSTRAINT_VIOLATION for a NULL in a key or sequence.
     """
-    given = Given(
+    given = RawArguments(
         keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
         track_history_column_list, track_history_except_column_list,
     )  # fmt: skip
@@ -94,13 +94,15 @@ def apply_changes(
         raise TrinityError("INVALID_ARGUMENTS", f"apply_changes(): the source {why}.")
     if events.streams and txn is not None:
         raise TrinityError("INVALID_ARGUMENTS", "apply_changes(): a stream has txn of its own; leave txn= out.")
-    words = given.words([column.name for column in events.columns])
-    shape = shape_of(words, events.columns)
-    table = _target_of(target, session, shape, partial(_check_executor, events.columns, words, shape))
+    arguments = given.checked([column.name for column in events.columns])
+    shape = shape_of(arguments, events.columns)
+    table = _target_of(target, session, shape, partial(_check_executor, events.columns, arguments, shape))
     if checkpoint is None:
-        return _apply(table, events.rows, words, shape, txn)
-    check_target(str(table.name), table.definition, words, shape)
-    return _start_stream(table, events.rows, partial(_apply, table, words=words, shape=shape), checkpoint, stream)
+        return _apply(table, events.rows, arguments, shape, txn)
+    check_target(str(table.name), table.definition, arguments, shape)
+    return _start_stream(
+        table, events.rows, partial(_apply, table, arguments=arguments, shape=shape), checkpoint, stream
+    )
 
 
 @public
@@ -131,14 +133,14 @@ def create_changes_target(
     Raises:
         TrinityError: as :func:`apply_changes` for its arguments, and as ``session.create_table``.
     """
-    given = Given(
+    given = RawArguments(
         keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
         track_history_column_list, track_history_except_column_list,
     )  # fmt: skip
     source = given_rows(source)
     schema = source.schema if is_spark_frame(source) else source
     columns = columns_of(schema) if _is_schema(schema) else _Source.of(source).columns
-    shape = shape_of(given.words([column.name for column in columns]), columns)
+    shape = shape_of(given.checked([column.name for column in columns]), columns)
     options = {**shape.properties, **(properties or {})}
     return _create_target(session, name, shape, options, partition_by, if_not_exists=if_not_exists)
 
@@ -198,48 +200,50 @@ def _target_of(target: Table | str, session: Session | None, shape: Shape, check
     return _create_target(session, target, shape, shape.properties, if_not_exists=True)
 
 
-def _check_executor(columns: Sequence[Column], words: Words, shape: Shape, session: Session) -> None:
+def _check_executor(columns: Sequence[Column], arguments: ApplyArguments, shape: Shape, session: Session) -> None:
     """Refuse what needs Spark in a session that must not start it, before a table is made."""
     if session.engine != "local":
         return
-    why = why_not_local(shape.columns) if words.history else None
+    why = why_not_local(shape.columns) if arguments.history else None
     if why is not None:
         raise not_supported("apply_changes() of SCD type 2", why)
-    found = deleting_here(columns, words, lambda: session.timezone) if words.deletes is not None else None
+    found = deleting_here(columns, arguments, lambda: session.timezone) if arguments.deletes is not None else None
     if isinstance(found, NotLocal):
         raise not_supported("apply_changes() with apply_as_deletes", found)
 
 
 def _start_stream(
-    table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, words: dict[str, Any]
+    table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, options: dict[str, Any]
 ) -> StreamingQuery:
     from trinity.engine.streaming.batches import StreamOptions
     from trinity.engine.streaming.stream_in import stream_in
 
-    if unknown := words.keys() - {"query_name", "available_now", "processing_time", "compact_every"}:
+    if unknown := options.keys() - {"query_name", "available_now", "processing_time", "compact_every"}:
         raise TrinityError("INVALID_ARGUMENTS", f"apply_changes() has no argument '{min(unknown)}'.")
     apply = lambda batch, txn: (step(rows=batch, txn=txn), "")  # noqa: E731
-    return stream_in(table, rows, StreamOptions(checkpoint, **words, apply=apply))
+    return stream_in(table, rows, StreamOptions(checkpoint, **options, apply=apply))
 
 
-def _apply(table: Table, rows: Any, words: Words, shape: Shape, txn: TransactionId | None) -> CommitResult:
+def _apply(table: Table, rows: Any, arguments: ApplyArguments, shape: Shape, txn: TransactionId | None) -> CommitResult:
     """Apply one batch."""
     definition = table.definition
-    spec = check_target(str(table.name), definition, words, shape)
-    if words.history:
+    spec = check_target(str(table.name), definition, arguments, shape)
+    if arguments.history:
         from trinity.applying.history import apply_to_history
 
-        return apply_to_history(table, rows, words, txn)
+        return apply_to_history(table, rows, arguments, txn)
 
     def here() -> CommitResult | NotLocal:
-        found = deleting_here(columns_of(rows.schema), words, lambda: table.session.timezone)
-        return found if isinstance(found, NotLocal) else apply_here(table, rows, words, definition, spec, txn, found)
+        found = deleting_here(columns_of(rows.schema), arguments, lambda: table.session.timezone)
+        return (
+            found if isinstance(found, NotLocal) else apply_here(table, rows, arguments, definition, spec, txn, found)
+        )
 
     def by_spark() -> CommitResult:
-        return apply_as_upserts(table, source_frame(table.session.spark, rows), words, definition, spec, txn)
+        return apply_as_upserts(table, source_frame(table.session.spark, rows), arguments, definition, spec, txn)
 
     if is_spark_frame(rows):
         return by_spark()
-    if words.deletes is None:
-        return append_rows(table, stored_columns(table, rows, words), txn, keyed=True)
+    if arguments.deletes is None:
+        return append_rows(table, stored_columns(table, rows, arguments), txn, keyed=True)
     return execute(table.session, f"apply_changes() to '{table.name}'", here, by_spark, arrow=True)

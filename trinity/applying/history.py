@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from trinity.applying.arguments import ApplyArguments
 from trinity.applying.local.history import apply_here
-from trinity.applying.words import Words
 from trinity.engine.appending.append import checked_txn, is_recorded, is_spark_frame, source_frame
 from trinity.engine.executes import execute
 from trinity.engine.target import Target
 from trinity.spi import CommitResult, TransactionId
 
 
-def apply_to_history(table: Target, rows: Any, words: Words, txn: TransactionId | None) -> CommitResult:
+def apply_to_history(table: Target, rows: Any, arguments: ApplyArguments, txn: TransactionId | None) -> CommitResult:
     """Apply events, Spark's or Arrow data; try again if others changed the same rows meanwhile (L7).
 
     Raises:
@@ -24,10 +24,10 @@ def apply_to_history(table: Target, rows: Any, words: Words, txn: TransactionId 
     def by_spark() -> CommitResult:
         from trinity.applying.spark.history import apply_by_spark
 
-        return apply_by_spark(table, source_frame(table.session.spark, rows), words, txn)
+        return apply_by_spark(table, source_frame(table.session.spark, rows), arguments, txn)
 
     if is_spark_frame(rows):
         return by_spark()
     return execute(
-        table.session, f"apply_changes() to '{table.name}'", lambda: apply_here(table, rows, words, txn), by_spark
+        table.session, f"apply_changes() to '{table.name}'", lambda: apply_here(table, rows, arguments, txn), by_spark
     )

@@ -19,7 +19,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
 
-from trinity.applying.words import END_AT, START_AT, Words
+from trinity.applying.arguments import END_AT, START_AT, ApplyArguments
 from trinity.engine.appending.append import append_own
 from trinity.engine.target import Target
 from trinity.spi import (
@@ -60,12 +60,12 @@ class HistoryPlan:
     """How events become versions in one version of a target.
 
     Attributes:
-        words: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
+        arguments: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
     """
 
     table: Target
     splits: SplitSource
-    words: Words
+    arguments: ApplyArguments
 
     @property
     def definition(self) -> TableDefinition:
@@ -80,7 +80,7 @@ class HistoryPlan:
     @cached_property
     def key(self) -> list[str]:
         """The columns that identify a row; each row has versions."""
-        return [self.definition.column(name).name for name in self.words.keys]
+        return [self.definition.column(name).name for name in self.arguments.keys]
 
     @cached_property
     def bounded(self) -> list[str]:
@@ -100,15 +100,15 @@ class HistoryPlan:
     @cached_property
     def identity(self) -> list[str]:
         """Columns that identify an event among those of its key."""
-        names = (START_AT,) if self.words.by_start else self.words.sequence
+        names = (START_AT,) if self.arguments.by_start else self.arguments.sequence
         return [self.definition.column(name).name for name in names]
 
     @cached_property
     def assigned(self) -> dict[str, Column]:
         """Column of the events -> the target's column for it."""
-        found = {name: self.definition.column(name) for name in self.words.columns}
-        if self.words.by_start:
-            found[self.words.sequence[0]] = self.definition.column(START_AT)
+        found = {name: self.definition.column(name) for name in self.arguments.columns}
+        if self.arguments.by_start:
+            found[self.arguments.sequence[0]] = self.definition.column(START_AT)
         return found
 
     @cached_property
@@ -119,7 +119,7 @@ class HistoryPlan:
     @cached_property
     def tracked(self) -> list[Column]:
         """The columns whose change begins a version."""
-        return [self.definition.column(name) for name in self.words.tracked]
+        return [self.definition.column(name) for name in self.arguments.tracked]
 
     def cleared(self, column: Column) -> bool:
         """Return True for a column that is NULL in deletes."""

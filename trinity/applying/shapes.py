@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from trinity.applying.words import END_AT, START_AT, Words
+from trinity.applying.arguments import END_AT, START_AT, ApplyArguments
 from trinity.errors import TrinityError
 from trinity.merge.options import MergeEngine
 from trinity.merge.spec import MergeSpec, merge_spec
@@ -32,34 +32,34 @@ class Shape:
         return f"CREATE TABLE {name} ({', '.join([*columns, key])}) TBLPROPERTIES ({options})"
 
 
-def shape_of(words: Words, source: Sequence[Column]) -> Shape:
+def shape_of(arguments: ApplyArguments, source: Sequence[Column]) -> Shape:
     """Return the shape that the arguments need. Columns outside the key are nullable, as deleting events have NULLs."""
     known = {column.name: column for column in source}
-    identity = () if not words.history else (START_AT,) if words.by_start else words.sequence
-    key = (*words.keys, *identity)
-    stored = [Column(c, known[c].type, c not in key, comment=known[c].comment) for c in words.columns]
-    if words.history:
-        kind = _sequence_type(words, known)
+    identity = () if not arguments.history else (START_AT,) if arguments.by_start else arguments.sequence
+    key = (*arguments.keys, *identity)
+    stored = [Column(c, known[c].type, c not in key, comment=known[c].comment) for c in arguments.columns]
+    if arguments.history:
+        kind = _sequence_type(arguments, known)
         ends = (Column(START_AT, kind, START_AT not in key), Column(END_AT, kind))
         return Shape((*stored, *ends), key, {"tombstone.keep-values": "true"})
-    sequence = ",".join(words.sequence)
-    if not words.ignore_nulls:
+    sequence = ",".join(arguments.sequence)
+    if not arguments.ignore_nulls:
         return Shape(tuple(stored), key, {"watermark-key": sequence})
     options = {"merge-engine": MergeEngine.PARTIAL_UPDATE.value, "sequence.field": sequence}
-    if words.deletes is None:
+    if arguments.deletes is None:
         return Shape(tuple(stored), key, options)
     options |= {"rowkind.field": _ROW_KIND, "partial-update.remove-record-on-delete": "true"}
     return Shape((*stored, Column(_ROW_KIND, "string")), key, options)
 
 
-def _sequence_type(words: Words, known: Mapping[str, Column]) -> str:
-    if len(words.sequence) == 1:
-        return known[words.sequence[0]].type
-    fields = ",".join(f"{quoted(name)}:{known[name].type}" for name in words.sequence)
+def _sequence_type(arguments: ApplyArguments, known: Mapping[str, Column]) -> str:
+    if len(arguments.sequence) == 1:
+        return known[arguments.sequence[0]].type
+    fields = ",".join(f"{quoted(name)}:{known[name].type}" for name in arguments.sequence)
     return str(parse_type(f"struct<{fields}>"))
 
 
-def check_target(table: str, definition: TableDefinition, words: Words, wanted: Shape) -> MergeSpec:
+def check_target(table: str, definition: TableDefinition, arguments: ApplyArguments, wanted: Shape) -> MergeSpec:
     """Return the options of a target, and check that it has the shape that the arguments need.
 
     Raises:
@@ -67,7 +67,7 @@ def check_target(table: str, definition: TableDefinition, words: Words, wanted: 
             COLUMN_NOT_FOUND; TYPE_MISMATCH for a :data:`START_AT` or :data:`END_AT` of another type.
     """
     spec = merge_spec(definition) if definition.keyed else None
-    why = _unlike(spec, words, wanted)
+    why = _unlike(spec, arguments, wanted)
     if why is not None:
         message = f"Table '{table}' {why}; apply_changes needs a target like: {wanted.statement(table)}."
         raise TrinityError("INVALID_ARGUMENTS", message)
@@ -81,7 +81,7 @@ def check_target(table: str, definition: TableDefinition, words: Words, wanted: 
                 f"{', '.join(c.name for c in definition.visible)}. Add it, or leave it out by except_columns."
             )
             raise TrinityError("COLUMN_NOT_FOUND", message)
-        if column.name in (START_AT, END_AT) and found.type != _stored_type(definition, words):
+        if column.name in (START_AT, END_AT) and found.type != _stored_type(definition, arguments):
             message = (
                 f"Column '{column.name}' of table '{table}' is of type {found.type}, and the sequence of type "
                 f"{column.type}; they must be one type."
@@ -90,15 +90,15 @@ def check_target(table: str, definition: TableDefinition, words: Words, wanted: 
     return spec
 
 
-def _stored_type(definition: TableDefinition, words: Words) -> str:
+def _stored_type(definition: TableDefinition, arguments: ApplyArguments) -> str:
     """Return the type that START_AT and END_AT need: that of the table's own columns of the sequence."""
-    if words.by_start:
+    if arguments.by_start:
         return definition.column(START_AT).type
-    known = {name: Column(name, definition.column(name).type) for name in words.sequence}
-    return _sequence_type(words, known)
+    known = {name: Column(name, definition.column(name).type) for name in arguments.sequence}
+    return _sequence_type(arguments, known)
 
 
-def _unlike(spec: MergeSpec | None, words: Words, wanted: Shape) -> str | None:
+def _unlike(spec: MergeSpec | None, arguments: ApplyArguments, wanted: Shape) -> str | None:
     """Return how a target differs from the shape, as the rest of a sentence; None when it does not."""
     if spec is None:
         return "has no primary key"
@@ -107,15 +107,15 @@ def _unlike(spec: MergeSpec | None, words: Words, wanted: Shape) -> str | None:
     engine = MergeEngine(wanted.properties.get("merge-engine", MergeEngine.DEDUPLICATE.value))
     if spec.engine is not engine:
         return f"has merge engine {spec.engine.value}, and not {engine.value}"
-    if words.history:
+    if arguments.history:
         return _unlike_history(spec)
-    if [c.lower() for c in spec.ordering] != [c.lower() for c in words.sequence] or spec.descending:
+    if [c.lower() for c in spec.ordering] != [c.lower() for c in arguments.sequence] or spec.descending:
         order = f"orders its rows by {', '.join(spec.ordering)}" if spec.ordering else "has no watermark"
         down = " downwards" if spec.descending else ""
-        return f"{order}{down}, and not by {', '.join(words.sequence)}"
+        return f"{order}{down}, and not by {', '.join(arguments.sequence)}"
     if spec.by_column and (spec.groups or spec.functions):
         return "has sequence groups or functions, by which columns fold otherwise"
-    if spec.by_column and words.deletes is not None and not (spec.row_kind and spec.remove_on_delete):
+    if spec.by_column and arguments.deletes is not None and not (spec.row_kind and spec.remove_on_delete):
         return "has no row kind column by which an event could delete a row"
     if not spec.by_column and not (spec.tombstone or spec.row_kind or spec.hidden_row_kind):
         return "has no column by which a row could be deleted"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.applying.words import Words, null_value
+from trinity.applying.arguments import ApplyArguments, null_value
 from trinity.engine.appending.append import append_rows
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, compile_predicate
@@ -19,21 +19,23 @@ from trinity.spi import Column, CommitResult, TableDefinition, TransactionId, ar
 from trinity.syntax.quoting import quoted
 
 
-def deleting_here(columns: Sequence[Column], words: Words, timezone: Callable[[], str]) -> Compiled | NotLocal:
+def deleting_here(
+    columns: Sequence[Column], arguments: ApplyArguments, timezone: Callable[[], str]
+) -> Compiled | NotLocal:
     """Return the condition of the events that delete; why only Spark evaluates it, where it does.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
     """
-    if not isinstance(words.deletes, str):
+    if not isinstance(arguments.deletes, str):
         return NotLocal("apply_as_deletes is a Column of Spark's")
-    return compile_predicate(words.deletes, Scope.of(columns), timezone)
+    return compile_predicate(arguments.deletes, Scope.of(columns), timezone)
 
 
 def apply_here(
     table: Target,
     source: pa.Table,
-    words: Words,
+    arguments: ApplyArguments,
     definition: TableDefinition,
     spec: MergeSpec,
     txn: TransactionId | None,
@@ -43,7 +45,7 @@ def apply_here(
 
     Arguments are those of :func:`apply_as_upserts`; deleting is the compiled condition of the events that delete.
     """
-    rows = stored_columns(table, source, words)
+    rows = stored_columns(table, source, arguments)
     gone = deleted(source, deleting)
     for name, value in _marks(spec, definition).items():
         place, kind = rows.schema.get_field_index(name), arrow_type(definition.column(name).type)
@@ -64,7 +66,7 @@ def deleted(source: pa.Table, deleting: Compiled) -> pa.ChunkedArray:
 def apply_as_upserts(
     table: Target,
     source: Any,
-    words: Words,
+    arguments: ApplyArguments,
     definition: TableDefinition,
     spec: MergeSpec,
     txn: TransactionId | None,
@@ -82,13 +84,13 @@ def apply_as_upserts(
     from trinity.spark_names import F
 
     with pinned(source.sparkSession), spark_errors():
-        values = {name: F.col(quoted(name)) for name in words.columns}
-        if words.deletes is not None:
-            gone = deleting(table, source, words)
+        values = {name: F.col(quoted(name)) for name in arguments.columns}
+        if arguments.deletes is not None:
+            gone = deleting(table, source, arguments)
             for name, value in _marks(spec, definition).items():
                 kind = spark_type(definition.column(name).type)
                 values[name] = F.when(gone, F.lit(value).cast(kind)).otherwise(values.get(name, F.lit(None)))
-        refusal = missing(table, words, source.schema).alias(REFUSAL)
+        refusal = missing(table, arguments, source.schema).alias(REFUSAL)
         rows = source.select(*[value.alias(name) for name, value in values.items()], refusal)
         return append_rows(table, rows, txn, keyed=True)
 
@@ -98,10 +100,10 @@ def _marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
     return {spec.row_kind: "-D"} if spec.by_column and spec.row_kind else tombstone_marks(spec, definition)
 
 
-def stored_columns(table: Target, source: pa.Table, words: Words) -> pa.Table:
+def stored_columns(table: Target, source: pa.Table, arguments: ApplyArguments) -> pa.Table:
     """Select the columns that the target stores; refuse a NULL in the sequence. The append refuses one in the key."""
-    refuse_nulls(table, source, "sequence", words.sequence)
-    return source.select(list(words.columns))
+    refuse_nulls(table, source, "sequence", arguments.sequence)
+    return source.select(list(arguments.columns))
 
 
 def refuse_nulls(table: Target, source: pa.Table, what: str, names: Sequence[str]) -> None:

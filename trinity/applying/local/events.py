@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.applying.arguments import START_AT
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
 from trinity.applying.upserts import deleted, deleting_here, refuse_nulls
-from trinity.applying.words import START_AT
 from trinity.arrays import as_arrow
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import source_rows
@@ -29,12 +29,12 @@ def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
         TrinityError: what an event is refused for; TYPE_MISMATCH for a column whose type cannot be assigned to the
             target's; as :func:`~trinity.applying.upserts.deleting_here`.
     """
-    table, words = plan.table, plan.words
+    table, arguments = plan.table, plan.arguments
     gone = _deleted(plan, source)
     if isinstance(gone, NotLocal):
         return gone
-    refuse_nulls(table, source, "key", words.keys)
-    refuse_nulls(table, source, "sequence", words.sequence)
+    refuse_nulls(table, source, "key", arguments.keys)
+    refuse_nulls(table, source, "sequence", arguments.sequence)
     rows, values = source_rows(source.select(list(plan.assigned)), table.session.timezone), dict[str, pa.Array]()
     for name, column in plan.assigned.items():
         given = rows.column(name).combine_chunks()
@@ -46,16 +46,16 @@ def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
             raise_refusal(refusals)
         values[name] = cast_array(fitting, column.to_arrow().type, f"column '{column.name}'", "UTC")
     kind = plan.definition.column(START_AT).to_arrow().type
-    parts = [values[name] for name in words.sequence]
+    parts = [values[name] for name in arguments.sequence]
     sequence = parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, fields=list(kind))
     stored = {c.name: values[name] for name, c in plan.assigned.items() if c.name != plan.start}
     return pa.table({**stored, DELETE: gone, SEQUENCE: sequence})
 
 
 def _deleted(plan: HistoryPlan, source: pa.Table) -> pa.Array | pa.ChunkedArray | NotLocal:
-    if plan.words.deletes is None:
+    if plan.arguments.deletes is None:
         return as_arrow(np.zeros(len(source), bool))
-    condition = deleting_here(columns_of(source.schema), plan.words, lambda: plan.table.session.timezone)
+    condition = deleting_here(columns_of(source.schema), plan.arguments, lambda: plan.table.session.timezone)
     return condition if isinstance(condition, NotLocal) else deleted(source, condition)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from trinity.applying.arguments import ApplyArguments
 from trinity.applying.local.events import bounds_of, typed_events
 from trinity.applying.local.intervals import History, why_not_local
 from trinity.applying.plan import HistoryPlan
-from trinity.applying.words import Words
 from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
 from trinity.engine.executes import NotLocal, left_to_spark, size_of
@@ -17,12 +17,14 @@ from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TransactionId
 
 
-def apply_here(table: Target, source: pa.Table, words: Words, txn: TransactionId | None) -> CommitResult | NotLocal:
+def apply_here(
+    table: Target, source: pa.Table, arguments: ApplyArguments, txn: TransactionId | None
+) -> CommitResult | NotLocal:
     """Apply events, or return why only Spark does.
 
     Arguments and errors are those of :func:`~trinity.applying.history.apply_to_history`.
     """
-    return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), words), source, txn))
+    return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), arguments), source, txn))
 
 
 def _attempt(plan: HistoryPlan, source: pa.Table, txn: TransactionId | None) -> CommitResult | NotLocal:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.applying.arguments import START_AT
 from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
-from trinity.applying.words import START_AT
 from trinity.arrays import as_arrow, as_numpy, as_scalar
 from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.equal_values import equal_values, is_comparable
@@ -168,7 +168,7 @@ class History:
     @cached_property
     def _shown(self) -> np.ndarray:
         """Whether an event is the one that its version shows: the last, or where it has no sequence the first."""
-        if self.plan.words.by_start:
+        if self.plan.arguments.by_start:
             return self._opens
         ends = _begins(self.key[::-1])[::-1] | (self._next == np.arange(len(self.key)) + 1)
         found: np.ndarray = ~self.events.gone & ends

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from trinity.applying.arguments import START_AT, ApplyArguments, null_value
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
-from trinity.applying.words import START_AT, Words, null_value
 from trinity.engine.guard import guard_expression
 from trinity.engine.spark.expressions import one_expression
 from trinity.engine.spark.texts import as_stored
@@ -40,13 +40,13 @@ class Events:
     bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
-def deleting(table: Target, source: DataFrame, words: Words) -> Column:
+def deleting(table: Target, source: DataFrame, arguments: ApplyArguments) -> Column:
     """Return the condition, never NULL, of the events that delete their row.
 
     Raises:
         TrinityError: SYNTAX_ERROR, PERMISSION_DENIED, COLUMN_NOT_FOUND, TYPE_MISMATCH for an invalid condition.
     """
-    condition = words.deletes
+    condition = arguments.deletes
     if condition is None:
         return F.lit(False)
     if isinstance(condition, str):
@@ -58,10 +58,10 @@ def deleting(table: Target, source: DataFrame, words: Words) -> Column:
     return F.coalesce(condition.cast("boolean"), F.lit(False))
 
 
-def missing(table: Target, words: Words, kinds: StructType) -> Column:
+def missing(table: Target, arguments: ApplyArguments, kinds: StructType) -> Column:
     """Return the error of events with a NULL in their key or sequence, as JSON; NULL for the others."""
     found = F.lit(None).cast("string")
-    for what, names in (("key", words.keys), ("sequence", words.sequence)):
+    for what, names in (("key", arguments.keys), ("sequence", arguments.sequence)):
         for name in names:
             error = null_value(str(table.name), what, name).to_json()
             # a column that is not nullable needs no check
@@ -76,8 +76,8 @@ def typed_events(plan: HistoryPlan, source: DataFrame) -> DataFrame:
     Raises:
         TrinityError: TYPE_MISMATCH for a column whose type cannot be assigned to the target's; as :func:`deleting`.
     """
-    table, words = plan.table, plan.words
-    gone, refusals, found = deleting(table, source, words), [missing(table, words, source.schema)], []
+    table, arguments = plan.table, plan.arguments
+    gone, refusals, found = deleting(table, source, arguments), [missing(table, arguments, source.schema)], []
     values: dict[str, Column] = {}
     for name, column in plan.assigned.items():
         value, refusal = assigned(F.col(quoted(name)), source.schema[name].dataType, column, str(table.name), WHERE)
@@ -85,8 +85,8 @@ def typed_events(plan: HistoryPlan, source: DataFrame) -> DataFrame:
         values[name] = as_stored(value, column)
         if column.name != START_AT:
             found.append(values[name].alias(column.name))
-    parts = [values[name] for name in words.sequence]
-    sequence = parts[0] if len(parts) == 1 else F.struct(*_fields(parts, words.sequence, plan.definition))
+    parts = [values[name] for name in arguments.sequence]
+    sequence = parts[0] if len(parts) == 1 else F.struct(*_fields(parts, arguments.sequence, plan.definition))
     arrival = F.monotonically_increasing_id().alias(ARRIVAL)
     refusal = F.coalesce(*refusals).alias(REFUSAL)
     return source.select(*found, gone.alias(DELETE), sequence.alias(SEQUENCE), arrival, refusal)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from trinity.applying.arguments import ApplyArguments
 from trinity.applying.plan import HistoryPlan
 from trinity.applying.spark.events import Events, persisted_events, typed_events
 from trinity.applying.spark.intervals import History
-from trinity.applying.words import Words
 from trinity.calls import spark_errors
 from trinity.engine.changing.statement import rerun
 from trinity.engine.reading.dropped_table import reporting_dropped_table
@@ -19,13 +19,15 @@ from trinity.spi import ROW_KIND, CommitResult, TransactionId, parse_type
 from trinity.syntax.quoting import quoted
 
 
-def apply_by_spark(table: Target, source: DataFrame, words: Words, txn: TransactionId | None) -> CommitResult:
+def apply_by_spark(
+    table: Target, source: DataFrame, arguments: ApplyArguments, txn: TransactionId | None
+) -> CommitResult:
     """Apply events; arguments and errors as of :func:`~trinity.applying.history.apply_to_history`."""
-    plan = HistoryPlan(table, table.splits(), words)
+    plan = HistoryPlan(table, table.splits(), arguments)
     with pinned(source.sparkSession), spark_errors():
         events = typed_events(plan, source)
         with persisted_events(events, plan.bounded) as persisted:
-            return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), words), persisted, txn))
+            return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), arguments), persisted, txn))
 
 
 def _attempt(plan: HistoryPlan, events: Events, txn: TransactionId | None) -> CommitResult:

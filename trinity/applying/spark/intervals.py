@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from trinity.applying.arguments import START_AT
 from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
 from trinity.applying.spark.events import ARRIVAL
-from trinity.applying.words import START_AT
 from trinity.engine.feed.spark.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.hidden import DELETED
@@ -104,7 +104,7 @@ class History:
         rows = events.alias("e").selectExpr("e.*", f"lag({DELETE}) OVER ({order}) AS {_PREVIOUS}", same)
         rows = rows.selectExpr("*", f"NOT {DELETE} AND (coalesce({_PREVIOUS}, true) OR NOT {_SAME}) AS {_OPENS}")
         start = f"last(IF({_OPENS}, {SEQUENCE}, NULL), true) OVER ({order} {_ROWS_BEFORE} CURRENT ROW)"
-        shown = _OPENS if self.plan.words.by_start else f"coalesce(lead({DELETE} OR {_OPENS}) OVER ({order}), true)"
+        shown = _OPENS if self.plan.arguments.by_start else f"coalesce(lead({DELETE} OR {_OPENS}) OVER ({order}), true)"
         rows = rows.drop(_SAME).selectExpr("*", f"{start} AS {_START}", f"NOT {DELETE} AND {shown} AS {_SHOWN}")
         # descending: a frame that begins at its partition's start is computed in one pass
         ends = f"last(IF({DELETE} OR {_OPENS}, {SEQUENCE}, NULL), true)"

@@ -21,7 +21,7 @@ END_AT: Final = "__END_AT"
 
 
 @dataclass(frozen=True)
-class Words:
+class ApplyArguments:
     """The checked arguments, with columns in the source's spelling.
 
     Attributes:
@@ -57,7 +57,7 @@ def null_value(table: str, what: str, name: str) -> TrinityError:
 
 
 @dataclass(frozen=True)
-class Given:
+class RawArguments:
     """The arguments as given to :func:`~trinity.applying.apply.apply_changes`, which documents them."""
 
     keys: Sequence[str]
@@ -70,7 +70,7 @@ class Given:
     track_history_column_list: Sequence[str] | None
     track_history_except_column_list: Sequence[str] | None
 
-    def words(self, source: Sequence[str]) -> Words:
+    def checked(self, source: Sequence[str]) -> ApplyArguments:
         """Check the arguments against the names of the source's columns.
 
         Raises:
@@ -88,7 +88,9 @@ class Given:
         columns = tuple(name for name in source if name in chosen)
         _check_stored(key, sequence, columns, history)
         tracked = self._tracked([name for name in columns if name not in key], sequence) if history else ()
-        found = Words(key, sequence, columns, tracked, self.apply_as_deletes, history, self.ignore_null_updates)
+        found = ApplyArguments(
+            key, sequence, columns, tracked, self.apply_as_deletes, history, self.ignore_null_updates
+        )
         if history:
             _check_history(found)
         else:
@@ -186,18 +188,18 @@ def _check_stored(key: Sequence[str], sequence: Sequence[str], columns: Sequence
             raise TrinityError("DUPLICATE_COLUMN_NAME", message)
 
 
-def _check_history(words: Words) -> None:
-    if words.ignore_nulls:
+def _check_history(arguments: ApplyArguments) -> None:
+    if arguments.ignore_nulls:
         raise TrinityError(
             "NOT_SUPPORTED",
             "ignore_null_updates with stored_as_scd_type=2 is not supported: each version would need to remember which "
             "of its values were given. Fill the NULLs in the source, or store as SCD type 1.",
         )
-    untracked = [c for c in words.columns if c not in (*words.keys, *words.sequence, *words.tracked)]
-    if words.by_start and (len(words.sequence) > 1 or untracked):
+    untracked = [c for c in arguments.columns if c not in (*arguments.keys, *arguments.sequence, *arguments.tracked)]
+    if arguments.by_start and (len(arguments.sequence) > 1 or untracked):
         why = f"column '{untracked[0]}' is not tracked" if untracked else "sequence_by has several columns"
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"The columns of sequence_by are left out of the target, and {why}: the target then needs them, to tell "
-            f"the events of a version apart. Store {', '.join(words.sequence)}.",
+            f"the events of a version apart. Store {', '.join(arguments.sequence)}.",
         )
