@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from trinity import TrinityError
-from trinity.engine.changing.guard import MergeGuard
+from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.spi import RowChangeParadigm
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from trinity.applying.arguments import START_AT, ApplyArguments, null_value
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
-from trinity.engine.guard import guard_expression
 from trinity.engine.spark.expressions import one_expression
 from trinity.engine.spark.texts import as_stored
+from trinity.engine.sql_permissions import guard_expression
 from trinity.engine.target import Target
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.writing.run_sinks import REFUSAL

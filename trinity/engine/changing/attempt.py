@@ -12,7 +12,7 @@ import pyarrow as pa
 from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts, partition_columns
 from trinity.engine.changing.engine_rules import check_program
-from trinity.engine.changing.guard import MergeGuard
+from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.plan import (
     Equality,
     StatementPlan,

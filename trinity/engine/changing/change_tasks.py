@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.changing.guard import FILLING, MergeGuard
+from trinity.engine.changing.match_checks import FILLING, MergeGuard
 from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
 from trinity.engine.writing.ingest import PageConformer
 from trinity.engine.writing.run_sinks import raise_refusal

@@ -65,7 +65,7 @@ def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
 def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
     """Yield a user's predicate as it is compared: it reaches nothing, and Spark's errors become Trinity's."""
     from trinity.calls import spark_errors
-    from trinity.engine.guard import guard_predicate
+    from trinity.engine.sql_permissions import guard_predicate
 
     with pinned(session.spark), spark_errors():
         if where is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from trinity.calls import spark_errors
 from trinity.engine.executes import NotLocal, execute
 from trinity.engine.expressions import ONE_ROW, Scope, compile_expression
-from trinity.engine.guard import guard_statement
+from trinity.engine.sql_permissions import guard_statement
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import Token, TokenType
 
 from trinity.calls import spark_errors
-from trinity.engine.guard import guard_statement
 from trinity.engine.spark.reach import elements
 from trinity.engine.spark.remote import is_remote, query_over
 from trinity.engine.spark.settings import pinned
+from trinity.engine.sql_permissions import guard_statement
 from trinity.errors import TrinityError
 from trinity.names import split_name
 from trinity.sql.queries.reads import Read, Reads

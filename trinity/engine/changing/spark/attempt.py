@@ -22,7 +22,6 @@ from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.spark.source import SparkEquality, SparkSource, compared, persisted_source
-from trinity.engine.guard import guard_program
 from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.spark.columns import to_user_columns
@@ -30,6 +29,7 @@ from trinity.engine.reading.spark.scan import located_scan
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.remote import parallelism, plan_text
 from trinity.engine.spark.types import arrow_schema
+from trinity.engine.sql_permissions import guard_program
 from trinity.engine.target import Target
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError

@@ -23,7 +23,7 @@ from trinity.engine.changing.change_tasks import (
     merge_page,
     nullable,
 )
-from trinity.engine.changing.guard import MergeGuard
+from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.processors import OPERATION, RowChangeProcessor
 from trinity.engine.changing.spark.plan import MERGE_ROW
 from trinity.engine.writing.ingest import PageConformer
