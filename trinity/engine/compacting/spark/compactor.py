@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, Written, in_buckets, naming
 from trinity.engine.compacting.compactor import Resolve
-from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
+from trinity.engine.compacting.spark.driver_merge import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.resolve import write_resolve
 from trinity.engine.compacting.spark.rows import distributed, grouped_scan, with_tombstones
 from trinity.engine.executes import NotLocal

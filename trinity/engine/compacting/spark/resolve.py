@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
 from trinity.engine.compacting.compactor import DeleteTask, Resolve, sidecar_schema
-from trinity.engine.compacting.spark.in_threads import by_bucket, log_winners_in_process, run_in_threads
+from trinity.engine.compacting.spark.driver_merge import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys, well_bucketed
