@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.conversions import as_duckdb, as_pandas, as_polars
+from trinity.display import as_html, as_text
 from trinity.engine.spark.types import arrow_frame
 from trinity.engine.target import Host
 from trinity.rows import Row, rows_of
-from trinity.shown import as_html, as_text
 
 if TYPE_CHECKING:
     import duckdb

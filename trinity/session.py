@@ -132,7 +132,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """Return the catalogs, and the tables of the current schema, for a notebook."""
-        from trinity.describing import session_html
+        from trinity.descriptions import session_html
 
         current = f"{self.current_catalog}.{self.current_schema}"
         formats = {name: self._catalogs.format_name(name) for name in self._catalogs}
@@ -400,7 +400,7 @@ class Session:
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY, CATALOG_NOT_FOUND; as :meth:`drop_table`.
         """
-        from trinity.making import made_within
+        from trinity.creation import create_exclusively
 
         place = self._place(name)
         metadata = self.connector(place.catalog).metadata
@@ -413,7 +413,7 @@ class Session:
             if cascade and place.schema in metadata.list_schemas():
                 for table in self.list_tables(place.catalog, place.schema):
                     self.drop_table(dataclasses.replace(place, table=table), if_exists=True)
-            made_within(
+            create_exclusively(
                 self.external.excluding_all(place.catalog, place.schema),
                 lambda: metadata.drop_schema(place.schema),
                 make_again,
@@ -520,11 +520,11 @@ class Session:
                 :meth:`Table.upsert`; as ``fill``; INVALID_ARGUMENTS for arguments that do not go together; with
                 ``replace`` TRANSACTION_CONFLICT where others commit to the table meanwhile.
         """
+        from trinity.creation import check_owned, create_exclusively, drop, get_or_create, insert_first_rows
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.changing.whole_table import replace_table
         from trinity.engine.values.check_types import check_types
-        from trinity.making import check_owned, drop, insert_first_rows, made_or_found, made_within
 
         if replace and (if_not_exists or fill):
             raise TrinityError(
@@ -546,7 +546,7 @@ class Session:
             def create() -> Table:
                 return Table(self, full, connector.metadata.create_table(definition), connector)
 
-            made = made_within(self.external.excluding(full), create, drop, f"Table '{full}'")
+            made = create_exclusively(self.external.excluding(full), create, drop, f"Table '{full}'")
             log_commit(made.handle, "create", CommitResult(0))
             if write:
                 insert_first_rows(made, write)
@@ -558,7 +558,7 @@ class Session:
             present.connector.metadata.begin_insert(present.handle)  # Delta commits first what others have altered
             replace_table(present, present.splits(), define(), rows)
             return found
-        return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
+        return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def create_like(
         self,
@@ -645,8 +645,8 @@ class Session:
                 format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
                 NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder to keep it).
         """
+        from trinity.creation import get_or_create
         from trinity.engine.values.check_constraints import check_expressions
-        from trinity.making import made_or_found
 
         full, place = self.full_name(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)
@@ -657,7 +657,7 @@ class Session:
         found = self._named(full)
         if place is None and self.external.find(full) is None:
             found = None  # a federated table: its catalog has it under the name
-        return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
+        return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def _named(self, name: TableName) -> Table | None:
         if name.schema not in (schemas := self.connector(name.catalog).metadata.list_schemas()):
@@ -674,7 +674,7 @@ class Session:
         Raises:
             TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
-        from trinity.making import check_owned
+        from trinity.creation import check_owned
 
         full = self.full_name(name)
         with ignoring(*(("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND") if if_exists else ())):
@@ -698,7 +698,7 @@ class Session:
                 another catalog; NOT_SUPPORTED for a table that Trinity did not make, and in a bucket for formats
                 without a catalog of their own.
         """
-        from trinity.making import check_owned, made_within
+        from trinity.creation import check_owned, create_exclusively
 
         old = self.full_name(name)
         full = self.table_name(new.parts if isinstance(new, TableName) else split_name(new), within=old)
@@ -717,7 +717,7 @@ class Session:
         if self._named(full) is not None:
             raise table_taken(str(full))
         metadata = table.connector.metadata
-        handle = made_within(
+        handle = create_exclusively(
             self.external.excluding(full),
             lambda: metadata.rename_table(table.handle, full.schema, full.table),
             lambda renamed: metadata.rename_table(renamed, old.schema, old.table),
@@ -739,7 +739,7 @@ class Session:
         Raises:
             TrinityError: TABLE_NOT_FOUND, BAD_DATA (nothing is left), INVALID_ARGUMENTS (unconfirmed), NOT_SUPPORTED.
         """
-        from trinity.making import check_owned
+        from trinity.creation import check_owned
 
         table = check_owned(lambda: self.table(name), "repair")
         try:

@@ -16,9 +16,9 @@ from trinity.calls import public
 from trinity.conversions import as_duckdb, as_lazy_polars, as_pandas, as_polars
 from trinity.definition import evolve
 from trinity.definition.checks import without_check
-from trinity.describing import describe_rows, table_html, table_text
+from trinity.descriptions import describe_rows, table_html, table_text
 from trinity.engine.program import Counts, Expression
-from trinity.engine.travel import splits_at
+from trinity.engine.time_travel import splits_at
 from trinity.errors import TrinityError, nearest, not_pickled
 from trinity.merge.options import Properties
 from trinity.names import TableName

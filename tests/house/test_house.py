@@ -94,7 +94,7 @@ def test_an_import_of_something_inner_is_found(tmp_path: Path) -> None:
 
 def test_the_spi_depends_on_pyarrow_only() -> None:
     allowed = {"pyarrow", "__future__", *sys.stdlib_module_names}
-    below = {"trinity.spi", "trinity.errors", "trinity.calls", "trinity.hidden", "trinity.shown"}
+    below = {"trinity.spi", "trinity.errors", "trinity.calls", "trinity.hidden", "trinity.display"}
     for path in (ROOT / "trinity/spi").glob("*.py"):
         names = {name for name, _ in imports(path) if name.split(".")[0] not in allowed}
         wrong = {name for name in names if not any(f"{name}.".startswith(f"{known}.") for known in below)}
@@ -110,7 +110,7 @@ def test_imports_run_in_no_circle(package: str) -> None:
 
 LAYERS: Final = {
     "trinity": (
-        ("arrays", "hidden", "rows", "secrets", "shown", "spark_names", "zones"),
+        ("arrays", "display", "hidden", "rows", "secrets", "spark_names", "zones"),
         ("loggers", "messages"),
         ("errors",),
         ("conversions", "depth", "options"),
@@ -121,7 +121,7 @@ LAYERS: Final = {
         ("storage",),
         ("engine.spark", "memory"),
         ("buckets", "definition", "engine"),
-        ("catalogs", "describing", "engine.writing", "making", "result"),
+        ("catalogs", "creation", "descriptions", "engine.writing", "result"),
         ("engine.expressions", "external"),
         ("engine.reading",),
         ("engine.feed", "engine.values"),

@@ -25,7 +25,7 @@ from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
-from trinity.engine.travel import epoch_ms, version_at
+from trinity.engine.time_travel import epoch_ms, version_at
 from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.names import TableName

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 import pyarrow as pa
 
 from trinity.calls import public
+from trinity.display import InNotebooks
 from trinity.errors import TrinityError
-from trinity.shown import InNotebooks
 from trinity.spi import Operation, TableDefinition, TableHandle
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any, Protocol, SupportsIndex, TypeVar
 import pyarrow as pa
 
 from trinity.calls import public
+from trinity.display import InNotebooks
 from trinity.errors import TrinityError
-from trinity.shown import InNotebooks
 from trinity.spi.files import DataFile, Deletes, RowOrder, arrival_order
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition

@@ -10,7 +10,7 @@ from trinity.definition.evolve import replaced, restored
 from trinity.engine.appending.append import checked_txn, write_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.target import Target
-from trinity.engine.travel import version_at
+from trinity.engine.time_travel import version_at
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, SplitSource, TableDefinition, TransactionId

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from trinity.calls import public
+from trinity.display import InNotebooks
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import crowded
 from trinity.engine.reading.plan import ReadStrategy, plan_read
 from trinity.merge.options import CompactionTrigger, compaction_trigger, keeps_versions
 from trinity.merge.strength import Strength
-from trinity.shown import InNotebooks
 from trinity.spi import DataFile, SplitSource, Tier
 
 LOG_SHARE: Final = 0.1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from trinity.engine.target import Target
-from trinity.engine.travel import epoch_ms
+from trinity.engine.time_travel import epoch_ms
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.calls import spark_errors
+from trinity.creation import check_owned
 from trinity.engine.appending.append import append_rows
 from trinity.engine.appending.first_rows import columns_of_rows
 from trinity.engine.changing.statement import rerun
@@ -18,7 +19,6 @@ from trinity.engine.changing.whole_table import replace_table, truncate
 from trinity.engine.executes import execute
 from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
-from trinity.making import check_owned
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.sql.changing.overwrite import Overwrite, overwrite
 from trinity.sql.local.insert import with_names

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.calls import quiet
-from trinity.engine.travel import splits_at
+from trinity.engine.time_travel import splits_at
 from trinity.errors import TrinityError
 from trinity.sql.queries.instants import instant
 from trinity.sql.queries.pushdown import key_predicate

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")
 
 
-def made_or_found(
+def get_or_create(
     name: TableName, found: _T | None, make: Callable[[], _T], find: Callable[[], _T | None], *, if_not_exists: bool
 ) -> _T:
     """Return a new table; or with ``if_not_exists`` the table that has the name, or gets it meanwhile.
@@ -44,19 +44,19 @@ def made_or_found(
     return found
 
 
-def made_within(
+def create_exclusively(
     block: AbstractContextManager[None], make: Callable[[], _T], undo: Callable[[_T], object], what: str
 ) -> _T:
-    """Make what excludes a registration, and take it back where the registration was first.
+    """Create something whose name must not be registered, and undo that where a registration came first.
 
     Args:
-        block: in which it is made; raises an error for what must not be there.
-        make: makes it.
-        undo: takes back what ``make`` has returned.
-        what: what was made, as the beginning of a sentence.
+        block: excludes registrations while ``make`` runs; raises an error for one that is there.
+        make: creates it.
+        undo: removes what ``make`` has returned.
+        what: what was created, as the beginning of a sentence.
 
     Raises:
-        TrinityError: as ``block`` and ``make``; COMMIT_STATE_UNKNOWN for what cannot be taken back.
+        TrinityError: as ``block`` and ``make``; COMMIT_STATE_UNKNOWN for what cannot be undone.
     """
     made: list[_T] = []
     try:

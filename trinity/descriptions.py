@@ -7,10 +7,10 @@ from html import escape
 
 import pyarrow as pa
 
+from trinity.display import as_html
 from trinity.engine.spark.frames import small_table
 from trinity.engine.target import Target
 from trinity.merge.roles import roles_of
-from trinity.shown import as_html
 from trinity.spi import SplitSource, TableDefinition, Tier
 
 
