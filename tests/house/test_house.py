@@ -7,7 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -247,18 +247,29 @@ def test_loggers_tell_no_secrets() -> None:
     assert own == []
 
 
-def test_hidden_columns_of_the_engine_are_named_once() -> None:
-    """But for those of native scans, whose names are the SPI's own."""
-    names = [value for value in vars(hidden).values() if str(value).startswith(hidden.HIDDEN_PREFIX)]
-    assert len(names) == len(set(names)) > 10
-    folders = [ROOT / "trinity/engine", ROOT / "trinity/merge", ROOT / "trinity/storage"]
-    found = [
-        (str(path.relative_to(ROOT)), node.value)
-        for path in sorted(path for folder in folders for path in folder.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and node.value in names and node.value != hidden.HIDDEN_PREFIX
-    ]
-    assert found == []
+def _hidden_names(node: ast.AST) -> list[str]:
+    """Return the hidden names among the values of an assignment; the prefix is none."""
+    found = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return [name for name in found if isinstance(name, str) and re.fullmatch(r"_trinity_[a-z0-9_]+", name)]
+
+
+def test_hidden_columns_are_named_once() -> None:
+    """Also those within one query of one module; but for native scans, whose names are the SPI's own."""
+    shared = [value for value in vars(hidden).values() if str(value).startswith(hidden.HIDDEN_PREFIX)]
+    assert len(shared) == len(set(shared)) > 10
+    defined, used = defaultdict[str, list[str]](list), []
+    for path in sorted((ROOT / "trinity").rglob("*.py")):
+        name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
+        if name == "trinity/spi/scan.py":
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                for value in _hidden_names(node.value):
+                    defined[value].append(name)
+        if name != "trinity/hidden.py":
+            used += [(name, value) for value in _hidden_names(tree) if value in shared]
+    assert used == []
+    assert {value: names for value, names in defined.items() if len(names) > 1} == {}
 
 
 LOCAL_DISK: Final = {

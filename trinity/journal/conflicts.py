@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlglot import exp
 
 from trinity.errors import TrinityError
@@ -15,7 +17,9 @@ from trinity.journal.sources import Computed, source_of
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, RewrittenChange
 
-_NEW, _NTH = "excluded", "_trinity_nth"
+_NEW: Final = "excluded"
+NTH: Final = "_trinity_nth"
+"""The number of a proposed row among those of its key, from 1."""
 
 
 def insert_on_conflict(
@@ -35,7 +39,7 @@ def insert_on_conflict(
         base.where(is_locked(table, [trees.column(k, _NEW) for k in table.key]), copy=False)
     base.append("joins", _live_join(table, alias, on, dialect))
     absent = exp.Is(this=trees.column(VERSION, alias), expression=exp.Null())
-    again = exp.GT(this=trees.column(_NTH, _NEW), expression=exp.Literal.number(1))
+    again = exp.GT(this=trees.column(NTH, _NEW), expression=exp.Literal.number(1))
     inserting = {c.name: trees.column(c.name, _NEW) for c in table.written}
     if updating:
         where = conflict.args.get("where")
@@ -80,7 +84,7 @@ def _numbered_within_key(source: exp.Expr, table: JournalTable, on: tuple[str, .
     """Number the new rows within their key."""
     keys = [trees.cast(trees.column(c, "given"), table.column(c).declared) for c in on]
     nth = exp.Window(this=exp.RowNumber(), partition_by=keys)
-    return trees.derived(trees.select([trees.all_of("given"), exp.alias_(nth, _NTH)], source), _NEW)
+    return trees.derived(trees.select([trees.all_of("given"), exp.alias_(nth, NTH)], source), _NEW)
 
 
 def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], dialect: str) -> exp.Join:

@@ -15,7 +15,7 @@ from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, RewrittenChange
 from trinity.syntax.comparisons import conjuncts, equal_sides
 
-_PRESENT = "_trinity_source"
+_PRESENT = "_trinity_in_source"
 
 
 def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> RewrittenChange:

@@ -20,7 +20,7 @@ from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
 
-ARRIVAL: Final = "_trinity_came"
+EVENT_ARRIVAL: Final = "_trinity_event_arrival"
 """BIGINT: position of the event in the arrival order of its batch (K4)."""
 
 
@@ -30,7 +30,7 @@ class Events:
 
     Attributes:
         rows: the events' stored columns in the target's types and names, with :data:`~trinity.applying.plan.DELETE`,
-            :data:`~trinity.applying.plan.SEQUENCE` and :data:`ARRIVAL`.
+            :data:`~trinity.applying.plan.SEQUENCE` and :data:`EVENT_ARRIVAL`.
         count: the number of events.
         bounds: key column -> (smallest, largest) value.
     """
@@ -87,7 +87,7 @@ def typed_events(plan: HistoryPlan, source: DataFrame) -> DataFrame:
             found.append(values[name].alias(column.name))
     parts = [values[name] for name in arguments.sequence]
     sequence = parts[0] if len(parts) == 1 else F.struct(*_fields(parts, arguments.sequence, plan.definition))
-    arrival = F.monotonically_increasing_id().alias(ARRIVAL)
+    arrival = F.monotonically_increasing_id().alias(EVENT_ARRIVAL)
     refusal = F.coalesce(*refusals).alias(REFUSAL)
     return source.select(*found, gone.alias(DELETE), sequence.alias(SEQUENCE), arrival, refusal)
 

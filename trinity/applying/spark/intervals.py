@@ -7,7 +7,7 @@ from typing import Final
 
 from trinity.applying.arguments import START_AT
 from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
-from trinity.applying.spark.events import ARRIVAL
+from trinity.applying.spark.events import EVENT_ARRIVAL
 from trinity.engine.feed.spark.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.hidden import DELETED
@@ -16,14 +16,14 @@ from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
-_RANK: Final = "_trinity_rank"
+_RANK: Final = "_trinity_event_rank"
 """INT: of several events with one sequence the one with the largest rank counts."""
 _WAS: Final = "_trinity_was"
 """The target's row of the event; NULL for none."""
 _WAS_KIND: Final = "_trinity_was_kind"
-_PLACE: Final = "_trinity_place"
+_NUMBER: Final = "_trinity_event_number"
 _PREVIOUS: Final = "_trinity_previous"
-_SAME: Final = "_trinity_same"
+_SAME: Final = "_trinity_event_same"
 _OPENS: Final = "_trinity_opens"
 _START: Final = "_trinity_start"
 _END: Final = "_trinity_end"
@@ -54,7 +54,7 @@ class History:
             for c in self.plan.values
         ]
         named = [f"{value} AS {quoted(c.name)}" for value, c in zip(columns, self.plan.values, strict=True)]
-        marks = (SEQUENCE, DELETE, f"{Rank.NEW} AS {_RANK}", ARRIVAL, none, f"CAST(NULL AS INT) AS {_WAS_KIND}")
+        marks = (SEQUENCE, DELETE, f"{Rank.NEW} AS {_RANK}", EVENT_ARRIVAL, none, f"CAST(NULL AS INT) AS {_WAS_KIND}")
         every = stored_events.unionByName(events.selectExpr(*named, *marks)).repartition(*map(quoted, self.plan.key))
         return self._rows(self._timeline(self._one_for_each_sequence(every)))
 
@@ -81,7 +81,7 @@ class History:
         values = [quoted(c.name) for c in self.plan.values]
         rows = rows.selectExpr(*values, ROW_KIND, f"inline(array_compact(array({made})))")
         was_kind = f"IF(was IS NULL, NULL, coalesce({ROW_KIND}, 0)) AS {_WAS_KIND}"
-        marks = (f"at AS {SEQUENCE}", f"gone AS {DELETE}", f"rank AS {_RANK}", f"-1L AS {ARRIVAL}", f"was AS {_WAS}")
+        marks = (f"at AS {SEQUENCE}", f"gone AS {DELETE}", f"rank AS {_RANK}", f"-1L AS {EVENT_ARRIVAL}", f"was {_WAS}")
         return rows.selectExpr(*values, *marks, was_kind)
 
     def _by(self, *further: str) -> str:
@@ -89,13 +89,13 @@ class History:
 
     def _one_for_each_sequence(self, every: DataFrame) -> DataFrame:
         """Keep one event of each sequence: of several, the one that came last (K4)."""
-        order = f"{self._by(SEQUENCE)} {_RANK} DESC, {ARRIVAL} DESC"
+        order = f"{self._by(SEQUENCE)} {_RANK} DESC, {EVENT_ARRIVAL} DESC"
         whole = f"{order} {_ROWS_BEFORE} UNBOUNDED FOLLOWING"
         names = [quoted(c.name) for c in self.plan.values]
         kept = [f"last({c}, true) OVER ({whole}) AS {c}" for c in (_WAS, _WAS_KIND)]
-        place = f"row_number() OVER ({order}) AS {_PLACE}"
-        ranked = every.selectExpr(*names, SEQUENCE, DELETE, _RANK, *kept, place)
-        return ranked.where(f"{_PLACE} = 1").drop(_PLACE)
+        number = f"row_number() OVER ({order}) AS {_NUMBER}"
+        ranked = every.selectExpr(*names, SEQUENCE, DELETE, _RANK, *kept, number)
+        return ranked.where(f"{_NUMBER} = 1").drop(_NUMBER)
 
     def _timeline(self, events: DataFrame) -> DataFrame:
         """Add to each event the start and the end of its version, and whether it is the one that is shown."""

@@ -18,10 +18,9 @@ from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, 
 from trinity.engine.writing.ingest import PageConformer
 from trinity.engine.writing.run_sinks import raise_refusal
 from trinity.errors import TrinityError
+from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, HIDDEN_PREFIX
 from trinity.spi import MergeTableHandle, PageSinkProvider, SinkId
 
-PREFIX: Final = "_trinity_"
-"""Prefix of columns of changes that are not columns of the table."""
 _ERROR: Final = "_trinity_error"
 Written = tuple[list[bytes], dict[str, int]]
 """The sinks' fragments, and the number of rows updated, deleted and inserted."""
@@ -32,10 +31,10 @@ def change_schema(storage: Iterable[pa.Field], row_id: pa.Field) -> pa.Schema:
     return pa.schema(
         [
             *storage,
-            (PREFIX + OPERATION, pa.int8()),
-            (PREFIX + CASE_NUMBER, pa.int32()),
+            (CHANGE_OPERATION, pa.int8()),
+            (CHANGE_CASE, pa.int32()),
             row_id,
-            (PREFIX + INSERT_FROM_UPDATE, pa.int8()),
+            (HIDDEN_PREFIX + INSERT_FROM_UPDATE, pa.int8()),
             (_ERROR, pa.string()),
         ]
     )

@@ -19,6 +19,7 @@ from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
+from trinity.hidden import CHANGE_OPERATION
 from trinity.merge.spec import merge_spec
 from trinity.merge.sql.fold import is_deleted
 from trinity.spi import Check, Operation, TableDefinition
@@ -98,7 +99,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
         table: its full name, for messages.
     """
     wide = with_char(changes.selectExpr("*", f"{quoted(merge_row)}.*"), definition.columns)
-    stores = f"{quoted(merge_row)}._trinity_operation <> {int(Operation.DELETE)}"
+    stores = f"{quoted(merge_row)}.{CHANGE_OPERATION} <> {int(Operation.DELETE)}"
     found = f"coalesce({REFUSAL}, CASE WHEN {stores} THEN {_violation(definition, table, wide)} END) AS {REFUSAL}"
     return wide.selectExpr(*[found if name == REFUSAL else quoted(name) for name in changes.columns])
 

@@ -16,7 +16,7 @@ from trinity.merge.sql.fold import greater
 from trinity.merge.sql.rows import AnyRows, per_key
 from trinity.syntax.quoting import quoted
 
-_ROWS = "_trinity_rows"
+_ROWS = "_trinity_key_rows"
 _STATE = "_trinity_state"
 
 

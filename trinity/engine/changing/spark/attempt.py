@@ -19,7 +19,7 @@ from trinity.engine.changing.engine_rules import check_mark
 from trinity.engine.changing.plan import StatementPlan, written_unique_keys
 from trinity.engine.changing.spark.char_comparisons import padded_program
 from trinity.engine.changing.spark.live_keys import check_keys, check_unique
-from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
+from trinity.engine.changing.spark.plan import MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.spark.source import SparkEquality, SparkSource, compared, persisted_source
 from trinity.engine.program import Program, When
@@ -33,7 +33,7 @@ from trinity.engine.sql_permissions import guard_program
 from trinity.engine.target import Target
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
-from trinity.hidden import FILE_NUMBER
+from trinity.hidden import FILE_NUMBER, MERGE_ROW
 from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource, parse_type

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trinity.engine.changing.plan import written_unique_keys
-from trinity.engine.changing.spark.plan import MERGE_ROW, MergePlan
+from trinity.engine.changing.spark.plan import MergePlan
 from trinity.engine.reading.merged_read import merged_read, stored_winners
-from trinity.hidden import DELETED
+from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, DELETED, MERGE_ROW
 from trinity.merge.sql.fold import beats, is_deleted
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation, SplitSource
@@ -20,8 +20,8 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CASE = f"{MERGE_ROW}._trinity_case_number"
-_OPERATION = f"{MERGE_ROW}._trinity_operation"
+_CASE = f"{MERGE_ROW}.{CHANGE_CASE}"
+_OPERATION = f"{MERGE_ROW}.{CHANGE_OPERATION}"
 
 
 def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
@@ -77,7 +77,7 @@ def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, chan
     """
     spec = plan.spec
     assert spec is not None
-    operation = F.col(f"{MERGE_ROW}._trinity_operation")
+    operation = F.col(f"{MERGE_ROW}.{CHANGE_OPERATION}")
     rows = changes.where(operation != int(Operation.DELETE)).select(f"{MERGE_ROW}.*")
     brought = rows.where(f"NOT {is_deleted(spec, rows)}")
     row_id = quoted(plan.row_id)

@@ -19,6 +19,7 @@ from trinity.engine.spark.types import spark_type
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
 from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, MERGE_ROW
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.fold import beats
 from trinity.spark_names import Column, DataFrame, F
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
 
 
-MERGE_ROW: Final = "_trinity_merge_row"
-PRESENT: Final = "_trinity_present"
-_SOURCE: Final = "_trinity_source"
-_CASE: Final = "_trinity_case"
+_PRESENT: Final = "_trinity_present"
+_SOURCE_PRESENT: Final = "_trinity_source_present"
+_CASE: Final = "_trinity_selected_case"
 
 _Path = tuple[str, ...]
 _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
@@ -76,14 +76,14 @@ class MergePlan(StatementPlan):
 
     def _joined(self, target: DataFrame) -> DataFrame:
         program = self.program
-        left = target.withColumn(PRESENT, F.lit(True)).alias(program.target_alias)
+        left = target.withColumn(_PRESENT, F.lit(True)).alias(program.target_alias)
         if program.source is None:
             return left
-        right = program.source.withColumn(_SOURCE, F.lit(True)).alias(program.source_alias)
+        right = program.source.withColumn(_SOURCE_PRESENT, F.lit(True)).alias(program.source_alias)
         kinds = {case.when for case in program.cases}
         if program.deletes_matches and kinds == {When.MATCHED}:
             assert program.on is not None
-            return left.join(right, _column(program.on), "left_semi").withColumn(_SOURCE, F.lit(True))
+            return left.join(right, _column(program.on), "left_semi").withColumn(_SOURCE_PRESENT, F.lit(True))
         how = _JOINS[When.NOT_MATCHED in kinds, When.NOT_MATCHED_BY_SOURCE in kinds]
         assert program.on is not None
         return left.join(right, _column(program.on), how)
@@ -108,7 +108,7 @@ class MergePlan(StatementPlan):
         """Return each row of the target once, where several of the source match it (M2)."""
         if all(case.when is When.MATCHED for case in self.program.cases):  # a semi-join
             return selected
-        matched = F.col(PRESENT).isNotNull() & F.col(_SOURCE).isNotNull()
+        matched = F.col(_PRESENT).isNotNull() & F.col(_SOURCE_PRESENT).isNotNull()
         key = [self._target(k) for k in self.definition.primary_key] or [F.col(self.row_id)]
         by = {f"{_CASE}_{n}": F.when(matched, value) for n, value in enumerate(key)}
         by[f"{_CASE}_of"] = F.when(~matched, F.monotonically_increasing_id())
@@ -117,7 +117,7 @@ class MergePlan(StatementPlan):
         return selected.dropDuplicates(list(by))
 
     def _holds(self, case: Case) -> Column:
-        target, source = F.col(PRESENT).isNotNull(), F.col(_SOURCE).isNotNull()
+        target, source = F.col(_PRESENT).isNotNull(), F.col(_SOURCE_PRESENT).isNotNull()
         if self.program.source is None:
             return _column(case.condition) if case.condition is not None else F.lit(True)
         which = {
@@ -142,7 +142,7 @@ class MergePlan(StatementPlan):
         fields = [self._target(name).alias(name) for name in ordered]
         dies = F.col(_CASE).isin(list(self.deleting_cases))
         fields += [F.when(dies, self._target(name)).alias(name) for name in others]
-        return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
+        return F.when(F.col(_PRESENT), F.struct(*fields)).alias(self.row_id)
 
     def _merge_row(self, joined: DataFrame) -> tuple[Column, Column]:
         """Return the searched CASE, and why the row is refused: the error as JSON, or NULL."""
@@ -170,9 +170,9 @@ class MergePlan(StatementPlan):
         assert case.operation is not None
         present = F.lit(None if case.when is When.NOT_MATCHED else True).cast("boolean")
         facts = [
-            present.alias(PRESENT),
-            F.lit(int(case.operation)).cast("tinyint").alias("_trinity_operation"),
-            F.lit(number).cast("int").alias("_trinity_case_number"),
+            present.alias(_PRESENT),
+            F.lit(int(case.operation)).cast("tinyint").alias(CHANGE_OPERATION),
+            F.lit(number).cast("int").alias(CHANGE_CASE),
         ]
         return F.struct(*data, *facts), errors
 
@@ -211,7 +211,7 @@ class MergePlan(StatementPlan):
 
     def _row_type(self) -> str:
         columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.definition.columns]
-        facts = [f"{PRESENT}: boolean", "_trinity_operation: tinyint", "_trinity_case_number: int"]
+        facts = [f"{_PRESENT}: boolean", f"{CHANGE_OPERATION}: tinyint", f"{CHANGE_CASE}: int"]
         return f"struct<{', '.join([*columns, *facts])}>"
 
     # -- what the stored winner forbids -------------------------------------------------------------------
@@ -225,7 +225,7 @@ class MergePlan(StatementPlan):
             changes = _refusing_groups(changes, self.program, spec, names, self.from_source)
         if spec is None or not numbers:
             return changes
-        case = F.col(MERGE_ROW)["_trinity_case_number"]
+        case = F.col(MERGE_ROW)[CHANGE_CASE]
         loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
         refusal = F.when(loses, F.lit(self.loses_error().to_json())).otherwise(F.col(REFUSAL))
         return changes.withColumn(REFUSAL, refusal)
@@ -264,7 +264,7 @@ def _refusing_groups(
         for group in touched_groups(spec, case.values or {}):
             bad = _without_effect(case, group, row_id, merge_row, given)
             if bad is not None:
-                is_case = F.col(merge_row)["_trinity_case_number"] == number
+                is_case = F.col(merge_row)[CHANGE_CASE] == number
                 error = F.lit(without_effect(program, group).to_json())
                 found = F.when(is_case & bad, error).otherwise(found)
     return changes.withColumn(refusal, found)

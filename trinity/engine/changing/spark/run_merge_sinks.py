@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trinity.engine.changing.change_tasks import (
-    PREFIX,
     ChangeTask,
     SinkTask,
     Written,
@@ -24,11 +23,11 @@ from trinity.engine.changing.change_tasks import (
     nullable,
 )
 from trinity.engine.changing.match_checks import MergeGuard
-from trinity.engine.changing.processors import OPERATION, RowChangeProcessor
-from trinity.engine.changing.spark.plan import MERGE_ROW
+from trinity.engine.changing.processors import RowChangeProcessor
 from trinity.engine.writing.ingest import PageConformer
 from trinity.engine.writing.parts import with_leaves
 from trinity.engine.writing.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
+from trinity.hidden import CHANGE_OPERATION, MERGE_ROW
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 from trinity.storage import spark_schema
@@ -63,7 +62,7 @@ class Distribution:
         elif self.together:
             where = F.when(present, where).otherwise(F.hash(*[F.col(MERGE_ROW)[name] for name in self.insert]))
         else:
-            new = F.col(PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
+            new = F.col(CHANGE_OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
             where = F.when(new, F.hash(*[F.col(quoted(name)) for name in self.insert])).otherwise(where)
         return rows.repartition(self.sinks, where) if self.sinks else rows.repartition(where)
 

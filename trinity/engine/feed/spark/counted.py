@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROW: Final = "_trinity_row_image"
-_SAME: Final = "_trinity_same"
+_COMPARED: Final = "_trinity_compared_row"
 _COUNT: Final = "_trinity_count"
 
 
@@ -29,8 +29,8 @@ def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequenc
     that touched its row.
     """
     moved = union([_moved_rows(spark, step, columns) for step in steps])
-    rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")
-    counted = rows.groupBy(*([_SAME] if net else [_SAME, VERSION])).agg(
+    rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_COMPARED}")
+    counted = rows.groupBy(*([_COMPARED] if net else [_COMPARED, VERSION])).agg(
         *([F.max(VERSION).alias(VERSION)] if net else []), F.first(_ROW).alias(_ROW), F.sum(_COUNT).alias(_COUNT)
     )
     each = f"explode(array_repeat({_ROW}, CAST(abs({_COUNT}) AS INT))) AS {_ROW}"

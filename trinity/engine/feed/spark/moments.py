@@ -24,7 +24,7 @@ from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
-from trinity.hidden import DELETED
+from trinity.hidden import DELETED, EXISTS_FROM
 from trinity.merge.spec import merge_spec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource, arrival_order
@@ -33,9 +33,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MOMENT: Final = "_trinity_version"
-_SINCE: Final = "_trinity_at"
-"""Moment from which a row version exists."""
+_MOMENT: Final = "_trinity_feed_moment"
 
 
 def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[Column]) -> DataFrame:
@@ -62,10 +60,10 @@ def _states(appends: Appends) -> DataFrame:
     in_order = sorted(tiers(splits.files)[1], key=arrival_order)
     moments = _moments(appends)
     rows = without_null_keys(by_column.versions(appends.spark, splits, spec, ordered=True), splits, spec)
-    rows = appends.of(rows).selectExpr("*", f"{appends.since(in_order)} AS {_SINCE}").alias("r")
+    rows = appends.of(rows).selectExpr("*", f"{appends.since(in_order)} AS {EXISTS_FROM}").alias("r")
     there = [F.col(f"m.{quoted(k)}") == F.col(f"r.{quoted(k)}") for k in spec.key]
-    joined = rows.join(moments.alias("m"), [*there, F.col(_SINCE) <= F.col(f"m.{_MOMENT}")])
-    at_moments = joined.selectExpr("r.*", f"m.{_MOMENT}").drop(_SINCE)
+    joined = rows.join(moments.alias("m"), [*there, F.col(EXISTS_FROM) <= F.col(f"m.{_MOMENT}")])
+    at_moments = joined.selectExpr("r.*", f"m.{_MOMENT}").drop(EXISTS_FROM)
     # the bounds of the files also hold for these rows
     states = by_column.folded(at_moments, _with_moment_column(appends.splits), replace(spec, key=(*spec.key, _MOMENT)))
     # a key that has no row at a moment may have had one at the moment before

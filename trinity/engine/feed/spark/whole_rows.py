@@ -17,15 +17,13 @@ from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
-from trinity.hidden import ARRIVAL, DELETED
+from trinity.hidden import ARRIVAL, DELETED, EXISTS_FROM
 from trinity.merge.sql.fold import is_deleted, taking_part, winner_first
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, arrival_order
 from trinity.syntax.quoting import quoted
 
-_SINCE: Final = "_trinity_at"
-"""BIGINT: moment from which a version exists."""
-_RANK: Final = "_trinity_rank"
+_RANK: Final = "_trinity_version_rank"
 """INT: rank of a version among those of its key; 1 wins."""
 _IMAGE: Final = "_trinity_image"
 """Image of a version; NULL for one that deletes the row."""
@@ -37,25 +35,25 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
     """Return the pairs of images, equal ones too."""
     found = [_log(appends)]
     if (base := appends.of_base()) is not None:
-        found.append(base.selectExpr("*", f"{_BASE}L AS {ARRIVAL}", f"{FIRST}L AS {_SINCE}", f"false AS {DELETED}"))
+        found.append(base.selectExpr("*", f"{_BASE}L AS {ARRIVAL}", f"{FIRST}L AS {EXISTS_FROM}", f"false {DELETED}"))
     spec, splits = appends.spec, appends.splits
     # under names that no column of the table has
     names = dict.fromkeys((*spec.key, *spec.ordering))
     placed = {name: f"_trinity_order_{number}" for number, name in enumerate(names)}
     further = [f"{quoted(name)} AS {other}" for name, other in placed.items()]
     shown = f"IF({DELETED}, NULL, {image(columns, splits.definition)}) AS {_IMAGE}"
-    rows = to_user_columns(union(found), splits, (*further, ARRIVAL, _SINCE, DELETED))
-    rows = rows.selectExpr(*placed.values(), ARRIVAL, _SINCE, shown)
+    rows = to_user_columns(union(found), splits, (*further, ARRIVAL, EXISTS_FROM, DELETED))
+    rows = rows.selectExpr(*placed.values(), ARRIVAL, EXISTS_FROM, shown)
     key = ", ".join(placed[k] for k in spec.key)
     rank = f"row_number() OVER (PARTITION BY {key} ORDER BY {winner_first(spec, placed)}) AS {_RANK}"
-    so_far = f"OVER (PARTITION BY {key} ORDER BY {_SINCE} RANGE BETWEEN UNBOUNDED PRECEDING AND"
+    so_far = f"OVER (PARTITION BY {key} ORDER BY {EXISTS_FROM} RANGE BETWEEN UNBOUNDED PRECEDING AND"
     stood = f"min_by({_IMAGE}, {_RANK}) {so_far}"
-    last = f"lead({_SINCE}) OVER (PARTITION BY {key} ORDER BY {_SINCE})"
+    last = f"lead({EXISTS_FROM}) OVER (PARTITION BY {key} ORDER BY {EXISTS_FROM})"
     pairs = rows.selectExpr("*", rank).selectExpr(
-        f"{_SINCE} AS {VERSION}",
+        f"{EXISTS_FROM} AS {VERSION}",
         f"{stood} 1 PRECEDING) AS {BEFORE}",
         f"{stood} CURRENT ROW) AS {AFTER}",
-        f"NOT {_SINCE} <=> {last} AS {_RANK}",
+        f"NOT {EXISTS_FROM} <=> {last} AS {_RANK}",
     )
     return pairs.where(f"{_RANK} AND {VERSION} > {FIRST}").select(VERSION, BEFORE, AFTER)
 
@@ -69,5 +67,5 @@ def _log(appends: Appends) -> DataFrame:
     if splits.sidecar or len(in_order) > len(appends.files):
         rows = appends.of(rows)
     stored = [quoted(field.name) for field in splits.storage]
-    facts = [ARRIVAL, f"{appends.since(in_order)} AS {_SINCE}", f"{is_deleted(spec, rows)} AS {DELETED}"]
+    facts = [ARRIVAL, f"{appends.since(in_order)} AS {EXISTS_FROM}", f"{is_deleted(spec, rows)} AS {DELETED}"]
     return rows.selectExpr(*stored, *facts)

@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.journal.conflicts import conflicting_key
+from trinity.journal.conflicts import NTH, conflicting_key
 from trinity.journal.tables import JournalColumn, JournalTable
 
 _NEW: Final = "new"
 _PROPOSED: Final = "excluded"
 """PostgreSQL's name for the new row in ON CONFLICT."""
-_PLACE, _NTH = "_trinity_place", "_trinity_nth"
+_GIVEN_ORDER: Final = "_trinity_given_order"
 
 
 def insert(node: exp.Insert, table: JournalTable) -> exp.Merge:
@@ -44,7 +44,7 @@ def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.U
     columns = _columns(node, table)
     on = key or table.key
     proposed = _numbered_rows(_query(node, columns, table), columns, table, on)
-    twice = exp.GT(this=trees.column(_NTH, _PROPOSED), expression=exp.Literal.number(1))
+    twice = exp.GT(this=trees.column(NTH, _PROPOSED), expression=exp.Literal.number(1))
     row = _row(_PROPOSED, list(table.visible), table)
     changing: exp.Update | None = None
     if "UPDATE" not in conflict.args["action"].name.upper():
@@ -130,16 +130,16 @@ def _numbered_rows(
         else exp.alias_(trees.default_of(c, "spark"), trees.identifier(c.name))
         for c in table.visible
     ]
-    place = exp.alias_(exp.Anonymous(this="monotonically_increasing_id"), _PLACE)
+    place = exp.alias_(exp.Anonymous(this="monotonically_increasing_id"), _GIVEN_ORDER)
     given = trees.derived(query, "given", [trees.identifier(n) for n in names])
     placed = trees.derived(trees.select([*values, place], given), "placed")
     nth = exp.Window(
         this=exp.RowNumber(),
         partition_by=[trees.column(c, "placed") for c in on],
-        order=exp.Order(expressions=[exp.Ordered(this=trees.column(_PLACE, "placed"))]),
+        order=exp.Order(expressions=[exp.Ordered(this=trees.column(_GIVEN_ORDER, "placed"))]),
     )
     every = [trees.column(c.name, "placed") for c in table.visible]
-    return trees.derived(trees.select([*every, exp.alias_(nth, _NTH)], placed), _PROPOSED)
+    return trees.derived(trees.select([*every, exp.alias_(nth, NTH)], placed), _PROPOSED)
 
 
 def _fail_on_second(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> exp.Expr:
