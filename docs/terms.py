@@ -18,11 +18,12 @@ from docs.site import DOCS, ROOT
 
 GLOSSARY: Final = DOCS / "glossary.md"
 COMMON: Final = frozenset({
-    "attempt", "bucket-of-a-store", "catalog", "checkpoint-of-a-log", "checkpoint-of-a-stream", "commit", "comparison",
-    "data-file", "executor", "handle", "level", "page", "plan", "predicate", "property", "run", "schema", "scope",
-    "snapshot", "statement", "store", "version", "worker",
+    "attempt", "bucket-of-a-store", "catalog", "checkpoint-of-a-log", "checkpoint-of-a-stream", "claim", "commit",
+    "comparison", "compaction-interval", "data-file", "executor", "handle", "image", "level",
+    "mark-of-deletion", "moment", "page", "plan", "position", "predicate", "property", "run", "schema", "scope",
+    "snapshot", "statement", "store", "stored-changes", "version", "winner", "worker",
 })  # fmt: skip
-"""Terms that mean here what they mean in databases and in Spark: a page need not link them."""
+"""Terms of the code, or that mean here what they mean in databases and in Spark: a page need not link them."""
 _FORMS: Final = {
     "base": r"base(?! class)",
     "bucket-of-a-key": r"buckets? of (?:the|a) base",
