@@ -55,7 +55,7 @@ def plain_scan(
         return _empty_scan(spark, storage)
     with _missing_file_named():
         rows = _file_rows(spark, files, storage)
-    return with_table_names(without_deleted(spark, rows, files, hidden), storage)
+    return _with_table_names(without_deleted(spark, rows, files, hidden), storage)
 
 
 def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
@@ -208,7 +208,7 @@ def bucketed_scan(
     spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
     with _missing_file_named():
         rows = _relation(spark, _reading_session(spark, storage), files, storage, spec)
-    return with_table_names(without_deleted(spark, rows, files), storage)
+    return _with_table_names(without_deleted(spark, rows, files), storage)
 
 
 def _relation(
@@ -291,7 +291,7 @@ def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
     return found
 
 
-def with_table_names(rows: DataFrame, storage: pa.Schema) -> DataFrame:
+def _with_table_names(rows: DataFrame, storage: pa.Schema) -> DataFrame:
     """Return rows of :func:`file_schema` under the names of the table's columns."""
     wanted = spark_schema(storage) if _is_by_id(storage) else None
     if wanted is None and rows.columns == storage.names:
