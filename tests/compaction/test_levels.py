@@ -142,7 +142,7 @@ def test_folds_in_levels_change_no_read(
 ) -> None:
     """Beside a table that is not compacted; late rows, ties, tombstones and NULLs among the rows."""
     monkeypatch.setattr(levels, "FAN", 2)
-    monkeypatch.setattr("trinity.engine.compacting.compact.LEVELLED_SHARE", 99.0)  # the base is of few rows
+    monkeypatch.setattr("trinity.engine.compacting.plan.LEVELLED_SHARE", 99.0)  # the base is of few rows
     chance = random.Random(engine)
     trigger: dict[str, Any] = {"compaction.trigger.commits": "3"}
     left, folded = (
