@@ -23,11 +23,12 @@ from trinity_conformance.mutants.tables import ModelSubject, TieToEarlier
 from trinity_conformance.playing.again import BY_HAND
 from trinity_conformance.playing.elsewhere import call_elsewhere
 from trinity_conformance.playing.traces import History
-from trinity_conformance.report.results import load
+from trinity_conformance.report.results import Outcome, load
 from trinity_conformance.shrink.histories import ShrinkBudget
 from trinity_conformance.suite.budgets import SEEDS_OF_A_ROUND
 from trinity_conformance.suite.checks import check_of
 from trinity_conformance.suite.parts import Part, generated_of
+from trinity_conformance.suite.results import results_of
 from trinity_conformance.suite.running import OnFinding, run_histories
 
 SMOKE = BUDGETS["smoke"]
@@ -53,9 +54,13 @@ class Clock:
 
 
 def test_a_run_stops_after_its_failures() -> None:
-    part = Part("histories", drawn(12), Share(300, 12))
-    found = list(run_histories(ModelSubject(TieToEarlier), SMOKE, part, Tally()))
+    part, tally = Part("histories", drawn(12), Share(300, 12), ["read-equality", "time-travel"]), Tally()
+    found = list(run_histories(ModelSubject(TieToEarlier), SMOKE, part, tally))
     assert [f.check for f in found] == ["read-equality"]
+    [failed, stopped] = results_of([check_of(check) for check in part.checks], tally, found, alone=True)
+    assert (failed.status, stopped.status) == ("failed", "inconclusive")  # Spark would not have seen more
+    told = Outcome.of(stopped, "memory").note
+    assert told == f"stopped by findings after {stopped.stopped} played: mend these, and run again"
 
 
 @pytest.mark.parametrize("least", [1, 2])

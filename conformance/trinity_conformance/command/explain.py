@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from trinity.spi import EVERYTHING, Capability
+from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
 from trinity_conformance.mutants.care import CARE_MUTANTS
 from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
@@ -28,7 +29,9 @@ PLANTED: Final[Mapping[str, str]] = {
     for mutants in (MUTANTS, CARE_MUTANTS, FEED_MUTANTS, DML_MUTANTS, ENGINE_MUTANTS, FUNCTION_MUTANTS)
     for name, mutant in mutants.items()
 }
-"""Name of a planted fault -> what is wrong with it, and against which rule."""
+"""Name of a planted fault of the model -> what is wrong with it, and against which rule."""
+_OF_ADAPTERS: Final = {name: mutant.fault for name, mutant in ADAPTER_MUTANTS.items()}
+"""The same of adapters."""
 
 
 @cache
@@ -42,14 +45,18 @@ def rules() -> Mapping[str, str]:
 
 def explain(check: Check) -> str:
     """Return what a check is about, as text."""
-    faults = [f"  {name}: {fault}" for name, fault in PLANTED.items() if _is_against(fault, check)]
     parts = [
         f"{check.id}: {check.title}",
         "\n".join(["Rules", *(f"  {rule}  {rules()[rule]}" for rule in check.rules)]),
         "\n".join(["What is played", *(f"  {line}" for line in _played(check))]),
-        "\n".join(["Planted faults that are against these rules", *(faults or ["  none in the model"])]),
+        "\n".join(["Planted faults of adapters that are against these rules", *_faults(_OF_ADAPTERS, check)]),
+        "\n".join(["Planted faults of the model that are against these rules", *_faults(PLANTED, check)]),
     ]
     return "\n\n".join(parts)
+
+
+def _faults(planted: Mapping[str, str], check: Check) -> list[str]:
+    return [f"  {name}: {fault}" for name, fault in planted.items() if _is_against(fault, check)] or ["  none"]
 
 
 def _is_against(fault: str, check: Check) -> bool:

@@ -49,6 +49,7 @@ class Tally:
         unsupported: messages of tables that the adapter declared it does not support.
         left: why this process left steps to Spark.
         ended: id of a check whose time was over -> how many histories, programs or races had been played for it.
+        stopped: the same of a check that was stopped by findings, be they another check's.
     """
 
     histories: int = 0
@@ -59,6 +60,7 @@ class Tally:
     unsupported: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
     ended: dict[str, int] = field(default_factory=dict)
+    stopped: dict[str, int] = field(default_factory=dict)
 
 
 class Observations:

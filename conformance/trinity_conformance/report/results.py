@@ -90,6 +90,8 @@ class Outcome:
         missing = dict(result.missing)
         gap = f"{result.gap.reason} ({result.gap.issue}, until {result.gap.expires})" if result.gap else ""
         unplayed = result.unplayed or ("interrupted before it was over" if result.interrupted else "")
+        if result.stopped and result.status == "inconclusive":
+            unplayed = unplayed or f"stopped by findings after {result.stopped} played: mend these, and run again"
         status, seen = result.status, result.observations
         return cls(check.id, check.title, check.rules, status, seen, missing, findings, gap, unplayed, result.ended)
 

@@ -58,6 +58,14 @@ def _notes(results: Results) -> list[str]:
         lines.append(f"left out without Spark: {', '.join(left_out)}")
     if blocked := results.with_status("blocked"):
         lines.append(f"blocked: {len(blocked)} checks wait for the first steps to work; mend these, and run again")
+    if (
+        results.verdict == "does not conform"
+        and (short := results.with_status("inconclusive"))
+        and not results.interrupted
+    ):
+        lines.append(
+            f"saw too little, as findings ended their histories: {', '.join(short)}; mend these, and run again"
+        )
     if results.interrupted:
         seen = ", ".join(results.with_status("inconclusive"))
         lines.append(f"interrupted: this is what was played until then. Not over: {seen}")

@@ -29,6 +29,7 @@ class CheckResult:
         alone: True without Spark.
         blocked: True when the first steps failed, so that it was not run.
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
+        stopped: the same when findings of the histories that it shares with other checks stopped it.
         gap: the known gap that these failures are.
         unplayed: why it cannot be played on the adapter; empty where it can.
         interrupted: True when the run was interrupted before the check was played to its end.
@@ -42,6 +43,7 @@ class CheckResult:
     alone: bool = False
     blocked: bool = False
     ended: int = 0
+    stopped: int = 0
     gap: Gap | None = None
     unplayed: str = ""
     interrupted: bool = False
@@ -51,8 +53,8 @@ class CheckResult:
         """``failed``, ``known gap``, ``not supported``, ``not played``, ``inconclusive`` or ``passed``.
 
         An inconclusive check saw too little. Without Spark it is ``left out``: the rest of it was left to Spark, unless
-        its time was over before other situations than those of Spark were seen. A check that waits for the first steps
-        to work is ``blocked``.
+        its time was over, or findings stopped it, before other situations than those of Spark were seen. A check that
+        waits for the first steps to work is ``blocked``.
         """
         if self.failures:
             return "known gap" if self.gap is not None else "failed"
@@ -66,7 +68,7 @@ class CheckResult:
             return "inconclusive"
         if self.missing or not self.observations:
             for_spark = bool(self.missing) and self.missing.keys() <= BY_TURNS
-            return "left out" if self.alone and (for_spark or not self.ended) else "inconclusive"
+            return "left out" if self.alone and (for_spark or not (self.ended or self.stopped)) else "inconclusive"
         return "passed"
 
 
@@ -146,8 +148,12 @@ def results_of(
         missing = unmet(check, tally, excused)
         failures = [f for f in found if f.check == check.id]
         lacking = not check.possible(capabilities)
-        seen, ended = tally.observations[check.id], tally.ended.get(check.id, 0)
-        results.append(CheckResult(check, seen, missing, failures, lacking, alone, ended=ended))
+        seen, ended, stopped = (
+            tally.observations[check.id],
+            tally.ended.get(check.id, 0),
+            tally.stopped.get(check.id, 0),
+        )
+        results.append(CheckResult(check, seen, missing, failures, lacking, alone, ended=ended, stopped=stopped))
     return results
 
 

@@ -280,7 +280,10 @@ def run_histories(
     begun, new = clock(), 0
     tell(part.what)
     for number, history in enumerate(part.histories):
-        if new >= budget.failures or _over(number, clock() - begun, budget, part, tally):
+        if new >= budget.failures:
+            tally.stopped.update(dict.fromkeys(part.checks, number))
+            break
+        if _over(number, clock() - begun, budget, part, tally):
             break
         try:
             play(subject, history, tally)
