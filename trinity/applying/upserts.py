@@ -71,11 +71,7 @@ def apply_as_upserts(
     spec: MergeSpec,
     txn: TransactionId | None,
 ) -> CommitResult:
-    """Append the events of a Spark DataFrame (U1, U4; P1, D3).
-
-    Raises:
-        TrinityError: what an event is refused for.
-    """
+    """Append the events of a Spark DataFrame (U1, U4; P1, D3). Raise what an event is refused for."""
     from trinity.applying.spark.events import deleting, missing
     from trinity.calls import spark_errors
     from trinity.engine.spark.settings import pinned

@@ -60,12 +60,9 @@ def create_tables(session: Session, catalogs: Sequence[str]) -> None:
 
 
 def load(table: Table, batches: Sequence[pa.Table], advance: Callable[[], None]) -> list[float]:
-    """Upsert the micro-batches, one commit each; batches of an earlier run are skipped (L4).
+    """Upsert the micro-batches, and return the seconds of each commit; those of an earlier run are skipped (L4).
 
     After half of them the table is resolved, which gives it a base: later batches then change rows of the base.
-
-    Returns:
-        seconds of each commit that was made.
     """
     times = []
     for number, batch in enumerate(batches, start=1):

@@ -117,11 +117,7 @@ def refused_rows() -> TrinityError:
 
 
 def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None:
-    """Find the first row that fails, by binary search; an attempt raises when one of the first n rows fails.
-
-    Returns:
-        the error; None when no row fails.
-    """
+    """Return the error of the first row that fails, by binary search; an attempt raises if one of the first n does."""
     error = error_of(attempt, count)
     if error is None:
         return None

@@ -11,11 +11,7 @@ from trinity.journal.tables import JournalTable
 
 
 def rewrite_ddl(tree: exp.Expr, scopes: Scopes) -> exp.Expr | None:
-    """Rewrite a DDL statement; None for any other.
-
-    Raises:
-        TrinityError: NOT_SUPPORTED, naming what a journal cannot have.
-    """
+    """Rewrite a DDL statement; None for any other. Raise NOT_SUPPORTED, naming what a journal cannot have."""
     if isinstance(tree, exp.Create):
         return _create(tree, scopes)
     if isinstance(tree, exp.Alter):

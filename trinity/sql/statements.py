@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 def run(
     session: Session, text: str, dialect: str = "spark", params: Any = None, txn: TransactionId | None = None
 ) -> Rows:
-    """Run exactly one statement.
-
-    Returns:
-        the rows of a query, lazy; one row of counts for DML, the rows of SHOW and DESCRIBE, else no rows.
+    """Run exactly one statement, and return the rows of a query, SHOW or DESCRIBE; one row of counts for DML.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and the errors of the kind of statement.

@@ -1,5 +1,7 @@
 """Trinity's types and SQLAlchemy's: each as the other."""
 
+# ruff: noqa: N802, N815 - the methods have SQLAlchemy's names
+
 from __future__ import annotations
 
 import datetime as dt
@@ -116,68 +118,52 @@ _SINGLE: Final = 24
 """Most bits of a FLOAT of four bytes."""
 
 
+def _always(word: str) -> Callable[..., str]:
+    """Return a method that writes a type as a word."""
+    return lambda self, type_, **kw: word
+
+
 class TypeCompiler(GenericTypeCompiler):
     """Writes SQLAlchemy's types as Trinity's."""
 
-    def visit_TINYINT(self, type_: TINYINT, **kw: Any) -> str:  # noqa: N802 - SQLAlchemy's names, here and below
-        return "TINYINT"
+    visit_TINYINT, visit_INTEGER, visit_REAL = map(_always, ("TINYINT", "INT", "FLOAT"))
+    visit_DOUBLE = visit_DOUBLE_PRECISION = _always("DOUBLE")
+    visit_TIME = _always("TIME")
+    visit_TEXT = visit_CLOB = visit_NCLOB = visit_JSON = _always("STRING")
+    visit_BINARY = visit_VARBINARY = visit_BLOB = _always("BINARY")
 
-    def visit_INTEGER(self, type_: Any, **kw: Any) -> str:  # noqa: N802
-        return "INT"
-
-    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
         return "FLOAT" if type_.precision and type_.precision <= _SINGLE else "DOUBLE"
 
-    def visit_REAL(self, type_: Any, **kw: Any) -> str:  # noqa: N802
-        return "FLOAT"
-
-    def visit_DOUBLE(self, type_: Any, **kw: Any) -> str:  # noqa: N802
-        return "DOUBLE"
-
-    visit_DOUBLE_PRECISION = visit_DOUBLE  # noqa: N815
-
-    def visit_NUMERIC(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+    def visit_NUMERIC(self, type_: Any, **kw: Any) -> str:
         if type_.precision is None:
             return "DECIMAL(38, 18)"  # Spark's own default has no digits after the point
         return f"DECIMAL({type_.precision}, {type_.scale or 0})"
 
-    visit_DECIMAL = visit_NUMERIC  # noqa: N815
+    visit_DECIMAL = visit_NUMERIC
 
-    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
         return "TIMESTAMP" if type_.timezone else "TIMESTAMP_NTZ"
 
-    visit_DATETIME = visit_TIMESTAMP  # noqa: N815
+    visit_DATETIME = visit_TIMESTAMP
 
-    def visit_TIME(self, type_: Any, **kw: Any) -> str:  # noqa: N802
-        return "TIME"
-
-    def visit_VARCHAR(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+    def visit_VARCHAR(self, type_: Any, **kw: Any) -> str:
         return f"VARCHAR({type_.length})" if type_.length else "STRING"
 
-    visit_NVARCHAR = visit_VARCHAR  # noqa: N815
+    visit_NVARCHAR = visit_VARCHAR
 
-    def visit_CHAR(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+    def visit_CHAR(self, type_: Any, **kw: Any) -> str:
         return f"CHAR({type_.length or 1})"
 
-    visit_NCHAR = visit_CHAR  # noqa: N815
+    visit_NCHAR = visit_CHAR
 
-    def visit_TEXT(self, type_: Any, **kw: Any) -> str:  # noqa: N802
-        return "STRING"
-
-    visit_CLOB = visit_NCLOB = visit_JSON = visit_TEXT  # noqa: N815
-
-    def visit_BINARY(self, type_: Any, **kw: Any) -> str:  # noqa: N802
-        return "BINARY"
-
-    visit_VARBINARY = visit_BLOB = visit_BINARY  # noqa: N815
-
-    def visit_ARRAY(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+    def visit_ARRAY(self, type_: Any, **kw: Any) -> str:
         depth = type_.dimensions or 1
         return "ARRAY<" * depth + self.process(type_.item_type, **kw) + ">" * depth
 
-    def visit_MAP(self, type_: MAP, **kw: Any) -> str:  # noqa: N802
+    def visit_MAP(self, type_: MAP, **kw: Any) -> str:
         return f"MAP<{self.process(type_.key, **kw)}, {self.process(type_.value, **kw)}>"
 
-    def visit_STRUCT(self, type_: STRUCT, **kw: Any) -> str:  # noqa: N802
+    def visit_STRUCT(self, type_: STRUCT, **kw: Any) -> str:
         quote = self.dialect.identifier_preparer.quote_identifier
         return f"STRUCT<{', '.join(f'{quote(name)}: {self.process(t, **kw)}' for name, t in type_.fields.items())}>"

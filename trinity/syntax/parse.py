@@ -153,11 +153,7 @@ class Statement:
         return tuple(t.text.upper() for t in self.tokens[:count])
 
     def to_spark(self) -> Statement:
-        """Translate this statement to Spark's dialect.
-
-        Raises:
-            TrinityError: NOT_SUPPORTED when Spark has no counterpart.
-        """
+        """Translate this statement to Spark's dialect. Raise NOT_SUPPORTED when Spark has no counterpart."""
         if self.dialect == "spark":
             return self
         return parse(spark_text(self.tree, self.dialect), "spark")
@@ -184,11 +180,7 @@ def _dialect(name: str) -> Dialect:
 
 
 def tokenize(text: str, dialect: str = "spark") -> list[Token]:
-    """Return the tokens of a text, without comments.
-
-    Raises:
-        TrinityError: SYNTAX_ERROR for an unfinished string, name or comment.
-    """
+    """Return the tokens of a text, without comments. Raise SYNTAX_ERROR for an unfinished string, name or comment."""
     lexer = _dialect(dialect)
     try:
         tokens = list(lexer.tokenize(text))
@@ -307,11 +299,7 @@ def expression_or_none(text: str) -> exp.Expr | None:
 
 
 def parse(text: str, dialect: str = "spark") -> Statement:
-    """Parse a text that holds one statement.
-
-    Raises:
-        TrinityError: SYNTAX_ERROR with line, column and excerpt.
-    """
+    """Parse a text that holds one statement. Raise SYNTAX_ERROR with line, column and excerpt."""
     tokens = tokenize(text, dialect)
     if dialect == "spark" and tokens and tokens[0].token_type is TokenType.TABLE:  # the query TABLE t
         return parse(f"SELECT * FROM{text[tokens[0].end + 1 :]}", dialect)

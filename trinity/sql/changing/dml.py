@@ -42,10 +42,7 @@ def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None
 
 
 def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Rows:
-    """Run a row-changing statement.
-
-    Returns:
-        one row of counts (M5).
+    """Run a row-changing statement, and return one row of counts (M5).
 
     Raises:
         TrinityError: SYNTAX_ERROR, NOT_SUPPORTED, TABLE_NOT_FOUND; as
@@ -70,8 +67,7 @@ def change_rows(
     takes the version of the target that is changed, and yields the pinned tables that the views read. ``unique`` are
     further sets of columns of a keyed target that are unique among its live rows.
 
-    Returns:
-        the counts, and the committed version. Errors as of :func:`run`.
+    The result is the counts, and the committed version. Errors as of :func:`run`.
     """
     from trinity.engine.changing.statement import run as run_program
     from trinity.sql.changing.build_program import local_program, program

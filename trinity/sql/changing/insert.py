@@ -47,10 +47,8 @@ _REFUSED: Final = {
 def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> Rows:
     """Run INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert by its merge engine (M4).
 
-    INSERT OVERWRITE t and INSERT INTO t REPLACE WHERE condition replace rows of a plain table.
-
-    Returns:
-        one row of counts.
+    INSERT OVERWRITE t and INSERT INTO t REPLACE WHERE condition replace rows of a plain table. The result is one row of
+    counts.
 
     Raises:
         TrinityError: TYPE_MISMATCH, also for a wrong number of columns; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,

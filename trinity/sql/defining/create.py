@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 def create_table(session: Session, statement: Statement) -> Rows:
     """Run CREATE [OR REPLACE] TABLE [IF NOT EXISTS], with or without AS SELECT or LIKE.
 
-    The spelling is Spark's, Trino's or Flink's.
-
-    Returns:
-        no rows; for AS SELECT the counts of inserted rows.
+    The spelling is Spark's, Trino's or Flink's. There are no rows; of AS SELECT the counts of inserted rows.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, NOT_SUPPORTED, INVALID_TABLE_PROPERTY, ...
@@ -320,8 +317,7 @@ class Replacement:
 def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
     """Put another table in the place of one, or other rows into one that is defined alike; in one commit.
 
-    Returns:
-        one row of counts; no rows without a query.
+    The result is one row of counts; no rows without a query.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a table that Trinity did not make; as CREATE TABLE, or INSERT OVERWRITE.

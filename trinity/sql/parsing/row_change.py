@@ -248,11 +248,7 @@ def _where(reader: Reader) -> Piece | None:
 
 
 def read_truncate(reader: Reader) -> tuple[str, ...]:
-    """Read TRUNCATE [TABLE] t, and return the name.
-
-    Raises:
-        TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for anything after the name.
-    """
+    """Read TRUNCATE [TABLE] t, and return the name. Raise SYNTAX_ERROR; NOT_SUPPORTED for anything after the name."""
     reader.expect("TRUNCATE")
     reader.take("TABLE")
     name = reader.name("the name of a table")

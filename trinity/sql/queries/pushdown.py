@@ -16,11 +16,7 @@ from trinity.syntax.comparisons import Comparison, bare, conjuncts
 
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:
-    """Return the comparisons of this table's key and partition columns with literals in the query's WHERE.
-
-    Returns:
-        comparisons of bare column names, joined by AND; or None.
-    """
+    """Return the comparisons of a table's bare key and partition columns with literals in WHERE, joined by AND."""
     select = _plain_source(node)
     if select is None or not (definition.keyed or definition.partition_by):
         return None

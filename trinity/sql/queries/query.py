@@ -37,8 +37,7 @@ NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
 def run_query(session: Session, statement: Statement) -> DataFrame:
     """Run any statement that Spark can run, over Trinity's tables and Spark's own.
 
-    Returns:
-        Spark's DataFrame, lazy for a query. It is pinned to the versions that were newest at this call.
+    The DataFrame is lazy for a query, and pinned to the versions that were newest at this call.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, SYNTAX_ERROR, ...

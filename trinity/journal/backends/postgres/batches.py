@@ -32,11 +32,9 @@ _ELEMENTS: Final[Mapping[str, str]] = {
 
 
 def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tuple[str, list[list[Any]]] | None:
-    """Turn an INSERT of one row of VALUES into one of all rows.
+    """Return an INSERT of one row of VALUES as one of all rows, and an array for each of its parameters.
 
-    Returns:
-        the statement, and an array for each of its parameters; None when a value is an expression, or a column has a
-        type without array here.
+    None when a value is an expression, or a column has a type without array here.
     """
     batch = batch_of(sql, "postgres")
     columns = _columns(batch, table) if batch is not None else None

@@ -26,14 +26,10 @@ if TYPE_CHECKING:
 
 
 def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None) -> Result:
-    """Run a change.
-
-    Returns:
-        the count; or the rows of RETURNING, read from those that the commit has appended.
+    """Run a change, and return the count; or the rows of RETURNING, read from those that the commit has appended.
 
     Raises:
-        TrinityError: as :func:`trinity.sql.changing.dml.change_rows`; errors of RETURNING come before any
-            write.
+        TrinityError: as :func:`trinity.sql.changing.dml.change_rows`; errors of RETURNING come before any write.
     """
     text, tokens = only_one(found.sql)
     piece = dml.row_change(text, "spark", tokens)

@@ -46,11 +46,7 @@ class Merged:
 
 
 def rewrite_merged(sql: str, model: JournalModel) -> Merged:
-    """Rewrite one statement without parameters.
-
-    Raises:
-        TrinityError: as :func:`trinity.journal.rewrite.rewrite`.
-    """
+    """Rewrite one statement without parameters. Raise as :func:`trinity.journal.rewrite.rewrite`."""
     numbered = number(sql, "spark")
     if not mentions(numbered, model):
         return Merged(sql)
