@@ -424,7 +424,8 @@ class _Arguments:
         try:
             return check(value)
         except _Unfit as error:
-            message = f"{_called(self._function)}(): {name}{error.place} {error.why}."
+            called = self._function.__qualname__.removesuffix(".__init__")
+            message = f"{called}(): {name}{error.place} {error.why}."
             raise CallError("INVALID_ARGUMENTS", message) from None
 
     def _prepared(self) -> list[tuple[str, Check | None]]:
@@ -437,10 +438,6 @@ class _Arguments:
         self._by_name = checks
         self._by_place = [(p.name, checks.get(p.name)) for p in parameters if p.kind in _POSITIONAL]
         return self._by_place
-
-
-def _called(function: Callable[..., Any]) -> str:
-    return function.__qualname__.removesuffix(".__init__")
 
 
 class _Names(dict[str, Any]):

@@ -122,11 +122,9 @@ class Changes:
 
     # -- the appends ------------------------------------------------------------------------------------
 
-    def _field(self, column: str, age: str) -> str:
-        return f"{age}_{[c.name for c in self.table.written].index(column)}"
-
     def _key(self, age: str, of: str) -> list[exp.Expr]:
-        return [trees.column(self._field(k, age), of) for k in self.table.key]
+        places = {c.name: place for place, c in enumerate(self.table.written)}
+        return [trees.column(f"{age}_{places[k]}", of) for k in self.table.key]
 
     def _same_key(self, left: list[exp.Expr], right: list[exp.Expr]) -> exp.Expr:
         pairs = zip(left, right, self.table.key, strict=True)

@@ -32,7 +32,8 @@ class Scopes:
         """Return the journalled table that a reference means; ``hidden`` are the names of CTEs in scope."""
         if not isinstance(table.this, exp.Identifier):
             return None
-        name, schema, catalog = (self._meant_name(p) if p is not None else "" for p in _parts(table))
+        parts = (table.this, table.args.get("db"), table.args.get("catalog"))
+        name, schema, catalog = (self._meant_name(p) if p is not None else "" for p in parts)
         if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
             return None
         found = self._model.find(schema, name)
@@ -122,7 +123,3 @@ class Scopes:
         for child in node.iter_expressions():
             if child is not clause:
                 yield child, inner
-
-
-def _parts(table: exp.Table) -> tuple[exp.Identifier | None, ...]:
-    return table.this, table.args.get("db"), table.args.get("catalog")

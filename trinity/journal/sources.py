@@ -134,7 +134,8 @@ def _values(
         values: list[exp.Expr] = []
         for column, value in [*zip(columns, row, strict=True), *((c, None) for c in rest)]:
             plain = trees.default_of(column, dialect) if value is None or trees.is_default(value) else value
-            if column.name in table.key and not _same_in_every_snapshot(plain):
+            # a key whose value may differ from snapshot to snapshot
+            if column.name in table.key and not (repeatable(plain) and plain.find(exp.Query) is None):
                 if len(computed.values) < MAX_KEYS:
                     plain = computed.add(plain, column)
                 else:
@@ -142,11 +143,6 @@ def _values(
             values.append(trees.typed_for(plain, column))
         built.append(exp.Tuple(expressions=values))
     return InsertRows((*columns, *rest), exp.Values(expressions=built), constant)
-
-
-def _same_in_every_snapshot(value: exp.Expr) -> bool:
-    """Return True when a key's value is the same in every snapshot."""
-    return repeatable(value) and value.find(exp.Query) is None
 
 
 def _query(

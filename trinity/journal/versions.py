@@ -12,11 +12,6 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
 
-def _first_version(table: JournalTable) -> exp.Expr:
-    """Return the version of a key that never existed: 1, or the statement's time."""
-    return exp.Literal.number(1) if table.version_type == "BIGINT" else _now(table)
-
-
 def next_version(table: JournalTable, newest: exp.Expr) -> exp.Expr:
     """Return the version after a key's newest one.
 
@@ -41,7 +36,8 @@ def inserted_version(
     if leaves is not None:
         free = exp.or_(free, leaves, copy=False)
     version_of_key = exp.Case(ifs=[exp.If(this=free, true=next_version(table, version.copy()))], default=version)
-    return exp.Coalesce(this=version_of_key, expressions=[_first_version(table)])
+    first = exp.Literal.number(1) if table.version_type == "BIGINT" else _now(table)
+    return exp.Coalesce(this=version_of_key, expressions=[first])
 
 
 def fail_where(value: exp.Expr, again: exp.Expr) -> exp.Expr:

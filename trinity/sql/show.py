@@ -14,7 +14,7 @@ from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.names import split_name
 from trinity.secrets import HIDDEN, is_secret_property
-from trinity.spi import Column, PartitionField, TableDefinition
+from trinity.spi import Column, TableDefinition
 from trinity.sql.parsing.names import catalog_name, parts, quoted_name
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
@@ -175,14 +175,15 @@ def create_statement(table: Table) -> str:
     definition = table.definition
     lines = [_column_line(c) for c in definition.visible]
     if definition.primary_key:
-        lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
+        lines.append(f"PRIMARY KEY ({', '.join(map(quoted_name, definition.primary_key))}) NOT ENFORCED")
     if not definition.external:
         lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({_on_own_lines(c.expression)})" for c in definition.checks]
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
     text += f"\nUSING {table.format}"
     if definition.partition_by:
-        text += f"\nPARTITIONED BY ({', '.join(map(_partition_text, definition.partition_fields))})"
+        fields = (str(replace(f, column=quoted_name(f.column))) for f in definition.partition_fields)
+        text += f"\nPARTITIONED BY ({', '.join(fields)})"
     properties = shown_properties(definition)
     comment = properties.pop("comment", None)
     if comment is not None:
@@ -193,10 +194,6 @@ def create_statement(table: Table) -> str:
         listed = ",\n  ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in sorted(properties.items()))
         text += f"\nTBLPROPERTIES (\n  {listed})"
     return text
-
-
-def _partition_text(field: PartitionField) -> str:
-    return str(replace(field, column=quoted_name(field.column)))
 
 
 def _column_line(column: Column) -> str:
@@ -213,10 +210,6 @@ def _column_line(column: Column) -> str:
 def _on_own_lines(expression: str) -> str:
     """Return an expression that text may follow: a comment in it, from another writer, ends with the line."""
     return f"{expression}\n" if "--" in expression else expression
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(quoted_name, names))
 
 
 def describe(session: Session, statement: Statement) -> Rows:

@@ -132,7 +132,8 @@ class _Builder:
         if piece is None:
             return None
         statement = parse(_at_its_position(piece), piece.dialect)
-        if not isinstance(statement.tree, exp.Select) or not _only_from(statement.tree):
+        clauses = {key for key, value in statement.tree.args.items() if value}
+        if not isinstance(statement.tree, exp.Select) or clauses - _ONLY_FROM:
             raise TrinityError(
                 "SYNTAX_ERROR",
                 f"Line {piece.tokens[0].line}: '{piece.text}' is no source; put a query in parentheses and give it an "
@@ -295,11 +296,7 @@ def _parse_common(common: CommonTable) -> Statement:
 
 
 _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
-
-
-def _only_from(select: exp.Select) -> bool:
-    """Return True when a SELECT * FROM has nothing after its FROM."""
-    return all(key in _ONLY_FROM for key, value in select.args.items() if value)
+"""Parts of a SELECT * FROM that has nothing after its FROM."""
 
 
 def _refuse_windows(tree: exp.Expr, clause: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -75,8 +75,13 @@ class LocalQueries:
         full = {id(r.node): r.full for r in found.references}
         names = [names_of(node, full) for node in nodes]
         if len(nodes) > 1:
-            join = joined(statement.text, [n.alias_or_name for n in nodes], names, self._types(statement.dialect))
-            return MergeSource(_read(self._rows(self._within_common(join.text, statement.dialect))), join.side)
+
+            def rows_of(text: str) -> LocalRows:
+                return self._rows(self._within_common(text, statement.dialect))
+
+            aliases = [n.alias_or_name for n in nodes]
+            join = joined(statement.text, aliases, names, lambda text: _types_of(rows_of(text)))
+            return MergeSource(_read(rows_of(join.text)), join.side)
         if len({name.lower() for name in found.names}) < len(found.names):
             raise Refused("its source has a column name twice")
         alias = alias_of(nodes[0], target_alias)
@@ -84,9 +89,6 @@ class LocalQueries:
             name.lower(): ResolvedColumn(f"{quoted(alias)}.{quoted(name)}", kind) for name, kind in _types_of(found)
         }
         return MergeSource(_read(found), Side("source", alias, (Relation(names[0], columns),), columns))
-
-    def _types(self, dialect: str) -> Callable[[str], Sequence[tuple[str, str]]]:
-        return lambda text: _types_of(self._rows(self._within_common(text, dialect)))
 
     def subquery(self, piece: Piece, scope: Scope, word: str) -> str:
         """Run a subquery; return the text of a query that selects its rows, those that the outer row sees.

@@ -228,7 +228,8 @@ class _Select:
         views = self.tree.args.get("laterals") or []
         if views and joins and [*self.tree.args].index("laterals") < [*self.tree.args].index("joins"):
             raise Refused("a JOIN stands behind LATERAL VIEW")
-        parts = [part for part in _without_subqueries(condition) if not _names_some(part, views)]
+        whole = conjuncts(condition) if condition is not None else ()
+        parts = [part for part in whole if not part.find(exp.Query) and not _names_some(part, views)]
         relation = self._table(self.tree.args["from_"].this, None if joins or not parts else exp.and_(*parts))
         inner = all(word_of(join) in ("INNER", "CROSS") for join in joins)
         parts = parts if joins and inner else []
@@ -541,11 +542,6 @@ def _over_window(node: exp.Expr) -> bool:
 def _aggregated(tree: exp.Expr) -> bool:
     """Return True for an expression with an aggregate function of groups."""
     return any(not _over_window(node) for node in tree.find_all(exp.AggFunc))
-
-
-def _without_subqueries(condition: exp.Expr | None) -> list[exp.Expr]:
-    """Return the parts of a condition that have no subquery."""
-    return [] if condition is None else [part for part in conjuncts(condition) if not part.find(exp.Query)]
 
 
 def _names_some(part: exp.Expr, views: Sequence[exp.Lateral]) -> bool:

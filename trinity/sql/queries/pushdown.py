@@ -23,7 +23,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | No
     where = select.args.get("where")
     if not isinstance(where, exp.Where):
         return None
-    columns = _Columns(node, definition, alone=_has_one_source(select))
+    columns = _Columns(node, definition, alone=not (select.args.get("joins") or select.args.get("laterals")))
     found = [bare(part) for part in conjuncts(where.this) if columns.compares(part)]
     return exp.and_(*found) if found else None
 
@@ -48,10 +48,6 @@ def _plain_source(node: exp.Table) -> exp.Select | None:
 def _null_extended(later: list[exp.Join]) -> bool:
     """Return True when joins after a table can fill its columns with NULLs."""
     return any(j.side in ("RIGHT", "FULL") for j in later)
-
-
-def _has_one_source(select: exp.Select) -> bool:
-    return not select.args.get("joins") and not select.args.get("laterals")
 
 
 class _Columns:
