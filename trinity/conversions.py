@@ -56,12 +56,7 @@ def as_polars(rows: pa.RecordBatchReader) -> pl.DataFrame:
 
 
 def as_lazy_polars(schema: pa.Schema, read: Callable[[Sequence[str] | None], pa.RecordBatchReader]) -> pl.LazyFrame:
-    """Return rows as a Polars LazyFrame, which are read when it is collected.
-
-    Args:
-        schema: the columns.
-        read: reads the rows of some columns; of all for None.
-    """
+    """Return rows as a Polars LazyFrame, which reads some columns when it is collected, all for None."""
     polars, plugins = library("polars", "polars"), library("polars.io.plugins", "polars")
 
     def pages(names: list[str] | None, predicate: Any, limit: int | None, _: int | None) -> Iterator[pl.DataFrame]:

@@ -22,13 +22,6 @@ def get_or_create(
 ) -> _T:
     """Return a new table; or with ``if_not_exists`` the table that has the name, or gets it meanwhile.
 
-    Args:
-        name: the table's name.
-        found: the table that has it; None if there is none.
-        make: makes the table. Raises TABLE_ALREADY_EXISTS.
-        find: returns the table that has the name now, or None.
-        if_not_exists: whether to return an existing table.
-
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS; and as ``make``.
     """
@@ -49,11 +42,7 @@ def create_exclusively(
 ) -> _T:
     """Create something whose name must not be registered, and undo that where a registration came first.
 
-    Args:
-        block: excludes registrations while ``make`` runs; raises an error for one that is there.
-        make: creates it.
-        undo: removes what ``make`` has returned.
-        what: what was created, as the beginning of a sentence.
+    ``block`` raises an error for what is registered; ``what`` is what was created, as the beginning of a sentence.
 
     Raises:
         TrinityError: as ``block`` and ``make``; COMMIT_STATE_UNKNOWN for what cannot be undone.
@@ -79,9 +68,7 @@ def drop(made: Target) -> None:
 def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """Put the first rows into a new table. Where that fails the table is dropped, unless they may be in it.
 
-    Args:
-        made: the table, pinned to its id: another one that has got its name since is neither filled nor dropped.
-        fill: writes the rows.
+    The table is pinned to its id: another one that has got its name since is neither filled nor dropped.
 
     Raises:
         TrinityError: as ``fill``.
@@ -99,11 +86,7 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
 
 
 def check_owned(find: Callable[[], Target], what: str) -> Target:
-    """Return a table, after checking that Trinity made it.
-
-    Args:
-        find: returns the table of the name. Raises TABLE_NOT_FOUND.
-        what: what the caller wants to do, for the message.
+    """Return a table, after checking that Trinity made it; ``what`` is what the caller wants to do.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.

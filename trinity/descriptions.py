@@ -75,12 +75,6 @@ def _number(count: int, what: str) -> str:
 
 
 def session_html(current: str, formats: Mapping[str, str], tables: Sequence[str]) -> str:
-    """Return a session as HTML.
-
-    Args:
-        current: its current schema.
-        formats: name of a catalog -> its format.
-        tables: the full names of the tables of the current schema.
-    """
+    """Return a session as HTML: its schema, the formats of its catalogs, and the tables of the schema."""
     catalogs = as_html(("catalog", "format"), list(formats.items()), False)
     return f"<b>Session</b> in {escape(current)}\n{catalogs}{as_html(('table',), [(name,) for name in tables], False)}"

@@ -19,14 +19,7 @@ class InNotebooks:
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int, more: bool) -> str:
-    """Return a table.
-
-    Args:
-        columns: the columns' names.
-        rows: the values.
-        width: the most characters of a value; a longer one ends with dots. 0 for any number of them.
-        more: whether there are more rows, which the last line then says.
-    """
+    """Return a table whose longer values end with dots, but for width 0, and whose last line tells of more rows."""
     texts = [[_cut(_text(value), width) for value in row] for row in rows]
     names = [_cut(name, width) for name in columns]
     widths = [max(3, len(name), *(len(row[n]) for row in texts)) for n, name in enumerate(names)]

@@ -30,11 +30,7 @@ class CatalogOptions(Options):
 
     @classmethod
     def of(cls: type[_Options], catalog: str, options: Mapping[str, Any]) -> _Options:
-        """Check settings, and return them.
-
-        Args:
-            catalog: the catalog's name.
-            options: the user's settings, without ``connector``.
+        """Check the user's settings of a catalog, without ``connector``, and return them.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID naming the catalog and each option that is wrong.

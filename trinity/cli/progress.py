@@ -12,9 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 def progress(text: str, console: Console | None = None) -> Progress:
     """Return a line with a spinner, a text and the elapsed time, on standard error; it disappears at its end.
 
-    Args:
-        text: of rich's form, as ``{task.completed:,} rows`` or ``{task.description}``.
-        console: where to show it instead.
+    The text has rich's form, as ``{task.completed:,} rows`` or ``{task.description}``.
     """
     console = console or Console(stderr=True)
     columns = SpinnerColumn(), TextColumn(text), TimeElapsedColumn()
