@@ -62,7 +62,11 @@ def split_name(text: str) -> list[str]:
 
 
 def checked_name(name: str, what: str) -> str:
-    """Check that a text is a valid name of a ``Table`` or the like, and return it (N1).
+    """Check that a text is a valid name, and return it (N1).
+
+    Args:
+        name: the name.
+        what: what it names, for the message: ``Table``.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for an empty name, one of more than 255 characters, with NUL, or with half of a
