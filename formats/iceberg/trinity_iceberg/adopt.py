@@ -26,7 +26,7 @@ from trinity.storage import (
     local_path,
     parquet_schema,
 )
-from trinity_iceberg.carried import DEFINITION, index_of, newest, order_at, summary_of, version_of
+from trinity_iceberg.carried import DEFINITION, index_of, newest_version, order_at, summary_of, version_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.location_catalog import LocationCatalog
@@ -170,7 +170,10 @@ def check_not_before(table: Table) -> None:
     Raises:
         TrinityError: NOT_SUPPORTED naming the versions and the remedy.
     """
-    version, since = newest(table.metadata), json.loads(table.properties.get(DEFINITION, "{}")).get("replaced", 0)
+    version, since = (
+        newest_version(table.metadata),
+        json.loads(table.properties.get(DEFINITION, "{}")).get("replaced", 0),
+    )
     if version < since:
         raise _refused(
             table,

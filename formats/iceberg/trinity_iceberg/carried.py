@@ -60,7 +60,7 @@ def mark_of(properties: Mapping[str, str]) -> dict[str, str]:
     return {} if text is None else {_MARK: hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
-def lost(metadata: TableMetadata) -> dict[str, str]:
+def removed_definition_mark(metadata: TableMetadata) -> dict[str, str]:
     """Return the mark of a definition that another engine removed or changed; empty if none did."""
     mark = {key: value for key, value in facts(metadata).items() if key == _MARK}
     return {} if mark == mark_of(metadata.properties) else mark
@@ -71,22 +71,22 @@ def definitions(metadata: TableMetadata) -> dict[str, str]:
     return {k: v for k, v in metadata.properties.items() if k == DEFINITION or k.startswith(f"{DEFINITION}.")}
 
 
-def kept(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:
+def archived_definition(metadata: TableMetadata, definition: str, *, same_schema: bool) -> dict[str, str]:
     """Return the properties that keep the present definition for the versions until now, before it is replaced.
 
     ``same_schema``: the new definition has the same schema.
     """
     schema = metadata.current_schema_id
-    return {f"{DEFINITION}.{schema}{f'.{newest(metadata)}' if same_schema else ''}": definition}
+    return {f"{DEFINITION}.{schema}{f'.{newest_version(metadata)}' if same_schema else ''}": definition}
 
 
-def newest(metadata: TableMetadata) -> int:
+def newest_version(metadata: TableMetadata) -> int:
     """Return the newest version; 0 for a table without snapshots."""
     snapshot = metadata.current_snapshot()
     return (snapshot.sequence_number or 0) if snapshot else 0
 
 
-def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:
+def definition_at(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:
     """Return the definition of a version; None for an external table."""
     definition: Mapping[str, Any] | None = json.loads(
         metadata.properties.get(_property(metadata, schema_id, version), "null")
@@ -94,7 +94,7 @@ def recorded(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[s
     return definition
 
 
-def unneeded(metadata: TableMetadata, gone: Collection[int]) -> list[str]:
+def stale_definitions(metadata: TableMetadata, gone: Collection[int]) -> list[str]:
     """Return the properties with definitions that only versions of removed snapshots have."""
     current = metadata.current_schema_id
     needed = {
@@ -144,7 +144,7 @@ def _newest_first(metadata: TableMetadata) -> Iterator[Snapshot]:
         at = by_id[at].parent_snapshot_id
 
 
-def carried(metadata: TableMetadata) -> dict[str, str]:
+def carried_facts(metadata: TableMetadata) -> dict[str, str]:
     """Return the facts that the next commit must carry forward, from the newest Trinity commit.
 
     Raises:
@@ -259,7 +259,7 @@ def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOr
 
 def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
     """Return the order of rows to remember once a version is folded; None where none is remembered."""
-    return order_of(metadata).folded(version) if ORDER in carried(metadata) else None
+    return order_of(metadata).folded(version) if ORDER in carried_facts(metadata) else None
 
 
 def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:

@@ -46,7 +46,7 @@ from trinity_iceberg.carried import (
     INDEX,
     OPERATION,
     ORDER,
-    carried,
+    carried_facts,
     folded_order,
     index_of,
     on_record,
@@ -134,7 +134,7 @@ class IcebergAttempt(Attempt[State]):
         added = named_now(change.rows, written, self.newest.loaded)
         if written.external:  # rows are ordered by the sequence number of the new files
             return SnapshotChange("compact", added, change.removed)
-        index = open_index(store, carried(metadata).get(INDEX))
+        index = open_index(store, carried_facts(metadata).get(INDEX))
         sidecar = change.sidecar if change.replace_sidecar else index.sidecar
         name, updates = put_index(index.rewritten(store, change.removed, change.rows, sidecar), store, metadata)
         return SnapshotChange(
@@ -151,7 +151,7 @@ class IcebergAttempt(Attempt[State]):
     def restore(self, then: State, definition: TableDefinition) -> int | None:
         """Put a snapshot that makes an earlier one the newest again, and return its version; None for no change."""
         state, store = self.newest, ObjectStore(self.table.location)
-        metadata, now = state.metadata, carried(state.metadata)
+        metadata, now = state.metadata, carried_facts(state.metadata)
         assert then.snapshot is not None
         index, updates = index_of(metadata, then.snapshot), tuple[TableUpdate, ...]()
         same = self.snapshots.files(self.table, then) == self.snapshots.files(self.table, state)
@@ -296,7 +296,7 @@ class _Producer:
         return Summary(operation=_operation(change), **found.additional_properties)
 
     def _own_summary(self, change: SnapshotChange) -> dict[str, str]:
-        own = {OPERATION: change.operation, **carried(self.metadata), **change.summary}
+        own = {OPERATION: change.operation, **carried_facts(self.metadata), **change.summary}
         if change.order or ORDER in own:
             order = change.order or order_of(self.metadata)
             own[ORDER] = replace(order, through=self.sequence).to_json()

@@ -11,7 +11,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotsUpdate, TableUpdate
 
 from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore
-from trinity_iceberg.carried import OPERATION, indexes, lineage, summary_of, unneeded
+from trinity_iceberg.carried import OPERATION, indexes, lineage, stale_definitions, summary_of
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates, same_schema
 
@@ -26,7 +26,7 @@ def expire(loaded: Table, older_than_ms: int) -> bool:
     """Forget the versions whose successor is old enough, and their definitions; return whether there were any."""
     metadata = loaded.metadata
     gone = _expired_versions(metadata, older_than_ms)
-    definitions = unneeded(metadata, gone)
+    definitions = stale_definitions(metadata, gone)
     if not gone and not definitions:
         return False
 

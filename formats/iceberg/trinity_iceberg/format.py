@@ -161,7 +161,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
     try:
         from pyiceberg.exceptions import NotInstalledError
 
-        from trinity_iceberg.names import see_to_default
+        from trinity_iceberg.names import ensure_default_namespace
     except ImportError as error:
         raise TrinityError(
             "CONFIGURATION_INVALID",
@@ -172,7 +172,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
         try:
             with scrubbed_warnings():
                 opened = _opened(name, options)
-            see_to_default(opened)
+            ensure_default_namespace(opened)
             return opened
         except NotInstalledError as error:
             raise _not_installed(catalog, str(properties["type"])) from error

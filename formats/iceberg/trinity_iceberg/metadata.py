@@ -132,7 +132,7 @@ class IcebergMetadata(RowChanges):
             make_folder(location.parent)  # a schema gets its folder by its first table; a missing one is not locked
         with (
             folder_lock(str(location.parent)) if location else contextlib.nullcontext(),
-            self._names.making(schema, location),
+            self._names.creating_table(schema, location),
         ):
             made = put_table(self._iceberg, transaction, (self._catalog, schema, name))
         return TableHandle(self._catalog, schema, name, local_path(made.location), id=str(made.table_uuid))

@@ -72,7 +72,7 @@ def schema_of(namespace: Sequence[str]) -> str:
     return schema if escaped(schema, _SPECIAL) == found else found
 
 
-def see_to_default(iceberg: Catalog) -> None:
+def ensure_default_namespace(iceberg: Catalog) -> None:
     """Make the namespace ``default``, which every catalog has, unless it exists."""
     if not iceberg.namespace_exists(DEFAULT_SCHEMA):
         with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
@@ -175,7 +175,7 @@ class CatalogNames:
         return folder
 
     @contextlib.contextmanager
-    def making(self, schema: str, location: Location | None) -> Iterator[None]:
+    def creating_table(self, schema: str, location: Location | None) -> Iterator[None]:
         """Run a block that makes a table. In a bucket what it has put is deleted if the name or the schema is lost.
 
         Raises:

@@ -19,7 +19,16 @@ from sqlalchemy.orm import Session
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, LostCommit, RepairResult, TableHandle
 from trinity.storage import Location, ObjectStore, no_readable_version, repair_preview, repair_result
-from trinity_iceberg.carried import DEFINITION, INDEX, definitions, lineage, lost, mark_of, summary_of, version_of
+from trinity_iceberg.carried import (
+    DEFINITION,
+    INDEX,
+    definitions,
+    lineage,
+    mark_of,
+    removed_definition_mark,
+    summary_of,
+    version_of,
+)
 from trinity_iceberg.index import open_index
 from trinity_iceberg.manifests import read_entries, read_manifests
 from trinity_iceberg.metadata_files import is_metadata_file, read_metadata
@@ -40,7 +49,7 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
 def made_by_trinity(table: TableHandle) -> bool:
     """Return whether any readable metadata file shows that Trinity made the table."""
     paths = (str(file) for file in _metadata_files(Location.of(table.location).join("metadata")))
-    return any(DEFINITION in m.properties or lost(m) for _, m in _readable(paths))
+    return any(DEFINITION in m.properties or removed_definition_mark(m) for _, m in _readable(paths))
 
 
 def _metadata_files(folder: Location) -> list[Location]:
@@ -83,7 +92,7 @@ class Repair:
             loaded = found
         snapshot = self._readable_snapshot(loaded)
         at = version_of(snapshot)
-        if not self._lost and lost(loaded.metadata):
+        if not self._lost and removed_definition_mark(loaded.metadata):
             return repair_result(_put_back(loaded, dry_run=dry_run), at, ())
         if preview := repair_preview(self._table, at, self._lost, version, dry_run=dry_run):
             return preview
@@ -192,12 +201,12 @@ def _put_back(table: Table, *, dry_run: bool) -> CommitResult:
     Raises:
         TrinityError: NOT_SUPPORTED where no metadata file that the table still knows has them.
     """
-    now, mark = table.metadata, lost(table.metadata)
+    now, mark = table.metadata, removed_definition_mark(table.metadata)
     for _, before in _readable(entry.metadata_file for entry in reversed(now.metadata_log)):
         if mark_of(before.properties) == mark:
             if not dry_run:
                 put = SetPropertiesUpdate(updates=definitions(before))
-                commit_updates(table, (put,), (), lambda metadata: not lost(metadata))
+                commit_updates(table, (put,), (), lambda metadata: not removed_definition_mark(metadata))
             return CommitResult(version_of(now.current_snapshot()))
     raise TrinityError(
         "NOT_SUPPORTED",

@@ -37,7 +37,14 @@ from trinity.spi import (
     type_text,
 )
 from trinity.storage import FIELD_ID, READ_BY_ID, REQUIRED, adopted_definition, adopted_properties, foreign_definition
-from trinity_iceberg.carried import DEFINITION, STATE, kept, lost, newest, recorded
+from trinity_iceberg.carried import (
+    DEFINITION,
+    STATE,
+    archived_definition,
+    definition_at,
+    newest_version,
+    removed_definition_mark,
+)
 from trinity_iceberg.names import schema_of
 
 PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
@@ -153,11 +160,14 @@ def definition_updates(
     removed = [k for k in before.properties if k.startswith(PROPERTY_PREFIXES) and k not in after.properties]
     gone = (RemovePropertiesUpdate(removals=removed),) if removed else ()
     if before.columns == after.columns:
-        older = kept(metadata, _text(before), same_schema=True)
+        older = archived_definition(metadata, _text(before), same_schema=True)
         return (*gone, SetPropertiesUpdate(updates={**own_properties(after), **older}))
-    schema, older = evolved_schema(metadata, before, after), kept(metadata, _text(before), same_schema=False)
+    schema, older = (
+        evolved_schema(metadata, before, after),
+        archived_definition(metadata, _text(before), same_schema=False),
+    )
     if before.replaced != after.replaced:
-        older |= kept(metadata, _text(before), same_schema=True)
+        older |= archived_definition(metadata, _text(before), same_schema=True)
     properties = SetPropertiesUpdate(updates={**own_properties(with_field_ids(after, schema)), **older})
     if schema.schema_id in (s.schema_id for s in metadata.schemas):
         return SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}), *gone, properties
@@ -188,7 +198,7 @@ def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: Tabl
 def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
     """Return the schema of a table that takes the place of another one, or does so again by a restore."""
     hidden, known, ids = _hidden(metadata), _known_fields(metadata, before), count(metadata.last_column_id + 1)
-    again = after.replaced <= newest(metadata)  # by a restore
+    again = after.replaced <= newest_version(metadata)  # by a restore
     alike = {} if again else {(c.name, c.type): known[c.field_id] for c in before.visible if c.field_id in known}
     fields = []
     for column in after.columns:
@@ -252,7 +262,7 @@ def definition_of(
     Raises:
         TrinityError: NOT_SUPPORTED for a table of Trinity's whose property another engine has taken away or changed.
     """
-    if lost(metadata):
+    if removed_definition_mark(metadata):
         name, what = ".".join(identifier), "changed" if DEFINITION in metadata.properties else "taken away"
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -261,7 +271,7 @@ def definition_of(
             f"hand the table over to that engine take '{STATE}' away, too.",
         )
     name, in_schema = identifier[-1], schema_of(identifier[:-1])
-    stored = recorded(metadata, schema.schema_id, version)
+    stored = definition_at(metadata, schema.schema_id, version)
     if stored is None:
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
         full, foreign = (in_schema, name), [_foreign(f) for f in _ordered_fields(schema)]
@@ -279,7 +289,7 @@ def definition_of(
     found = adopted_definition(".".join(identifier), known, present)
     dropped = {c.field_id: c for c in (*_columns_of_all_schemas(metadata), *found.dropped)}
     gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})
-    if version == newest(metadata):  # what others set is of no version
+    if version == newest_version(metadata):  # what others set is of no version
         found = found.with_properties(adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES))
     return replace(found, dropped=gone, id=str(metadata.table_uuid))
 

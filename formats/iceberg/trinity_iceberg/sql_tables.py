@@ -55,7 +55,7 @@ from sqlalchemy.schema import CreateTable
 
 from trinity.errors import TrinityError, system_code
 from trinity.storage import Cache, Location, ObjectStore, Stat
-from trinity_iceberg.names import see_to_default
+from trinity_iceberg.names import ensure_default_namespace
 from trinity_iceberg.options import DEFAULT_SCHEMA
 from trinity_iceberg.sql_limits import keep_limits
 
@@ -265,7 +265,7 @@ class SqliteTables(SqlTables):
         tag = self._tag_now()
         if tag and not self._tag:
             self._init_catalog()
-            see_to_default(self)  # another engine may have made it
+            ensure_default_namespace(self)  # another engine may have made it
         elif tag and tag != self._tag:
             self._of_file.dispose()
             self._tag = tag

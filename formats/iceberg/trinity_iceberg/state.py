@@ -27,7 +27,7 @@ from trinity_iceberg.adopt import (
     check_readable,
     check_writable,
 )
-from trinity_iceberg.carried import TXN, carried, lineage, version_of
+from trinity_iceberg.carried import TXN, carried_facts, lineage, version_of
 from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import damaged, read_metadata
 from trinity_iceberg.names import identifier_of, load_table
@@ -74,7 +74,7 @@ class State:
     @cached_property
     def txns(self) -> dict[str, int]:
         """Application -> highest version (L4), as of the newest commit."""
-        found: dict[str, int] = json.loads(carried(self.metadata).get(TXN, "{}"))
+        found: dict[str, int] = json.loads(carried_facts(self.metadata).get(TXN, "{}"))
         return found
 
     def check_readable(self, table: TableHandle) -> None:
