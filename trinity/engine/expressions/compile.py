@@ -19,10 +19,10 @@ from trinity.engine.expressions import (
     dates,
     literals,
     logic,
-    moments,
     nested,
     subqueries,
     texts,
+    timestamps,
 )
 from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
 from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Refused, Scope, ScopeColumn
@@ -135,7 +135,7 @@ class _Compiler:
 
     def sequence(self, tree: exp.Expr) -> Compiled:
         first, last, step = (tree.args.get(part) for part in ("start", "end", "step"))
-        days = moments.days_of(step) if step is not None else None
+        days = timestamps.days_of(step) if step is not None else None
         parts = [part for part in (first, last, step if days is None else None) if part is not None]
         if tree.args.get("is_end_exclusive"):
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
@@ -181,11 +181,11 @@ class _Compiler:
 
     def arithmetic(self, tree: exp.Expr) -> Compiled:
         if isinstance(tree, exp.Add | exp.Sub):
-            if (interval := moments.interval_of(tree.expression)) is not None:
+            if (interval := timestamps.interval_of(tree.expression)) is not None:
                 wanted = interval.negated() if isinstance(tree, exp.Sub) else interval
-                return moments.later(self.operand(tree.this), wanted, self.timezone)
-            if isinstance(tree, exp.Add) and (interval := moments.interval_of(tree.this)) is not None:
-                return moments.later(self.operand(tree.expression), interval, self.timezone)
+                return timestamps.later(self.operand(tree.this), wanted, self.timezone)
+            if isinstance(tree, exp.Add) and (interval := timestamps.interval_of(tree.this)) is not None:
+                return timestamps.later(self.operand(tree.expression), interval, self.timezone)
         left, right = self.operand(tree.this), self.operand(tree.expression)
         if left.type.name == "date" and isinstance(tree, exp.Add | exp.Sub):
             return dates.days_after(left, right, self.timezone, before=isinstance(tree, exp.Sub))
@@ -210,7 +210,7 @@ class _Compiler:
             or self.scope.has("", tree.key.replace("current", "current_"))
         ):
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
-        now = moments.now()
+        now = timestamps.now()
         return now if isinstance(tree, exp.CurrentTimestamp) else dates.as_date(now, self.timezone)
 
     def named(self, tree: exp.Expr) -> Compiled:
@@ -225,7 +225,7 @@ class _Compiler:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'") from error
 
     def time_cut(self, tree: exp.Expr) -> Compiled:
-        return moments.cut_time(self.operand(tree.this), tree.text("unit"), self.timezone)
+        return timestamps.cut_time(self.operand(tree.this), tree.text("unit"), self.timezone)
 
     def part(self, tree: exp.Expr) -> Compiled:
         function = _PARTS.get(tree.name.upper())

@@ -14,10 +14,10 @@ from trinity.engine.expressions import (
     conditional,
     dates,
     logic,
-    moments,
     rounding,
     texts,
     time_patterns,
+    timestamps,
 )
 from trinity.engine.expressions.node import Compiled, Refused
 from trinity.hidden import HIDDEN_PREFIX
@@ -79,9 +79,9 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.Sqrt: (("this",), lambda zone, value: arithmetic.square_root(value, zone)),
     exp.Sign: (("this",), lambda zone, value: arithmetic.sign(value, zone)),
     exp.IsNan: (("this",), lambda _, value: comparisons.is_nan(value)),
-    exp.AddMonths: (("this", "expression"), lambda zone, value, number: moments.months_after(value, number, zone)),
+    exp.AddMonths: (("this", "expression"), lambda zone, value, number: timestamps.months_after(value, number, zone)),
     exp.LastDay: (("this",), lambda zone, value: dates.last_day(value, zone)),
-    exp.DateTrunc: (("this", "unit"), lambda zone, value, unit: moments.cut_date(value, unit, zone)),
+    exp.DateTrunc: (("this", "unit"), lambda zone, value, unit: timestamps.cut_date(value, unit, zone)),
     exp.TsOrDsToDate: (("this",), lambda zone, value: dates.as_date(value, zone)),
     exp.DateDiff: (("this", "expression"), lambda zone, end, start: dates.days_between(end, start, zone)),
     **{
