@@ -12,7 +12,7 @@ BITMAP_UNIONS: Final[Mapping[str, str]] = {"rbm32": "_trinity_rbm32_union", "rbm
 
 
 def united_bitmaps(name: str, lists: pa.Array) -> pa.Array:
-    """Return the union of each list of serialized bitmaps, of the function of some name; empty for NULL."""
+    """Return the union of each list of serialized bitmaps, in the format of a function; empty for NULL."""
     bitmap = bitmap_class(name)
     united = []
     for serialized in lists.to_pylist():

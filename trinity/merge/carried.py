@@ -28,7 +28,7 @@ def carried_marks(definition: TableDefinition, carried: Collection[str], mark: s
 
 
 def ingested_columns(spec: MergeSpec, definition: TableDefinition, given: Collection[str]) -> str | None:
-    """Return the hidden column's text for data with some of the columns; None when it has all that groups protect."""
+    """Return the hidden column's text for data with a subset of the columns; None when no protected one is missing."""
     if all(c in given for group in spec.groups for c in group.protected):
         return None
     return carried_marks(definition, given, "+")

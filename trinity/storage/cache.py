@@ -51,7 +51,7 @@ class Cache(Generic[_K, _V]):
             return self._kept.get(key)
 
     def drop(self, stale: Callable[[_K], bool]) -> None:
-        """Forget the values of the keys for which ``stale`` is true."""
+        """Drop the values of the keys for which ``stale`` is true."""
         with self._mutex:
             for key in [key for key in self._kept if stale(key)]:
                 self._forget(key)

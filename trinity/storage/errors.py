@@ -58,7 +58,7 @@ class storage_errors:
 
 
 def commit_unknown(what: str, reason: object) -> TrinityError:
-    """Return COMMIT_STATE_UNKNOWN, for a commit of which nobody can say whether it took effect.
+    """Return COMMIT_STATE_UNKNOWN, for a commit that may or may not have taken effect.
 
     Args:
         what: what was to be put or changed, as the beginning of a sentence.

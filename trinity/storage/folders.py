@@ -39,7 +39,7 @@ from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.parquet_sink import is_sink_file
 
 _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
-"""Folders of a table in which a crashed CREATE may have left files."""
+"""Folders of a table that may hold files of a crashed CREATE."""
 
 
 def check_only_graves(

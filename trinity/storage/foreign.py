@@ -65,7 +65,7 @@ def foreign_definition(
 
 
 def _known_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that Trinity knows; a table of others may have any properties."""
+    """Return the options that Trinity knows; an external table may have any properties."""
     found: dict[str, str] = {}
     for key, value in options.items():
         try:
@@ -123,7 +123,7 @@ def adopted_properties(
 
 
 def keeps_row_versions(definition: TableDefinition) -> bool:
-    """Return whether a table keeps the row versions from which compacted rows were folded (E3)."""
+    """Return whether a table keeps the row versions of compacted rows (E3)."""
     return definition.keyed and merge_spec(definition).keeps_history
 
 

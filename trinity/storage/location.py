@@ -1,4 +1,4 @@
-"""The place of a table, a folder or a file: one value, and its text for each reader.
+"""The location of a table, a folder or a file: one value, and its text for each reader.
 
 Nothing here touches a disk.
 """
@@ -25,7 +25,7 @@ _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a store, in normal form: locations of the same place are equal. Made by :meth:`of` or :meth:`of_uri`.
+    """A path in a store, in normal form: equal paths are equal locations. Made by :meth:`of` or :meth:`of_uri`.
 
     Its text, in handles and file lists, is an absolute path, or a URI without escapes such as ``s3://bucket/path``.
     :meth:`of` reads that text back.
@@ -72,14 +72,14 @@ class Location:
         return self.store + self.path
 
     def __fspath__(self) -> str:
-        """Return the path on the local disk. Raises NOT_SUPPORTED for a place in an object store."""
+        """Return the path on the local disk. Raises NOT_SUPPORTED for a location in an object store."""
         if self.store:
             raise TrinityError("NOT_SUPPORTED", f"'{self}' is in an object store, and is no file of this machine.")
         return self.path
 
     @property
     def on_disk(self) -> bool:
-        """True for a place on the local disk."""
+        """True for a location on the local disk."""
         return not self.store
 
     @property
@@ -156,7 +156,7 @@ def _normal(path: str) -> str:
 
 
 def _store_of(text: str) -> tuple[StoreKind[Any], str, str] | None:
-    """Return the kind of store, the authority in normal form and the path; None for a place in no object store."""
+    """Return the kind of store, the authority in normal form and the path; None for a location in no object store."""
     found = _STORED.fullmatch(text)
     kind = by_scheme(found["scheme"]) if found else None
     if found is None or kind is None:

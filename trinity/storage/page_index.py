@@ -22,7 +22,7 @@ from trinity.storage.thrift_compact import Struct, raw_footer, read_struct
 from trinity.storage.thrift_compact import field as of
 
 MOST_BY_PAGE: Final = 0.5
-"""The share of a row group from which all of it is read at once sooner than page by page."""
+"""The share of a row group above which reading all of it is faster than reading page by page."""
 
 _UNCOMPRESSED: Final = 0
 _PLAIN: Final = 0
@@ -30,7 +30,7 @@ _WIDTHS: Final = {1: 4, 2: 8, 4: 4, 5: 8}
 """Physical type -> bytes of a value, of numbers."""
 
 _MOST_FILES: Final = 256
-"""Files whose indexes the process keeps: those of two hundred pages and ten columns have some hundred KB."""
+"""Number of files whose indexes the process caches: an index of 200 pages and ten columns has some hundred KB."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ColumnPages:
         return _WIDTHS.get(of(self.meta, 1), 0) if as_they_are and levels == [0, of(self.meta, 5)] else 0
 
     def pages_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of the page in which each of some rows is."""
+        """Return the number of the page that holds each row."""
         return np.searchsorted(self.first_rows, rows, "right") - 1
 
     def statistics(self, kind: pa.DataType) -> Sequence[ColumnStats]:
@@ -92,7 +92,7 @@ class PagedGroup:
     read: dict[str, ColumnPages] = field(default_factory=dict, repr=False, compare=False)
 
     def column(self, name: str) -> ColumnPages | None:
-        """Return the pages of a column; None where they are not known. Raises what the store raises."""
+        """Return the pages of a column; None without a page index. Raises what the store raises."""
         if name not in self.chunks:
             return None
         if name not in self.read:
@@ -149,7 +149,7 @@ _REPEATED: Final = 2
 
 
 def _end(schema: Sequence[Struct], at: int) -> int:
-    """Return the place after an element and all that is within it."""
+    """Return the offset after an element and all that is within it."""
     last = at + 1
     for _ in range(of(schema[at], 5, 0)):
         last = _end(schema, last)
@@ -174,7 +174,7 @@ def _values(data: Sequence[bytes], kind: pa.DataType) -> list[Any]:
 
 
 def _value(data: bytes, kind: pa.DataType) -> Any:
-    """Return a bound as a Python value; None for what is not understood."""
+    """Return a bound as a Python value; None for types that are not decoded."""
     try:
         if pa.types.is_string(kind):
             return data.decode()

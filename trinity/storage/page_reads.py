@@ -1,4 +1,4 @@
-"""Reads of some rows of a Parquet file: only the pages in which they are are decoded.
+"""Reads of single rows of a Parquet file: only the pages that hold them are decoded.
 
 pyarrow decodes whole column chunks. So the pages that are wanted, and the dictionary before them, are put together in
 memory as a small Parquet file, whose metadata are the file's own but for places and counts. Numbers that are neither
@@ -27,7 +27,7 @@ _MAGIC: Final = b"PAR1"
 def rows_of_pages(
     path: str, in_file: pa.Schema, storage: pa.Schema, group: PagedGroup, rows: np.ndarray
 ) -> pa.RecordBatch | None:
-    """Return some rows of a row group in storage form; None where the pages of a column are not known.
+    """Return the wanted rows of a row group in storage form; None without a page index of every column.
 
     Raises:
         FileNotFoundError: and pyarrow's errors for a damaged file.
@@ -52,7 +52,7 @@ def rows_of_pages(
 
 
 def _values(file: Any, column: ColumnPages, kind: pa.DataType, all_rows: int, rows: np.ndarray) -> pa.Array:
-    """Return the values of some rows."""
+    """Return the values of the wanted rows."""
     if column.plain_width and column.plain_width * 8 == _bits(kind):
         return as_arrow(_plain_values(file, column, column.plain_width, all_rows, rows)).view(kind)
     wanted = np.diff(np.append(np.searchsorted(rows, column.first_rows), len(rows)))
@@ -70,7 +70,7 @@ _GAP: Final = 4096
 
 
 def _bits(kind: pa.DataType) -> int:
-    """Return the bits of a value of a type whose values are in a file as Arrow has them; 0 for others."""
+    """Return the bits of a value, for types that Parquet stores as Arrow does; 0 for other types."""
     return 0 if pa.types.is_decimal(kind) or not pa.types.is_primitive(kind) else int(kind.bit_width)
 
 
@@ -98,7 +98,7 @@ def _decoded(data: pa.Buffer) -> pa.Array:
 
 
 def _small_file(file: Any, column: ColumnPages, pages: np.ndarray, rows: int) -> pa.Buffer:
-    """Return a Parquet file with some pages of a column, which are read into their places."""
+    """Return a Parquet file, in memory, of the given pages of a column."""
     first, dictionary = len(_MAGIC), of(column.meta, 11)
     parts = [(int(dictionary), int(column.offsets[0]))] if dictionary else []
     parts += [(int(column.offsets[m]), int(column.offsets[n] + column.sizes[n])) for m, n in _runs(column, pages)]

@@ -213,7 +213,7 @@ _MAGIC: Final = struct.pack("<I", 1681511377)
 
 
 def vector_of(places: np.ndarray) -> bytes:
-    """Return the vector of some places."""
+    """Return the deletion vector of positions."""
     from pyroaring import BitMap64
 
     bits = BitMap64(places.astype(np.uint64))
@@ -227,7 +227,7 @@ def in_frame(vector: bytes) -> bytes:
 
 
 def places_in(vector: bytes) -> np.ndarray:
-    """Return the places of a vector, ascending. Raises ValueError for bytes that are none."""
+    """Return the positions of a deletion vector, ascending. Raises ValueError for other bytes."""
     from pyroaring import BitMap64
 
     if vector[: len(_MAGIC)] != _MAGIC:

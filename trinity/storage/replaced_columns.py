@@ -40,7 +40,7 @@ _MOST_BYTES: Final = 512 * 1024 * 1024
 _MOST_CHUNKS: Final = 2_000
 """Column chunks of a file whose footer is read and written in Python."""
 _SAME: Final = (2, 5, 6, 7)
-"""Fields of a footer that tell how a file is read: its schema, Arrow's, the writer, the order of bounds."""
+"""Fields of a footer that say how a file is read: its schema, Arrow's, the writer, the order of bounds."""
 _OFFSETS: Final = (9, 10, 11)
 """Fields of a column chunk's metadata: where pages, index page and dictionary are."""
 _BLOOM: Final = (14, 15)
@@ -51,7 +51,7 @@ Replacement = Callable[[int, pa.Table], pa.Table]
 def with_replaced_columns(
     target: WriteTarget, sink: SinkId, source: str, columns: pa.Schema, replacement: Replacement, threads: int
 ) -> DataFile | None:
-    """Write a file with the rows of another one; return None for a file that sinks would not write in this way today.
+    """Copy a file with some columns replaced; return None for a file that sinks would write differently today.
 
     Args:
         target: where and how to write.

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, in which Parquet keeps its metadata: to values and back, of any struct."""
+"""Thrift's compact protocol, in which Parquet keeps its metadata: structs to values and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def field(struct: Struct, number: int, default: Any = None) -> Any:
 
 
 def read_struct(data: bytes) -> Struct:
-    """Return the struct at the beginning of some bytes."""
+    """Return the struct at the beginning of the bytes."""
     return _Reader(data).struct()
 
 

@@ -18,7 +18,7 @@ from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
 
 _GOING: Final = "_trinity-going"
-"""An object in a table's place that marks its removal: put before the names are read, and removed last."""
+"""An object in a table's folder that marks its removal: put before the names are read, and removed last."""
 _MADE: Final = ("_trinity/", "_delta_log/", _GOING)
 """Prefixes of the objects that a CREATE puts."""
 
@@ -70,12 +70,12 @@ def check_unswept(table: TableHandle) -> None:
 
 
 def _holds(history: _History, place: str) -> bool:
-    """Return whether the name now belongs to the table in a place."""
+    """Return whether the name now belongs to the table at a location."""
     return _was_there(history[-1:], place)
 
 
 def _was_there(history: _History, place: str) -> bool:
-    """Return whether the name ever belonged to the table in a place."""
+    """Return whether the name ever belonged to the table at a location."""
     return any(facts is not None and facts["location"] == place for facts in history)
 
 

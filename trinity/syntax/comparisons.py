@@ -39,7 +39,7 @@ class Comparison:
 
     @classmethod
     def of(cls, part: exp.Expr) -> Comparison | None:
-        """Return what a part of a predicate compares; None for a part of another kind."""
+        """Return the comparison of a part of a predicate; None for other parts."""
         part = part.unnest()
         negated = isinstance(part, exp.Not)
         sides = _sides(part.this.unnest() if negated else part)
@@ -50,7 +50,7 @@ class Comparison:
 
 
 def _sides(part: exp.Expr) -> tuple[type[exp.Expr], exp.Expr, tuple[exp.Expr, ...]] | None:
-    """Return the operator, its left side and the others; None for another kind of predicate."""
+    """Return the operator, its left side and its other operands; None for other predicates."""
     operator = type(part)
     if isinstance(part, exp.Between):
         return None if part.args.get("symmetric") else (operator, part.this, (part.args["low"], part.args["high"]))

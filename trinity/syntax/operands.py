@@ -60,7 +60,7 @@ def _comparison_edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int,
 
 
 def _operand(tokens: Sequence[Token], end: int) -> int | None:
-    """Return the place of the first token of a column ``a.b.c`` that ends before a place, and is a whole operand."""
+    """Return the index of the first token of a column ``a.b.c`` that ends before an index, and is a whole operand."""
     first = end - 1
     while first >= 2 and tokens[first - 1].token_type is TokenType.DOT:
         first -= 2
@@ -75,7 +75,7 @@ def _ends_condition(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
-    """Return the place after ``BETWEEN 'a' AND 'b'``, and the comparisons, with NUL for the column."""
+    """Return the index after ``BETWEEN 'a' AND 'b'``, and the comparisons, with NUL for the column."""
     kinds = [t.token_type for t in tokens[place + 1 : place + 4]]
     if kinds != [TokenType.STRING, TokenType.AND, TokenType.STRING]:
         return None
@@ -84,7 +84,7 @@ def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] 
 
 
 def _in_list(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
-    """Return the place after ``IN ('a', NULL)``, and the IN without NULL, with NUL for the column."""
+    """Return the index after ``IN ('a', NULL)``, and the IN without NULL, with NUL for the column."""
     if place + 1 >= len(tokens) or tokens[place + 1].token_type is not TokenType.L_PAREN:
         return None
     end = next((n for n in range(place, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))

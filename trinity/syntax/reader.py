@@ -42,7 +42,7 @@ class Piece:
 
     @property
     def start(self) -> int:
-        """The first character's place in the whole statement."""
+        """The offset of the first character in the whole statement."""
         return int(self.tokens[0].start)
 
     @property
@@ -93,7 +93,7 @@ class Reader:
         return after is not None
 
     def _after(self, wanted: tuple[str, ...]) -> int | None:
-        """Return the place after these keywords, if next. sqlglot reads some pairs, such as ORDER BY, as one token."""
+        """Return the index after these keywords, if next. sqlglot reads some pairs, such as ORDER BY, as one token."""
         found: list[str] = []
         at = self.at
         while len(found) < len(wanted) and at < len(self.tokens):
@@ -108,7 +108,7 @@ class Reader:
                 raise self.unexpected(word)
 
     def unexpected(self, wanted: str) -> TrinityError:
-        """Return a SYNTAX_ERROR at the present place."""
+        """Return a SYNTAX_ERROR at the present token."""
         if self.done:
             last = self.tokens[-1]
             return TrinityError("SYNTAX_ERROR", f"Line {last.line}: {wanted} is expected after '{last.text}'.")
@@ -221,7 +221,7 @@ class Reader:
             self.at += 1
 
     def read_since(self, start: int) -> Piece:
-        """Return the piece from a place to here."""
+        """Return the piece from a token to here."""
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at])
 
     def _step(self) -> bool:

@@ -1,7 +1,7 @@
 """Needless calls that pyspark makes into the JVM with every Column.
 
 Each time that pyspark names a class, py4j first looks for its short name in every JAR on the path. Each time that it
-calls a static method, py4j asks whether there is one. With every Column it tells the JVM which line of the program
+calls a static method, py4j asks whether it exists. With every Column it tells the JVM which line of the program
 made it, in six calls instead of one. Together that was more than half of the calls of a small statement.
 """
 

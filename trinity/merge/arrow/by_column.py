@@ -89,7 +89,7 @@ class ColumnFold:
         return list(dict.fromkeys((*spec.key, *spec.ordering, *marks, *sequences, *wanted)))
 
     def not_in_arrow(self) -> dict[str, str]:
-        """Return wanted column -> why its function cannot be folded in Arrow, of those that cannot."""
+        """Return wanted column -> why its function cannot be folded in Arrow; other columns are absent."""
         found = {}
         for column in self._wanted:
             given = self.spec.functions.get(column.name)
@@ -231,7 +231,7 @@ class ColumnFold:
 
 
 class _Fold:
-    """The fold of some contributions that count."""
+    """The fold of the contributions that count."""
 
     def __init__(self, of: ColumnFold, given: Contributions) -> None:
         self.of, self.spec, self.given = of, of.spec, given
@@ -243,7 +243,7 @@ class _Fold:
 
     @cached_property
     def visible(self) -> np.ndarray:
-        """True for the keys of which a row is folded: an added one (D6)."""
+        """True for keys with an added row among the folded ones (D6)."""
         given = self.given
         added = given.counted & (given.kinds == FoldKind.ADD) if self.spec.folds_retracts else given.counted
         return given.place.last(added) >= 0
@@ -317,7 +317,7 @@ class _Fold:
 
 
 def _of_columns(values: Mapping[str, pa.Array], storage: pa.Schema, rows: int) -> pa.Table:
-    """Return rows with some columns, NULL in the others."""
+    """Return rows with the given columns; all other columns are NULL."""
     optional = pa.schema([field.with_nullable(True) for field in storage])
     arrays = [values[f.name].cast(f.type) if f.name in values else pa.nulls(rows, f.type) for f in optional]
     return pa.Table.from_arrays(arrays, schema=optional)

@@ -1,4 +1,4 @@
-"""Entries of maps and of arrays of rows, folded by key: each keeps the place of its first appearance."""
+"""Entries of maps and of arrays of rows, folded by key, in the order of their first appearance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entries:
         values: the entries; those of a map are structs of key and value.
         keys: ascending, the number of each one's key.
         there: for each key False where no row adds any: the column is NULL.
-        retract: True for entries that take the one like them away.
+        retract: True for entries that remove an equal one.
         newer: (a number for each entry, whether an equal number replaces): an entry replaces an earlier one
             only if its number is larger, or equal; None: it always does.
     """
@@ -35,7 +35,7 @@ class Entries:
 
     @classmethod
     def of(cls, rows: ColumnRows, counted: np.ndarray) -> Entries:
-        """Return the entries of some rows that are sorted by key and in fold order."""
+        """Return the entries of rows that are sorted by key and in fold order."""
         found = rows.values.take(as_arrow(counted))
         if pa.types.is_map(found.type):
             entries = pa.StructArray.from_arrays([found.keys, found.items], ["key", "value"])
@@ -54,7 +54,7 @@ class Entries:
         return replace(self, values=values, keys=self.keys[mask], retract=self.retract[mask], newer=newer)
 
     def put(self, codes: np.ndarray) -> np.ndarray:
-        """Return the places of the entries that are left, one for each number of a key, in their order."""
+        """Return the indices of the remaining entries, one for each number of a key, in their order."""
         if self.newer is None and self.limit is None and not self.retract.any():
             first = first_of_each(self.keys, codes)
             last = len(codes) - 1 - first_of_each(self.keys[::-1], codes[::-1])
@@ -85,7 +85,7 @@ class Entries:
         return np.array([*found, *mine.values()], np.int64)
 
     def appended(self, codes: np.ndarray) -> np.ndarray:
-        """Return the places of the entries that are left, where each one is added at the end."""
+        """Return the indices of the remaining entries, if each one is added at the end."""
         if self.limit is None and not self.retract.any():
             return np.arange(len(codes))
         found, now, mine = list[int](), -1, list[tuple[int, int]]()
@@ -101,5 +101,5 @@ class Entries:
         return np.array([*found, *(kept for _, kept in mine)], np.int64)
 
     def lists(self, values: pa.Array, kept: np.ndarray) -> pa.ListArray:
-        """Return a list for each key of the values of some entries, whose places are given in order."""
+        """Return a list for each key, of the values of the entries with the given indices, in order."""
         return lists(self.keys[kept], values, self.there)

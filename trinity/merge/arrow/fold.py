@@ -50,7 +50,7 @@ def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def winners(spec: MergeSpec, versions: pa.Table) -> tuple[Keys, pa.Table]:
-    """Return the keys of some row versions with ``ARRIVAL``, and the winning version of each, by its number."""
+    """Return the keys of row versions with ``ARRIVAL``, and the winner of each key, by the key's number."""
     keys, numbers = Keys.of(versions, spec.key)
     won = np.empty(len(keys), np.int64)
     won[numbers] = np.arange(len(versions))
@@ -109,7 +109,7 @@ def losers(
     deletes: Deletes | None = None,
     among: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places of base rows that lose to the log, ascending; numbers of winners that lose to base rows).
+    """Return (indices of base rows that lose to the log, ascending; numbers of winners that lose to base rows).
 
     Args:
         spec: the table's options.

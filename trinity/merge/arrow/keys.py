@@ -1,4 +1,4 @@
-"""Keys in Arrow: columns whose values are compared as Spark does it, and the rows that have some keys."""
+"""Keys in Arrow: columns whose values are compared as Spark does it, and lookups of rows by key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST: Final = np.int64(np.iinfo(np.int64).max)
 _SPREAD: Final = 8
 """A lookup table, of five bytes a value, serves integers whose range is at most this multiple of their number."""
 _NONE: Final = -1
-"""Number of a value that is none of the distinct ones."""
+"""Number of a value that is not among the distinct ones."""
 
 
 def as_integers(values: pa.Array) -> np.ndarray | None:
@@ -57,12 +57,12 @@ def comparable(rows: pa.Table) -> pa.Table:
 
 
 def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return the places of the rows that have one of some keys, ascending. A key may come up several times."""
+    """Return the indices of the rows that have one of the keys, ascending. Several rows may have the same key."""
     return Keys.of(keys, key)[0].lookup(rows)[0]
 
 
 def without_null_keys(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return the rows that have no NULL in their key: others take no part (K1), and only tables of others have them."""
+    """Return the rows without NULL in their key: other rows take no part (K1), and only external tables have them."""
     for name in key:
         if rows.column(name).null_count:
             rows = rows.filter(pc.is_valid(rows.column(name)))
@@ -70,7 +70,7 @@ def without_null_keys(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return the places of rows in order of the key; of equal ones in their own order."""
+    """Return the indices that sort rows by key; the sort is stable."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.argsort(_integers(rows.column(key[0])), kind="stable")
     compared = comparable(rows.select(list(dict.fromkeys(key))))
@@ -79,7 +79,7 @@ def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
 
 
 def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return the place in sorted rows before which each of other rows belongs; the number of rows for the end."""
+    """Return the index in sorted rows at which each new row is to be inserted; the number of rows means the end."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
     both = comparable(pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks())
@@ -105,7 +105,7 @@ class Keys:
 
     @classmethod
     def of(cls, rows: pa.Table, key: Sequence[str]) -> tuple[Keys, np.ndarray]:
-        """Return the distinct keys of some rows, and the number of each row's."""
+        """Return the distinct keys of rows, and the number of each row's key."""
         first, numbers = _distinct_values(rows.column(key[0]))
         columns, together = [first], list[_Numbers]()
         for name in key[1:]:
@@ -136,7 +136,7 @@ class Keys:
     def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return (places of the rows whose key is among these, ascending; the numbers of these keys).
 
-        Rows are known to have some keys alone, where the ascending numbers of these are given: no others are searched.
+        ``among``, ascending numbers of keys, limits the search: the rows are known to have only these keys.
         """
         if not self.together and (found := self.columns[0].lookup(rows.column(self.key[0]), among)) is not None:
             return found
@@ -152,7 +152,7 @@ def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Distinct integers in ascending order; the number of one is its place."""
+    """Distinct integers in ascending order; the number of an integer is its index."""
 
     found: np.ndarray
 
@@ -183,7 +183,7 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class _Others:
-    """Distinct values of a type that numpy does not sort; the number of one is its place."""
+    """Distinct values of a type that numpy does not sort; the number of a value is its index."""
 
     found: pa.Array
 

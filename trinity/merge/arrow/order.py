@@ -76,7 +76,7 @@ def _equal_lists(values: pa.Array) -> np.ndarray:
 
 
 def first_of_each(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the places at which a number comes up first among those of its key, ascending."""
+    """Return the indices of the first appearance of each number within its key, ascending."""
     order = np.lexsort((codes, keys))
     first = np.ones(len(order), bool)
     first[1:] = (keys[order[1:]] != keys[order[:-1]]) | (codes[order[1:]] != codes[order[:-1]])
@@ -97,11 +97,11 @@ class FoldOrder:
     codes: tuple[np.ndarray, ...] = ()
 
     def last(self, among: np.ndarray) -> np.ndarray:
-        """Return the last row of each key for which a mask is true; -1 where there is none."""
+        """Return the last row of each key for which a mask is true; -1 for none."""
         return self._end(among, np.maximum, _LEAST)
 
     def first(self, among: np.ndarray) -> np.ndarray:
-        """Return the first row of each key for which a mask is true; -1 where there is none."""
+        """Return the first row of each key for which a mask is true; -1 for none."""
         return self._end(among, np.minimum, _MOST)
 
     def _end(self, among: np.ndarray, better: np.ufunc, worst: int) -> np.ndarray:

@@ -17,10 +17,10 @@ _EXACT: Final = Context(prec=200)
 
 
 class Steps(Protocol):
-    """The arithmetic of one type; None stands for a result that is out of range."""
+    """The arithmetic of one type; a result that is out of range is None."""
 
     def numbers(self, values: pa.Array) -> list[Any]:
-        """Return values as the steps take them."""
+        """Return values in the form in which the steps compute."""
         ...
 
     def multiplied(self, product: Any, factor: Any) -> Any:
@@ -129,7 +129,7 @@ def _within(value: int, digits: int) -> int | None:
 
 
 def _half_up(value: int, by: int) -> int:
-    """Return a quotient, its half rounded away from zero."""
+    """Return a quotient, rounded half up (away from zero)."""
     size = (2 * abs(value) + by) // (2 * by)
     return size if value >= 0 else -size
 

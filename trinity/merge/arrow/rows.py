@@ -69,7 +69,7 @@ def valid(values: pa.Array) -> np.ndarray:
 
 
 def picked(values: pa.Array, rows: np.ndarray) -> pa.Array:
-    """Return the values of some rows; NULL for -1."""
+    """Return the values at the indices; NULL for -1."""
     missing = rows < 0
     return values.take(as_arrow(rows, mask=missing) if missing.any() else as_arrow(rows))
 

@@ -53,7 +53,7 @@ def aggregate_function(name: str) -> AggregateFunction | None:
 
 
 def folded_value_stands(function: FieldFunction) -> bool:
-    """Return True when the folded value of a column can stand for its rows (E3)."""
+    """Return True when late rows can be merged into the folded value of a column (E3)."""
     found = aggregate_function(function.name)
     return found is not None and found.stands
 

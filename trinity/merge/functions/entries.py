@@ -1,4 +1,4 @@
-"""Functions of keyed entries: maps, and arrays of rows with a key. Entries keep the place of their first appearance."""
+"""Functions of keyed entries: maps, and arrays of rows with a key. Entries stay in order of first appearance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trinity.syntax.quoting import quoted
 
 
 def _put_entry(entries: str, same: str, replaced: str, fits: str = "true") -> str:
-    """Return Spark SQL: list ``b`` with entry ``e`` in the place of the one with its key, else at the end."""
+    """Return Spark SQL: list ``b`` in which entry ``e`` replaces the one with its key, or is added at the end."""
     there = f"transform(b, t -> IF({same}, {replaced}, t))"
     return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array({entries})) ELSE b END"
 
@@ -198,7 +198,7 @@ class _Nested(_Entries):
 
 
 class NestedUpdate(_Nested):
-    """Rows in one array: appended, or by ``nested-key`` put in the place of the row with their key."""
+    """Rows in one array: appended or, with ``nested-key``, replacing the row with the same key."""
 
     name = "nested_update"
     retractable = True
@@ -272,7 +272,7 @@ class NestedPartialUpdate(_Nested):
 
 
 def _field(rows: pa.StructArray, name: str) -> pa.Array:
-    """Return a field of some structs; NULL where the struct is."""
+    """Return a field of structs; NULL for a NULL struct."""
     return pc.struct_field(rows, [rows.type.get_field_index(name)])
 
 

@@ -87,7 +87,7 @@ _NOT_BLANK: Final = text_literal(_A_CHARACTER)
 
 
 class Collect(ListFunction):
-    """The elements of all arrays, in order of first appearance; a retract takes away one of each of its elements."""
+    """The elements of all arrays, in order of first appearance; a retract removes one of each of its elements."""
 
     name = "collect"
     retractable = True
@@ -131,7 +131,7 @@ class Collect(ListFunction):
 
 
 def _taken_back(keys: np.ndarray, codes: np.ndarray, retract: np.ndarray, distinct: bool) -> np.ndarray:
-    """Return the places of the elements that are left, one after the other: some take the first equal one back."""
+    """Return the indices of the remaining elements in order; a retracted element removes the first equal one."""
     left, now = np.ones(len(keys), bool), -1
     for place, (key, code, back) in enumerate(zip(keys.tolist(), codes.tolist(), retract.tolist(), strict=True)):
         if key != now:

@@ -23,7 +23,7 @@ _FLOATS: Final = ("float", "double")
 _WIDEST: Final = 38
 _MORE_DIGITS: Final = 10
 _PRODUCT_DIGITS: Final = 18
-"""Beyond so many digits Spark's product of two decimals would lose some."""
+"""Above so many digits Spark's product of two decimals would lose digits."""
 _EXACT: Final = Context(prec=200)
 
 

@@ -1,4 +1,4 @@
-"""Functions that choose one of the values: by place in fold order, or by size."""
+"""Functions that choose one of the values: by fold order, or by size."""
 
 from __future__ import annotations
 

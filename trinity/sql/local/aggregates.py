@@ -80,7 +80,7 @@ class Aggregate:
         raise Refused(f"only Spark computes {self.function} of {argument}")
 
     def text(self, fields: Sequence[str], kind: DataType, over: str = "") -> str:
-        """Return its text in DuckDB's SQL: of some fields, as a type, over a window."""
+        """Return its text in DuckDB's SQL: over fields, cast to a type, over a window."""
         inner, once = "".join(fields[:1]) or "*", "DISTINCT " if self.distinct else ""
         if self.function in _BY:
             return f"{_BY[self.function]}({inner}, {fields[1]})"

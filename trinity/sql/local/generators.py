@@ -54,7 +54,7 @@ class Generated:
         return cls(node, value, outer or isinstance(node, exp.ExplodeOuter), columns)
 
     def rows(self, source: Relation) -> Pages:
-        """Return the rows, with the columns of the row of which each is made."""
+        """Return the generated rows, each with the columns of its source row."""
         pages = source.pages()
         shown = replace(pages, columns=(*pages.columns, *self.columns))
         place = isinstance(self.node, exp.Posexplode)
@@ -71,9 +71,9 @@ class Generated:
 
 
 def _places(given: pa.Array, *, outer: bool) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
-    """Yield, for the items of some arrays, (the place of each one's array, its place in that, its place in all items).
+    """Yield, for the items of arrays, (the index of its array, its index in that, its index among all items).
 
-    With ``outer``, an array without items has one whose places are NULL.
+    With ``outer``, an array without items yields one whose indices are NULL.
     """
     offsets = as_numpy(given.offsets).astype(np.int64)
     counts = np.where(as_numpy(pc.is_valid(given)), np.diff(offsets), 0)

@@ -16,7 +16,7 @@ _SETS: Final[dict[type[exp.Expr], str]] = {
     exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS",
 }  # fmt: skip
 _BEHIND: Final = ("rollup", "cube", "grouping_sets")
-"""Arguments of GROUP BY for what stands behind its keys: WITH ROLLUP, WITH CUBE, GROUPING SETS."""
+"""Arguments of GROUP BY for the clauses after its keys: WITH ROLLUP, WITH CUBE, GROUPING SETS."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class GroupBy:
     def grouping(self, node: exp.Expr, fields: Sequence[str | None]) -> tuple[DataType, str]:
         """Return the type of GROUPING, or of GROUPING_ID, and its text in DuckDB's SQL. Raises Refused.
 
-        A key that it names, and that is none of the groups, has no field.
+        A named key that is not among the groups has no field.
         """
         one = isinstance(node, exp.Grouping)
         if not self.sets or not {*fields} <= {*self.sets} or (one and len(fields) != 1):
@@ -77,7 +77,7 @@ class GroupBy:
 
 
 def keys_replaced(clause: exp.Group, meant: Callable[[exp.Expr], exp.Expr]) -> exp.Group:
-    """Return a clause with other keys in the places of its own. Raises Refused for other parts of it."""
+    """Return a clause whose keys are replaced. Raises Refused for other parts of it."""
     refuse_other_clauses(clause, "expressions", *_BEHIND)
 
     def replaced(part: exp.Expr) -> exp.Expr:
@@ -92,7 +92,7 @@ def keys_replaced(clause: exp.Group, meant: Callable[[exp.Expr], exp.Expr]) -> e
 
 
 def _members(part: exp.Expr) -> list[exp.Expr]:
-    """Return the keys that stand together in a set. Raises Refused for sets within sets."""
+    """Return the keys of one grouping set. Raises Refused for nested sets."""
     found = list(part.expressions) if isinstance(part, exp.Tuple) else [part.unnest()]
     if any(type(key) in _SETS for key in found):
         raise Refused("only Spark groups by sets within sets")

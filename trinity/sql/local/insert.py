@@ -20,7 +20,7 @@ _EXACT: Final = ("tinyint", "smallint", "int", "float", "decimal")
 
 
 def reader_with_names(relation: Relation, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Return the rows under some names."""
+    """Return the rows with the given column names."""
     pages = relation.pages()
     return with_names(pa.RecordBatchReader.from_batches(pages.schema, translated(pages.open())), names)
 
@@ -52,7 +52,7 @@ def with_field_names(
 
 
 def why_only_spark_stores(columns: Sequence[Column], types: Sequence[DataType], *, by_name: bool) -> NotLocal | None:
-    """Return why only Spark stores values of some types in some columns; None where this process does."""
+    """Return why only Spark can store values of the types in the columns; None when this process can."""
     for column, given in zip(columns, types, strict=True):
         wanted = parse_type(column.type)
         source = given if by_name else placed(given, wanted)

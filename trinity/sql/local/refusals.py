@@ -9,7 +9,7 @@ from trinity.engine.expressions import Compiled, Refused
 
 
 def refuse_other_clauses(node: exp.Expr, *known: str) -> None:
-    """Refuse a node with further clauses than some."""
+    """Refuse a node that has other clauses than the allowed ones."""
     further = [name for name, value in node.args.items() if value and name not in known]
     if further:
         raise Refused(f"'{further[0].strip('_')}' of {node.key.upper()} is run by Spark only")

@@ -126,7 +126,7 @@ def _interruptible(connection: DuckDBPyConnection, work: Future[_T]) -> _T:
 
 
 def _keep_error(pages: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """Yield pages; keep an error, of which DuckDB would tell the text alone."""
+    """Yield pages; keep an error, since DuckDB would pass on only its text."""
     try:
         yield from pages
     except Exception as error:
@@ -149,7 +149,7 @@ Relation = Pages | Query
 def projected(
     relation: Relation, values: Sequence[tuple[ScopeColumn, Compiled]], condition: Compiled | None = None
 ) -> Relation:
-    """Return expressions of the rows that meet a condition, at least one, under the columns of the result."""
+    """Return expressions, at least one, of the rows for which a condition is true, under the columns of the result."""
     columns = tuple(column for column, _ in values)
     if condition is None and isinstance(relation, Query) and all(value.column for _, value in values):
         listed = ", ".join(f"{_only(value.fields)} AS {column.field}" for column, value in values)
@@ -165,13 +165,13 @@ def projected(
 
 
 def filtered(relation: Relation, condition: Compiled) -> Pages:
-    """Return the rows that meet a condition."""
+    """Return the rows for which a condition is true."""
     pages = relation.pages()
     return replace(pages, open=lambda: (page.filter(condition.evaluate(page)) for page in pages.open()))
 
 
 def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relation, list[str]]:
-    """Return the rows with the values of some expressions over them, and the fields that have these."""
+    """Return the rows with added columns for the values of expressions, and the names of these columns."""
     fields = [_only(value.fields) if value.column else new_field() for value in values]
     further = [(field, value) for field, value in zip(fields, values, strict=True) if not value.column]
     if not further:
@@ -189,7 +189,7 @@ def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relatio
 
 
 def cast_to(relation: Relation, kinds: Sequence[DataType], timezone: Callable[[], str]) -> Relation:
-    """Return the rows in types to which Spark widens theirs."""
+    """Return the rows cast to the types to which Spark widens theirs."""
     if [column.type for column in relation.columns] == list(kinds):
         return relation
     columns = [replace(c, field=new_field(), type=kind) for c, kind in zip(relation.columns, kinds, strict=True)]
@@ -208,7 +208,7 @@ def _only(fields: frozenset[str]) -> str:
 
 
 def limited(relation: Relation, limit: int, offset: int = 0) -> Relation:
-    """Return some of the rows, in their order if they have one; of a stream no more are read than are returned."""
+    """Return a slice of the rows, in their order if they have one; a stream is read no further than needed."""
     if isinstance(relation, Query):
         return relation.over(f"SELECT * FROM {{0}} LIMIT {limit} OFFSET {offset}", relation.columns)
 

@@ -25,7 +25,7 @@ from trinity.sql.local.relations import Pages, new_field
 
 
 def value_rows(tree: exp.Values, names: Sequence[str], timezone: Callable[[], str]) -> Pages:
-    """Return the rows of VALUES; a column's type is the one to which Spark widens those of its values.
+    """Return the rows of VALUES; Spark widens the types of a column's values to one type.
 
     Raises:
         Refused: for values that only Spark evaluates.

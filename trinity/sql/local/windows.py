@@ -82,7 +82,7 @@ class Windows:
         return field
 
     def _call(self, call: exp.Expr) -> tuple[DataType, str]:
-        """Return the type of a function's values, and its text in DuckDB's SQL with the place of its window."""
+        """Return the type of a function's values, and its text in DuckDB's SQL with a placeholder for its window."""
         if (rank := _RANKS.get(type(call))) is not None:
             name, kind = rank
             return kind, f"{name}() {_OVER}"
@@ -119,7 +119,7 @@ class Windows:
         return value
 
     def _place(self, tree: exp.Expr) -> str:
-        """Return the place of the values by which rows are parted, or ordered."""
+        """Return the placeholder for an expression of PARTITION BY, or ORDER BY."""
         value = self._value(tree)
         as_one_value(value.type)
         return self._added(value)

@@ -131,7 +131,7 @@ def common_tables(reader: Reader) -> tuple[CommonTable, ...]:
 
 
 def target(reader: Reader, *keywords: str) -> tuple[tuple[str, ...], str | None]:
-    """Step over the target's name and alias, which is none of some keywords, and return them.
+    """Step over the target's name and alias, which must not be a keyword, and return them.
 
     Raises:
         TrinityError: NOT_SUPPORTED for time travel, a partition or a branch; SYNTAX_ERROR.

@@ -1,4 +1,4 @@
-"""Table references of a query: the ones to Trinity's tables, with their places in the text."""
+"""Table references of a query: those to Trinity's tables, with their offsets in the text."""
 
 from __future__ import annotations
 
