@@ -154,7 +154,7 @@ def carried_facts(metadata: TableMetadata) -> dict[str, str]:
 
 
 def index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
-    """Return the name of a version's file index. Raises BAD_DATA as :func:`carried` does."""
+    """Return the name of a version's file index. Raises BAD_DATA as :func:`carried_facts` does."""
     known = _up_to(metadata, snapshot)
     first = next(known, snapshot)
     return _carried_at(metadata, chain([first], known)).get(INDEX)
