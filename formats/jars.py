@@ -14,9 +14,9 @@ from urllib.request import urlopen
 
 import pyspark
 
-from trinity.engine.spark.granted import GRANTED
-from trinity.engine.spark.jars import resolve
-from trinity.engine.spark.maven import CENTRAL, FOLDER
+from trinity.spark.granted import GRANTED
+from trinity.spark.jars import resolve
+from trinity.spark.maven import CENTRAL, FOLDER
 from trinity.spi import SparkRequirements
 from trinity.spi.jars import Jar
 from trinity.storage.store_kinds import KINDS

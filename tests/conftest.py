@@ -26,7 +26,7 @@ from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
 from tests.support.spark import drop_temp_views, spark
 from tests.support.zones import ZONES
 from trinity import Column, Session
-from trinity.engine.spark.running import spark_runs
+from trinity.spark.running import spark_runs
 from trinity.table import Table
 
 if TYPE_CHECKING:

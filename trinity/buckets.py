@@ -64,8 +64,8 @@ class Buckets:
         """Return what the buckets need in Spark; nothing without buckets."""
         if not (self._of or self._granting):
             return []
-        from trinity.engine.spark.granted import GRANTED
-        from trinity.engine.spark.object_stores import requirements_of
+        from trinity.spark.granted import GRANTED
+        from trinity.spark.object_stores import requirements_of
 
         granting = [GRANTED] if self._granting else []
         return [*requirements_of([*self._of.values(), *(["s3:"] if granting else [])]), *granting]
@@ -73,7 +73,7 @@ class Buckets:
     def prepare(self, spark: SparkSession) -> None:
         """Give Spark the options by which this process reaches the buckets."""
         if self._options:
-            from trinity.engine.spark.object_stores import prepare_buckets
+            from trinity.spark.object_stores import prepare_buckets
 
             prepare_buckets(spark, self._options)
 

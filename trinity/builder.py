@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.engine.program import Case, Counts, Expression, Program, When
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import Operation, TransactionId
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,7 +92,7 @@ class MergeBuilder:
     @property
     def _alias(self) -> str | None:
         from trinity.engine.appending.append import is_spark_frame
-        from trinity.engine.spark.remote import alias_of
+        from trinity.spark.remote import alias_of
 
         return alias_of(self.source) if is_spark_frame(self.source) else None
 

@@ -20,7 +20,7 @@ from trinity.spi import ENTRY_POINT_GROUP, Capability, Connector, ConnectorConte
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from trinity.engine.spark.remote_session import RemoteCatalog
+    from trinity.spark.remote_session import RemoteCatalog
 
 
 class Catalogs(Mapping[str, Connector]):
@@ -127,10 +127,10 @@ class Catalogs(Mapping[str, Connector]):
         Raises:
             TrinityError: CONFIGURATION_INVALID for a session of Spark Connect that cannot serve a catalog.
         """
-        from trinity.engine.spark.remote import is_remote
+        from trinity.spark.remote import is_remote
 
         if is_remote(spark):  # its server has its own options for stores
-            from trinity.engine.spark.remote_session import prepare_remote
+            from trinity.spark.remote_session import prepare_remote
 
             prepare_remote(spark, [self._remote(name) for name in self])
         else:
@@ -138,7 +138,7 @@ class Catalogs(Mapping[str, Connector]):
         return spark
 
     def _remote(self, name: str) -> RemoteCatalog:
-        from trinity.engine.spark.remote_session import RemoteCatalog
+        from trinity.spark.remote_session import RemoteCatalog
 
         in_bucket, made_by = self._buckets.has(name), self._formats[name]
         package = type(made_by).__module__.partition(".")[0]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
-from trinity.engine.target import Engine
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties, property_text
 from trinity.session import Session, Statements
+from trinity.target import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +95,7 @@ def _statements() -> Statements:
 
 
 def _built_in(spark: SparkSession | None, settings: Mapping[str, str]) -> tuple[str, ...]:
-    from trinity.engine.spark.remote import is_remote, remote_url
+    from trinity.spark.remote import is_remote, remote_url
 
     remote = remote_url(settings) is not None if spark is None else is_remote(spark)
     return _OVER_CONNECT if remote else _BUILT_IN

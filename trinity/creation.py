@@ -11,7 +11,7 @@ from trinity.names import TableName
 from trinity.storage import not_ours, table_taken, taking_back
 
 if TYPE_CHECKING:
-    from trinity.engine.target import Target
+    from trinity.target import Target
 
 _T = TypeVar("_T")
 _Made = TypeVar("_Made", bound="Target")

@@ -8,10 +8,10 @@ from html import escape
 import pyarrow as pa
 
 from trinity.display import as_html
-from trinity.engine.spark.frames import small_table
-from trinity.engine.target import Target
 from trinity.merge.roles import roles_of
+from trinity.spark.frames import small_table
 from trinity.spi import SplitSource, TableDefinition, Tier
+from trinity.target import Target
 
 
 def _column_rows(definition: TableDefinition) -> list[tuple[str, str, bool, str, str | None]]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from trinity.calls import public
 from trinity.conversions import as_duckdb, as_pandas, as_polars
 from trinity.display import as_html, as_text
-from trinity.engine.spark.types import arrow_frame
-from trinity.engine.target import Host
 from trinity.rows import Row, rows_of
+from trinity.spark.types import arrow_frame
+from trinity.target import Host
 
 if TYPE_CHECKING:
     import duckdb

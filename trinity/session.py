@@ -17,13 +17,12 @@ from trinity.catalogs import Catalogs, closed_session
 from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
 from trinity.engine.executes import NotLocal, default_local_bytes, not_supported
-from trinity.engine.spark.running import running_session, spark_runs
-from trinity.engine.target import Engine
 from trinity.errors import TrinityError, ignoring, nearest, not_pickled
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
 from trinity.secrets import keep
+from trinity.spark.running import running_session, spark_runs
 from trinity.spi import (
     Capability,
     Column,
@@ -37,6 +36,7 @@ from trinity.spi import (
 )
 from trinity.storage import Location, ObjectStore, log_commit, table_taken
 from trinity.table import Table
+from trinity.target import Engine
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Session:
 
         self.external = ExternalTables(self._catalogs, warehouse)
         if spark is not None:
-            from trinity.engine.spark.local import check_spark
+            from trinity.spark.launch import check_spark
 
             check_spark(self._catalogs.prepare(spark), self._catalogs.requirements())
         self.current_catalog = self.current_schema = ""
@@ -186,7 +186,7 @@ class Session:
                 "CONFIGURATION_INVALID",
                 "The Spark session that was given to connect() was stopped; connect again, with one that runs.",
             )
-        from trinity.engine.spark.local import local_spark
+        from trinity.spark.launch import local_spark
 
         self._spark = found = self._catalogs.prepare(local_spark(self._catalogs.requirements(), self._settings))
         register_session(self)
@@ -217,8 +217,8 @@ class Session:
         spark = self.spark if self.engine == "spark" else self.running_spark or running_session()
         if spark is None or self.engine == "local":
             return False
-        from trinity.engine.spark.published import published_table
-        from trinity.engine.spark.remote import is_temp_view
+        from trinity.spark.published import published_table
+        from trinity.spark.remote import is_temp_view
 
         if not is_temp_view(spark, name):
             return False
@@ -347,8 +347,8 @@ class Session:
                 schema's table, and the errors of reading a table: nothing is published then; CATALOG_NOT_FOUND,
                 SCHEMA_NOT_FOUND.
         """
-        from trinity.engine.spark.published import Published, drop_view, publish_view, published_table, published_tables
-        from trinity.engine.spark.remote import is_temp_view
+        from trinity.spark.published import Published, drop_view, publish_view, published_table, published_tables
+        from trinity.spark.remote import is_temp_view
 
         place, spark = self._place(schema), self.spark
         warehouse = self._catalogs.warehouse(place.catalog)

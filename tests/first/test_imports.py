@@ -91,8 +91,8 @@ OF_SPARK = {
     "trinity.datasource.source": "Spark loads it, in processes of its own",
     "trinity.engine.writing.run_sinks": "in a task of Spark's",
     "trinity.engine.reading.spark.fold_by_column": "registers a function in a running Spark",
-    "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
-    "trinity.engine.spark.jars": "while Spark is started, under its lock",
+    "trinity.spark.class_lookups": "changes a Spark that was just started",
+    "trinity.spark.jars": "while Spark is started, under its lock",
 }
 """Modules that import pyspark by themselves, and why that is not its first import by one of several threads."""
 

@@ -17,7 +17,7 @@ from pyiceberg.types import IntegerType
 from tests.support.foreign import refused
 from tests.support.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session
-from trinity.engine.spark.remote import plan_text
+from trinity.spark.remote import plan_text
 from trinity.table import Table
 
 COLUMNS = [

@@ -107,7 +107,7 @@ def hostile(draw: st.DrawFn) -> tuple[Call, list[Any], dict[str, Any]]:
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     """Without Spark: what asks for it is told that there is none."""
     from trinity import session
-    from trinity.engine.spark import local as spark
+    from trinity.spark import launch as spark
 
     def none(*_: object) -> SparkSession:
         raise TrinityError("CONFIGURATION_INVALID", "There is no Spark here.")

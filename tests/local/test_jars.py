@@ -14,8 +14,8 @@ import trinity.catalogs
 from tests.support.maven import Repository, listing, running_repository
 from tests.support.refusals import refused
 from trinity.cli.main import app
-from trinity.engine.spark.jars import find_jars
 from trinity.memory import MemoryFormat
+from trinity.spark.jars import find_jars
 from trinity.spi import Format, SparkRequirements
 from trinity.spi.jars import listed_jars
 from trinity.storage.store_kinds import KINDS

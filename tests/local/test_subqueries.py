@@ -11,8 +11,8 @@ import pyarrow as pa
 import trinity
 from tests.support.refusals import refused
 from trinity import Session
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_frame
+from trinity.spark.settings import pinned
+from trinity.spark.types import arrow_frame
 
 ROWS: Final = pa.table(
     {

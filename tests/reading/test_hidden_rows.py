@@ -24,16 +24,16 @@ from pyspark.sql import SparkSession
 
 from trinity import Column
 from trinity.engine.executes import NotLocal
+from trinity.engine.reading import search as search_module
 from trinity.engine.reading.data_files import bitmap_of
 from trinity.engine.reading.files import bucket_types
 from trinity.engine.reading.hidden_rows import hidden_rows
-from trinity.engine.reading.local import search as search_module
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import PositionReadState, ReadStrategy, plan_read
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
-from trinity.engine.spark.settings import pinned
 from trinity.merge.spec import merge_spec
+from trinity.spark.settings import pinned
 from trinity.spi import Bucket, DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
 
 Row = Mapping[str, Any]

@@ -12,7 +12,7 @@ from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
 from trinity.engine.reading import hidden_rows, plan
-from trinity.engine.reading.local.search import Search
+from trinity.engine.reading.search import Search
 from trinity.engine.reading.spark import executor
 from trinity.merge.arrow.keys import Keys
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity.engine.reading.spark_hash import buckets_of
-from trinity.engine.spark.types import arrow_frame
+from trinity.spark.types import arrow_frame
 
 NAIVE = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -12,7 +12,7 @@ from tests.support.maven import running_repository
 
 PROGRAM = """
 import sys
-from trinity.engine.spark.jars import find_jars
+from trinity.spark.jars import find_jars
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 settings = {"spark.jars.repositories": sys.argv[2], "spark.jars.ivy": sys.argv[1]}

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from trinity import Session, TrinityError
-from trinity.engine.spark.class_lookups import without_call_sites
+from trinity.spark.class_lookups import without_call_sites
 
 
 def _of_worker(_: Iterable[int]) -> Iterator[tuple[list[str], list[str], int]]:

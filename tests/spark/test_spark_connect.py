@@ -16,8 +16,8 @@ from tests.support.connect_server import client, running_connect_server
 from tests.support.object_store import ObjectServer, free_ports, running_object_server
 from tests.support.reaching import COMMANDS, QUERIES
 from tests.support.refusals import refused
-from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
-from trinity.engine.spark.remote_texts import RemoteExpression, varies
+from trinity.spark.reach import reach_of_expression, reach_of_statement
+from trinity.spark.remote_texts import RemoteExpression, varies
 from trinity.storage.s3 import S3
 
 REMOTE: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()

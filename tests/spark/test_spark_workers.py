@@ -19,7 +19,7 @@ import trinity
 from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError
 from trinity.calls import spark_errors
-from trinity.engine.spark import workers
+from trinity.spark import workers
 from trinity.table import Table
 
 

@@ -16,7 +16,7 @@ import trinity.dbapi
 from tests.support.reaching import CALL, COMMANDS, QUERIES
 from tests.support.refusals import refused
 from trinity import Column, Session
-from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
+from trinity.spark.reach import reach_of_expression, reach_of_statement
 
 HARMLESS: Final = (
     "SELECT text.a FROM t AS text",

@@ -14,7 +14,7 @@ from tests.support.zones import frame
 from trinity import Column, Session
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Scope, compile_expression
-from trinity.engine.spark.texts import with_char
+from trinity.spark.texts import with_char
 from trinity.spi import arrow_type
 from trinity.syntax.operands import with_plain_comparisons
 

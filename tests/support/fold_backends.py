@@ -14,8 +14,6 @@ import pytest
 
 from trinity import Column, Session, Table
 from trinity.engine.reading.view_dialects import translated
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, VISIBLE
 from trinity.merge.arrow.by_column import ColumnFold as ArrowFold
@@ -24,6 +22,8 @@ from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import merge_spec
 from trinity.merge.sql.by_column import ColumnFold as SqlFold
 from trinity.merge.sql.rows import SqlRows
+from trinity.spark.settings import pinned
+from trinity.spark.types import arrow_frame, spark_type
 from trinity.spi import CARRIED, ROW_KIND, TableDefinition, type_text
 from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.model.engine_model import EngineModel

@@ -303,7 +303,7 @@ def test_a_warehouse_that_cannot_be_written(tmp_path: Path, fmt: str, spoil: Cal
 
 def test_java_and_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No Java, an old Java: CONFIGURATION_INVALID with the remedy."""
-    from trinity.engine.spark import local as spark
+    from trinity.spark import launch as spark
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with refused("CONFIGURATION_INVALID", "JAVA_HOME", "openjdk-17"):
@@ -338,7 +338,7 @@ def test_no_network_for_the_jars(tmp_path: Path) -> None:
 
 
 def test_a_spark_that_lacks_something_is_told_precisely(session: Session) -> None:
-    from trinity.engine.spark.local import check_spark
+    from trinity.spark.launch import check_spark
     from trinity.spi import SparkRequirements
 
     need = SparkRequirements(

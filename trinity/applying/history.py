@@ -8,8 +8,8 @@ from trinity.applying.arguments import ApplyArguments
 from trinity.applying.local.history import apply_here
 from trinity.engine.appending.append import checked_txn, is_recorded, is_spark_frame, source_frame
 from trinity.engine.executes import execute
-from trinity.engine.target import Target
 from trinity.spi import CommitResult, TransactionId
+from trinity.target import Target
 
 
 def apply_to_history(table: Target, rows: Any, arguments: ApplyArguments, txn: TransactionId | None) -> CommitResult:

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from trinity.applying.arguments import END_AT, START_AT, ApplyArguments
 from trinity.engine.appending.append import append_own
-from trinity.engine.target import Target
 from trinity.spi import (
     Column,
     CommitResult,
@@ -32,6 +31,7 @@ from trinity.spi import (
     TransactionId,
     parse_type,
 )
+from trinity.target import Target
 
 SEQUENCE: Final = "_trinity_sequence"
 """The sequence of an event, in the type of the target's START_AT."""

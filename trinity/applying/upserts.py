@@ -12,11 +12,11 @@ from trinity.applying.arguments import ApplyArguments, null_value
 from trinity.engine.appending.append import append_rows
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, compile_predicate
-from trinity.engine.target import Target
 from trinity.merge.row_kinds import tombstone_marks
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId, arrow_type
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 
 def deleting_here(
@@ -74,9 +74,9 @@ def apply_as_upserts(
     """Append the events of a Spark DataFrame (U1, U4; P1, D3). Raise what an event is refused for."""
     from trinity.applying.spark.events import deleting, missing
     from trinity.calls import spark_errors
-    from trinity.engine.spark.settings import pinned
-    from trinity.engine.spark.types import spark_type
     from trinity.engine.writing.run_sinks import REFUSAL
+    from trinity.spark.settings import pinned
+    from trinity.spark.types import spark_type
     from trinity.spark_names import F
 
     with pinned(source.sparkSession), spark_errors():

@@ -12,7 +12,7 @@ from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.messages import Invalid, Reading
 from trinity.cdc.values import Encoding, fields_of
-from trinity.engine.spark.settings import pinned
+from trinity.spark.settings import pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

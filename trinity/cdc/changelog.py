@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from trinity.cdc.form import Form
 from trinity.cdc.values import failing
-from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.spark.settings import pinned
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
 from trinity.cdc.messages import Invalid, Reading, position_or_failing, unlocated
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, decimal_of, fields_of, integer_of, matches, whole
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
+from trinity.spark.settings import pinned
+from trinity.spark.types import spark_type
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:

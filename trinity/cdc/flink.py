@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from trinity.calls import public
 from trinity.cdc.form import Form
 from trinity.cdc.values import failing
-from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError, nearest
+from trinity.spark.settings import pinned
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from trinity.cdc.form import Form
 from trinity.cdc.json_text import marked, text_of, valid
 from trinity.cdc.values import Encoding, failing, integer_of
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
+from trinity.spark.settings import pinned
+from trinity.spark.types import spark_type
 from trinity.spi import Column, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 

@@ -16,9 +16,9 @@ from trinity.cdc.pgoutput import Change, Relation, Transaction, transactions
 from trinity.cdc.postgres_events import Envelopes
 from trinity.cdc.postgres_server import Server
 from trinity.engine.changing.whole_table import truncate
-from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError, nearest
 from trinity.merge.spec import merge_spec
+from trinity.spark.types import arrow_frame
 from trinity.table import Table
 
 if TYPE_CHECKING:

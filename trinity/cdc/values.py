@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from trinity.cdc.json_text import beginning, is_array, is_number, is_object, is_text, shown, text_of
-from trinity.engine.spark.types import spark_type
+from trinity.spark.types import spark_type
 from trinity.spi import Column, DataType, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 

@@ -27,7 +27,7 @@ def jars(
     Where there is no network, name a folder that was filled elsewhere by the environment variable TRINITY_JARS.
     """
     with reporting_errors():
-        from trinity.engine.spark.maven import FOLDER, fetch_jars, jars_folder, repositories
+        from trinity.spark.maven import FOLDER, fetch_jars, jars_folder, repositories
         from trinity.spi.jars import listed_jars
 
         listed = listed_jars(need.jars for need in _requirements(store or []) if need.jars is not None)
@@ -55,7 +55,7 @@ def jars(
 
 def _requirements(stores: list[str]) -> Iterator[SparkRequirements]:
     from trinity.catalogs import installed_formats
-    from trinity.engine.spark.granted import GRANTED
+    from trinity.spark.granted import GRANTED
     from trinity.storage.store_kinds import KINDS
 
     yield from (made_by.spark for made_by in installed_formats())

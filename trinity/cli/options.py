@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from trinity.calls import as_trinity
-from trinity.engine.target import Engine
 from trinity.errors import TrinityError
+from trinity.target import Engine
 
 if TYPE_CHECKING:
     from trinity.session import Session

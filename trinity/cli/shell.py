@@ -20,10 +20,10 @@ from trinity.calls import as_trinity
 from trinity.cli.line_editing import completions, edited_lines
 from trinity.cli.output import FORMATS, Format, write_arrow, write_rows
 from trinity.cli.progress import working
-from trinity.engine.target import Engine
 from trinity.errors import TrinityError, nearest
 from trinity.journal import load_model
 from trinity.journal.binding import statements_in
+from trinity.target import Engine
 
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
 """Pattern of sqlline's prompt before a line, so that a session can be pasted."""

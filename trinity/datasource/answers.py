@@ -22,16 +22,16 @@ from trinity.engine.feed.steps import another_table, makes_another
 from trinity.engine.feed.stored import stored_columns
 from trinity.engine.feed.stored_changes import store_changes
 from trinity.engine.reading.merged_read import merged_read
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.texts import char_metadata
-from trinity.engine.target import Target
 from trinity.engine.time_travel import epoch_ms, version_at
 from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.names import TableName
+from trinity.spark.settings import pinned
+from trinity.spark.texts import char_metadata
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Location, spark_schema, to_learn
 from trinity.storage.changelog import StoredChanges
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.spark.running import running_context
 from trinity.errors import TrinityError
 from trinity.loggers import logger
+from trinity.spark.running import running_context
 
 if TYPE_CHECKING:
     from trinity.datasource.answers import Tables

@@ -42,7 +42,7 @@ def _of_arrow(field: pa.Field) -> Column:
 
 
 def _of_spark(field: StructField, collated: bool) -> Column:
-    from trinity.engine.spark.types import arrow_schema
+    from trinity.spark.types import arrow_schema
     from trinity.spark_names import CharType, StructType, VarcharType
 
     comment = field.metadata.get("comment") if field.metadata else None

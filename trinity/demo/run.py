@@ -22,11 +22,11 @@ from trinity.demo.readers import READERS, look
 from trinity.demo.report import write_report
 from trinity.demo.show import tables
 from trinity.demo.streams import create_stream_tables, load_streams, stream_answers
-from trinity.engine.target import Engine
 from trinity.errors import TrinityError
 from trinity.session import Session
 from trinity.storage import AlreadyExists, Location, ObjectStore
 from trinity.table import Table
+from trinity.target import Engine
 
 CATALOGS: Final = ("parquet", "delta", "iceberg")
 

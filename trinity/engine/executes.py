@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from trinity.calls import current_work
-from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
+from trinity.target import Host
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trinity.engine.program import Expression, Program, expressions_of
-from trinity.engine.spark.expressions import one_expression, refuse_subquery
-from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
-from trinity.engine.spark.settings import pinned
-from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
+from trinity.spark.expressions import one_expression, refuse_subquery
+from trinity.spark.reach import reach_of_expression, reach_of_statement
+from trinity.spark.settings import pinned
+from trinity.target import Host
 
 
 def guard_statement(session: Host, text: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import SplitSource
+from trinity.target import Target
 from trinity.zones import zone_of
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import Token
 
 from trinity.engine.reading.metadata import detail
-from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
+from trinity.spark.frames import small_table
 from trinity.spi import CommitResult
 from trinity.sql.queries.instants import instant
 from trinity.sql.queries.references import resolve

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import TokenType, exp
 
-from trinity.engine.spark.frames import small_table
 from trinity.errors import TrinityError
 from trinity.names import split_name
 from trinity.secrets import HIDDEN, is_secret_property
+from trinity.spark.frames import small_table
 from trinity.spi import Column, TableDefinition
 from trinity.sql.parsing.names import catalog_name, parts, quoted_name
 from trinity.sql.queries.query import run_query, run_text

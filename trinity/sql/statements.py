@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal, execute
-from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
+from trinity.spark.settings import check_late_settings, pinned
 from trinity.sql import show
 from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create

@@ -81,7 +81,7 @@ def catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict[
 def local_spark(connector: str | type[Format], options: Mapping[str, str]) -> Iterator[SparkSession]:
     """Yield a local Spark for the adapter, or a server's session, after a check that the catalog is empty."""
     import trinity
-    from trinity.engine.spark.remote import is_remote
+    from trinity.spark.remote import is_remote
 
     with TemporaryDirectory(prefix="trinity-conformance-") as folder:
         catalogs = {"c": {"connector": connector, "warehouse": folder, **options}}

@@ -12,9 +12,9 @@ from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
 from trinity.engine.executes import NotLocal, left_to_spark, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
-from trinity.engine.target import Target
 from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TransactionId
+from trinity.target import Target
 
 
 def apply_here(

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from trinity.applying.arguments import START_AT, ApplyArguments, null_value
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
-from trinity.engine.spark.expressions import one_expression
-from trinity.engine.spark.texts import as_stored
 from trinity.engine.sql_permissions import guard_expression
-from trinity.engine.target import Target
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
+from trinity.spark.expressions import one_expression
+from trinity.spark.texts import as_stored
 from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 EVENT_ARRIVAL: Final = "_trinity_event_arrival"
 """BIGINT: position of the event in the arrival order of its batch (K4)."""

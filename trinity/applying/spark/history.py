@@ -11,12 +11,12 @@ from trinity.engine.changing.statement import rerun
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.merged_read import stored_winners
 from trinity.engine.reading.spark.columns import to_user_columns
-from trinity.engine.spark.settings import pinned
-from trinity.engine.target import Target
 from trinity.hidden import DELETED
+from trinity.spark.settings import pinned
 from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, CommitResult, TransactionId, parse_type
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 
 def apply_by_spark(

@@ -9,9 +9,9 @@ from trinity.applying.arguments import START_AT
 from trinity.applying.plan import DELETE, SEQUENCE, HistoryPlan, Rank
 from trinity.applying.spark.events import EVENT_ARRIVAL
 from trinity.engine.feed.spark.images import comparable_image, image
-from trinity.engine.spark.types import spark_type
 from trinity.hidden import DELETED
 from trinity.merge.row_kinds import StoredKind
+from trinity.spark.types import spark_type
 from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, parse_type
 from trinity.syntax.quoting import quoted, text_literal

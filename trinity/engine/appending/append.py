@@ -14,10 +14,6 @@ from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.appending.python_rows import from_pandas, with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.executes import NotLocal, execute
-from trinity.engine.spark.remote import check_mode, is_remote
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_frame, arrow_schema
-from trinity.engine.target import Target
 from trinity.engine.values.defaults import default_values
 from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.writing.casts import cast_array
@@ -26,6 +22,9 @@ from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal,
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.result import Result
+from trinity.spark.remote import check_mode, is_remote
+from trinity.spark.settings import pinned
+from trinity.spark.types import arrow_frame, arrow_schema
 from trinity.spi import (
     STAMP,
     CommitResult,
@@ -37,6 +36,7 @@ from trinity.spi import (
     arrow_type,
     type_text,
 )
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

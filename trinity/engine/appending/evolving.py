@@ -7,13 +7,13 @@ from functools import partial
 import pyarrow as pa
 
 from trinity.definition import evolve
-from trinity.engine.target import Target
 from trinity.engine.values import altering
 from trinity.engine.writing.casts import assignable
 from trinity.errors import TrinityError
 from trinity.hidden import DELTA_FEED, ICEBERG_FEED
 from trinity.spi import Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 from trinity.syntax.collations import check_not_collated
+from trinity.target import Target
 
 
 def follow(table: Target, given: pa.Schema) -> None:

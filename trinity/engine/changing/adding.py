@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from trinity.definition import evolve
 from trinity.engine.changing import statement as dml
 from trinity.engine.program import Case, Program, Value, When
-from trinity.engine.target import Target
 from trinity.engine.values import altering
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.spi import Column, Operation, SplitSource, TableDefinition
+from trinity.target import Target
 
 
 def alter(target: Target, *changes: evolve.Change) -> None:

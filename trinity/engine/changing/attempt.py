@@ -27,7 +27,6 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.target import Target
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.errors import TrinityError
 from trinity.spi import (
@@ -44,6 +43,7 @@ from trinity.spi import (
     removal,
 )
 from trinity.spi import Column as TableColumn
+from trinity.target import Target
 
 
 @dataclass(frozen=True)

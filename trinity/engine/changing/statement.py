@@ -18,14 +18,14 @@ from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.executes import NotLocal, execute, left_to_spark, size_of
 from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
-from trinity.engine.spark.class_lookups import without_call_sites
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_schema
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.options import commit_timeout_s
+from trinity.spark.class_lookups import without_call_sites
+from trinity.spark.settings import pinned
+from trinity.spark.types import arrow_schema
 from trinity.spi import Operation, SplitSource, TableDefinition, TransactionId
 from trinity.storage import statement_turn
+from trinity.target import Target
 
 T = TypeVar("T")
 

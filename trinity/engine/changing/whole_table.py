@@ -9,12 +9,12 @@ from typing import Any
 from trinity.definition.evolve import replaced, restored
 from trinity.engine.appending.append import checked_txn, write_rows
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.target import Target
 from trinity.engine.time_travel import version_at
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, SplitSource, TableDefinition, TransactionId
 from trinity.storage import not_ours
+from trinity.target import Target
 
 
 def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:

@@ -11,12 +11,12 @@ import pyarrow as pa
 from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_column, is_spark_frame
 from trinity.engine.changing import statement as dml
 from trinity.engine.program import Case, Counts, Expression, Program, When
-from trinity.engine.target import Target
 from trinity.engine.writing.ingest import StoredForm, plan_ingest
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

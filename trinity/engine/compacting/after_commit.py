@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.calls import as_trinity
 from trinity.engine.compacting.health import due_commits, log_share
-from trinity.engine.target import Target
 from trinity.loggers import logger
 from trinity.merge.options import (
     ChangelogProducer,
@@ -23,6 +22,7 @@ from trinity.merge.options import (
 )
 from trinity.merge.strength import Strength
 from trinity.spi import CommitResult, TableDefinition
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from trinity.engine.program import Counts

@@ -11,11 +11,11 @@ from trinity.engine.compacting.plan import CompactionPlan, Rewrite, plan_compact
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.files import bucket_types
-from trinity.engine.target import Host
 from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
 from trinity.merge.spec import MergeSpec
 from trinity.merge.strength import Strength
 from trinity.spi import Bucket, CommitResult, Connector, RewriteTableHandle, SplitSource, TableHandle, Tier
+from trinity.target import Host
 
 _Written: TypeAlias = tuple[list[bytes], list[bytes]]
 """Fragments of new files, and of the positions of deleted rows."""
@@ -56,7 +56,7 @@ def compact(
 def _by_spark(session: Host, work: _Compaction) -> _Written:
     from trinity.calls import spark_errors
     from trinity.engine.compacting.spark.compactor import SparkCompactor
-    from trinity.engine.spark.settings import pinned
+    from trinity.spark.settings import pinned
 
     with pinned(session.spark), spark_errors():
         written = work.write(SparkCompactor(session.spark))

@@ -10,13 +10,13 @@ from typing import Protocol
 from trinity.calls import public
 from trinity.engine.compacting.health import Health
 from trinity.engine.feed.changelog import prune
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.options import duration_ms
 from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult
 from trinity.storage import not_ours
+from trinity.target import Target
 
 
 @public

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from trinity.engine.feed.shape import FeedMode
 from trinity.engine.feed.steps import keeps_rows
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import REPLACE, Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, StoredChanges
+from trinity.target import Target
 
 
 @dataclass(frozen=True)

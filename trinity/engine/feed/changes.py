@@ -6,8 +6,8 @@ from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.interval import Bound, interval
 from trinity.engine.feed.local.feed import LocalFeed, timed
 from trinity.engine.feed.shape import FeedMode, check_names, check_net
-from trinity.engine.target import Target
 from trinity.result import Result
+from trinity.target import Target
 
 
 def changes(target: Target, start: Bound, end: Bound | None, mode: FeedMode) -> Result:

@@ -8,9 +8,9 @@ from typing import Final
 
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.steps import another_table, keeps_rows, makes_another
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, Tier
+from trinity.target import Target
 
 _DEFINES: Final = frozenset({"create", "alter"})
 """Operations of ``history()`` that concern columns and properties alone."""

@@ -6,10 +6,10 @@ import datetime as dt
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from trinity.engine.target import Target
 from trinity.engine.time_travel import epoch_ms
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry
+from trinity.target import Target
 
 Moment = int | str | dt.datetime
 """A version, or a time: ISO text, or a datetime."""

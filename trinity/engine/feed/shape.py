@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.options import changelog_producer
 from trinity.spi import Column, TableDefinition
+from trinity.target import Target
 
 VERSION: Final = "_commit_version"
 """BIGINT: the version that made a change."""

@@ -10,10 +10,10 @@ from typing import Final
 
 from trinity.engine.feed.interval import Interval
 from trinity.engine.reading.plan import order_is_lost
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.storage import KEEPS_ROWS, REPLACE
+from trinity.target import Target
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""

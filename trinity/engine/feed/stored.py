@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
-from trinity.engine.target import Target
 from trinity.engine.writing.ingest import StoredForm, plan_ingest
 from trinity.engine.writing.run_sinks import AppendTask
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
+from trinity.target import Target
 
 MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
 """Columns that the files have after the table's."""

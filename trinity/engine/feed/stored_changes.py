@@ -15,9 +15,9 @@ from trinity.engine.feed.local.feed import LocalFeed
 from trinity.engine.feed.shape import FeedMode
 from trinity.engine.feed.steps import splits_within
 from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_columns, writing
-from trinity.engine.target import Target
 from trinity.spi import HistoryEntry, from_fragments
 from trinity.storage.changelog import StoredChanges
+from trinity.target import Target
 
 
 def store_changes(

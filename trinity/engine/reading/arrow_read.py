@@ -13,11 +13,11 @@ from trinity.engine.executes import NotLocal, execute
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import ReadPlan, plan_read
-from trinity.engine.target import Host
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource
 from trinity.storage import OldDays
 from trinity.syntax.quoting import quoted
+from trinity.target import Host
 
 T = TypeVar("T")
 

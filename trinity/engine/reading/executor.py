@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from trinity.engine.executes import NotLocal
-from trinity.engine.reading.local.search import Search
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
+from trinity.engine.reading.search import Search
 
 Rows = TypeVar("Rows", covariant=True)
 """A DataFrame, or Arrow data."""

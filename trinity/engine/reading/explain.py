@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from trinity.engine.executes import NotLocal, execute, left_to_spark
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
-from trinity.engine.target import Host
 from trinity.spi import DataFile, SplitSource
+from trinity.target import Host
 
 
 def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:

@@ -20,12 +20,12 @@ from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.view_dialects import translated
-from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import ARRIVAL, DELETED, FILE
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.merge.sql.fold import is_deleted, winners
 from trinity.merge.sql.rows import SqlRows
+from trinity.spark.types import spark_type
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
 from trinity.storage import (
     FIELD_ID,

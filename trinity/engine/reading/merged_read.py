@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from trinity.engine.reading.plan import FoldPlan, ReadPlan, plan_read
 from trinity.engine.reading.predicate import Where
 from trinity.engine.reading.spark.executor import SparkExecutor
-from trinity.engine.spark.remote import analysed, runs_in_process
-from trinity.engine.spark.settings import pinned
-from trinity.engine.target import Host
 from trinity.hidden import SINCE
 from trinity.merge.spec import merge_spec
+from trinity.spark.remote import analysed, runs_in_process
+from trinity.spark.settings import pinned
 from trinity.spi import SplitSource
 from trinity.syntax.operands import with_plain_comparisons
+from trinity.target import Host
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

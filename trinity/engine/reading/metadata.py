@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from trinity.engine.spark.frames import small_table
-from trinity.engine.target import Target
+from trinity.spark.frames import small_table
 from trinity.spi import HistoryEntry
+from trinity.target import Target
 
 
 def commits(entries: Sequence[HistoryEntry]) -> pa.Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.local import row_versions as local
 from trinity.engine.reading.plan import why_not_files
-from trinity.engine.target import Host
 from trinity.result import Result
 from trinity.spi import SplitSource
+from trinity.target import Host
 
 
 def row_versions(session: Host, splits: SplitSource) -> Result:

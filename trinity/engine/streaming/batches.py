@@ -13,11 +13,11 @@ from trinity.calls import public
 from trinity.engine.appending.append import evolve_table, given_rows, is_spark_frame, write_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.streaming.background import Compactor
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragments
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.appending.append import check_columns, is_spark_frame
-from trinity.engine.spark.remote import refuse_remote
-from trinity.engine.spark.types import arrow_schema
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.streaming.batches import Batches, StreamOptions
-from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.spec import merge_spec
+from trinity.spark.remote import refuse_remote
+from trinity.spark.types import arrow_schema
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,13 +13,13 @@ from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.expressions import Scope, compile_predicate
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
-from trinity.engine.target import Target
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
 from trinity.merge.spec import merge_spec
 from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 
 def alter(target: Target, *changes: evolve.Change) -> None:

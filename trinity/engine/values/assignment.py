@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.spark.types import spark_type
 from trinity.engine.values.store_assignment import (
     narrows,
     placed,
@@ -18,6 +17,7 @@ from trinity.engine.values.store_assignment import (
 from trinity.engine.writing.casts import converts
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
+from trinity.spark.types import spark_type
 from trinity.spark_names import (
     ArrayType,
     Column,

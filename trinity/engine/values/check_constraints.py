@@ -10,18 +10,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from trinity.definition.checks import constrained_columns, refuse_folded
-from trinity.engine.spark.expressions import check_stored, is_deterministic
-from trinity.engine.spark.frames import local_frame
-from trinity.engine.spark.remote import analysed
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.texts import as_stored, with_char
-from trinity.engine.spark.types import spark_type
 from trinity.engine.values.defaults import default_text
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
 from trinity.hidden import CHANGE_OPERATION
 from trinity.merge.spec import merge_spec
 from trinity.merge.sql.fold import is_deleted
+from trinity.spark.expressions import check_stored, is_deterministic
+from trinity.spark.frames import local_frame
+from trinity.spark.remote import analysed
+from trinity.spark.settings import pinned
+from trinity.spark.texts import as_stored, with_char
+from trinity.spark.types import spark_type
 from trinity.spi import Check, Operation, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted, text_literal
@@ -61,7 +61,7 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
 
     Raises:
         TrinityError: as :func:`~trinity.engine.values.defaults.default_text` and
-            :func:`~trinity.engine.spark.expressions.check_stored`.
+            :func:`~trinity.spark.expressions.check_stored`.
     """
     for column in definition.visible:
         default_text(column, spark)

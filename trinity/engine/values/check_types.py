@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trinity.engine.executes import NotLocal, execute, left_to_spark
-from trinity.engine.target import Host
 from trinity.engine.values.local_checks import LocalChecks, no_zone
 from trinity.spi import Check, TableDefinition
+from trinity.target import Host
 
 
 def check_types(definition: TableDefinition, session: Host) -> None:
@@ -18,7 +18,7 @@ def check_types(definition: TableDefinition, session: Host) -> None:
     """
     times = any("time" in c.type.replace("timestamp", "") for c in definition.columns)
     if times and left_to_spark(session) is not None:
-        from trinity.engine.spark.types import check_time_type
+        from trinity.spark.types import check_time_type
 
         check_time_type(definition.columns, session.spark)
     if any(c.default is not None for c in definition.columns):

@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
-from trinity.engine.spark.expressions import check_constant
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import spark_type
 from trinity.engine.values.local_checks import constant_of
 from trinity.errors import TrinityError
+from trinity.spark.expressions import check_constant
+from trinity.spark.settings import pinned
+from trinity.spark.types import spark_type
 from trinity.spi import Column, TableDefinition, arrow_type, parse_type
 from trinity.syntax.parse import expression_or_none
 

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.target import Target
 from trinity.engine.writing.casts import assignable, cast_array, check_lengths, fitted, unlike
 from trinity.engine.writing.parts import part_of
 from trinity.errors import TrinityError, nearest
@@ -24,6 +23,7 @@ from trinity.merge.spec import merge_spec
 from trinity.merge.write_rules import WriteRules
 from trinity.names import TableName
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
+from trinity.target import Target
 
 
 @dataclass(frozen=True)

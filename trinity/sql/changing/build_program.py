@@ -14,12 +14,12 @@ from trinity.engine.changing.fields import AssignedField, assigned_values, resol
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Refused
 from trinity.engine.program import Case, Program, Value, When, names_of_rows
-from trinity.engine.spark.class_lookups import without_call_sites
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import spark_type
 from trinity.engine.sql_permissions import guard_expression
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
+from trinity.spark.class_lookups import without_call_sites
+from trinity.spark.settings import pinned
+from trinity.spark.types import spark_type
 from trinity.spi import Column
 from trinity.sql.changing.scope import Relation, ResolvedColumn, Scope, Side, name_suffixes
 from trinity.sql.changing.source import MergeSource, read_source

@@ -90,7 +90,7 @@ def change_rows(
 def explain(session: Session, piece: Piece) -> Rows:
     """Return the plan of a row-changing statement, as one row of text. Errors as of :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
-    from trinity.engine.spark.frames import small_table
+    from trinity.spark.frames import small_table
     from trinity.sql.changing.build_program import local_program, program
 
     if row_change_word(piece) == "TRUNCATE":

@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import VOID, Refused
-from trinity.engine.spark.types import spark_type
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.spark.types import spark_type
 from trinity.sql.changing.scope import Relation, ResolvedColumn, Scope, Side
 from trinity.sql.changing.source import MergeSource, alias_of, check_aliases, joined, names_of
 from trinity.sql.local.correlated import OuterQuery, subquery_text

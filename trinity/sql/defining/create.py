@@ -17,8 +17,8 @@ from trinity.engine.appending.first_rows import columns_of_rows
 from trinity.engine.changing.statement import rerun
 from trinity.engine.changing.whole_table import replace_table, truncate
 from trinity.engine.executes import execute
-from trinity.engine.spark.settings import check_late_settings
 from trinity.errors import TrinityError
+from trinity.spark.settings import check_late_settings
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.sql.changing.overwrite import Overwrite, overwrite
 from trinity.sql.local.insert import with_names

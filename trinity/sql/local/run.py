@@ -16,9 +16,9 @@ from trinity.engine.expressions import Refused, ScopeColumn
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
-from trinity.engine.spark.frames import small_table
 from trinity.engine.time_travel import splits_at
 from trinity.errors import TrinityError
+from trinity.spark.frames import small_table
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Pages, Relation, new_field

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from trinity.definition.checks import check_name
-from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
+from trinity.spark.types import spark_type
 from trinity.spi import Column
 from trinity.syntax.translate import to_spark_text
 from trinity.syntax.types import type_text

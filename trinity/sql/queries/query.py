@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import Token, TokenType
 
 from trinity.calls import spark_errors
-from trinity.engine.spark.reach import elements
-from trinity.engine.spark.remote import is_remote, query_over
-from trinity.engine.spark.settings import pinned
 from trinity.engine.sql_permissions import guard_statement
 from trinity.errors import TrinityError
 from trinity.names import split_name
+from trinity.spark.reach import elements
+from trinity.spark.remote import is_remote, query_over
+from trinity.spark.settings import pinned
 from trinity.sql.queries.reads import Read, Reads
 from trinity.sql.queries.references import Edit, apply_edits, resolve
 from trinity.sql.queries.results import Rows
@@ -54,7 +54,7 @@ def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tup
 
 def explain(session: Session, statement: Statement) -> Rows:
     """Run EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] query: the plans of Trinity's reads, then Spark's plan."""
-    from trinity.engine.spark.frames import small_table
+    from trinity.spark.frames import small_table
 
     first = explained(statement)[0]
     query = parse(statement.text[first.start :], statement.dialect).to_spark()

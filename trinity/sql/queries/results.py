@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 import pyarrow as pa
 
-from trinity.engine.spark.frames import small_table
+from trinity.spark.frames import small_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

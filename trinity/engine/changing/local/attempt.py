@@ -25,9 +25,9 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.program import Program, When
 from trinity.engine.reading.local.selection import in_threads
 from trinity.engine.reading.predicate import Predicate
-from trinity.engine.target import Target
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource
+from trinity.target import Target
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.local.arrival_order import RowArrival
-from trinity.engine.reading.local.search import FoldedLog, Read, Search, SearchedFile, kept_columns
 from trinity.engine.reading.plan import FoldPlan, searched_columns, why_not_by_position
+from trinity.engine.reading.search import FoldedLog, Read, Search, SearchedFile, kept_columns
 from trinity.hidden import DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys

@@ -26,18 +26,18 @@ from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import located_scan
-from trinity.engine.spark.frames import local_frame
-from trinity.engine.spark.remote import parallelism, plan_text
-from trinity.engine.spark.types import arrow_schema
 from trinity.engine.sql_permissions import guard_program
-from trinity.engine.target import Target
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
 from trinity.hidden import FILE_NUMBER, MERGE_ROW
+from trinity.spark.frames import local_frame
+from trinity.spark.remote import parallelism, plan_text
+from trinity.spark.types import arrow_schema
 from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource, parse_type
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 _ROWS_PER_TASK: Final = 100_000
 """Rows of an upsert per task. They go to the sinks in the source's own tasks; small tasks are coalesced."""

@@ -14,14 +14,14 @@ from trinity.engine.changing.engine_rules import touched_groups, without_effect
 from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case, Expression, Fields, Program, Value, When
-from trinity.engine.spark.texts import as_stored
-from trinity.engine.spark.types import spark_type
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
 from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, MERGE_ROW
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.fold import beats
+from trinity.spark.texts import as_stored
+from trinity.spark.types import spark_type
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, parse_type

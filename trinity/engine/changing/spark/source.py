@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.changing.plan import Equality
 from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
 from trinity.engine.program import Program
-from trinity.engine.spark.remote import is_remote
-from trinity.engine.spark.texts import as_stored
-from trinity.engine.spark.types import spark_type
 from trinity.engine.values.assignment import check_assignable, types_of
+from trinity.spark.remote import is_remote
+from trinity.spark.texts import as_stored
+from trinity.spark.types import spark_type
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type

@@ -17,11 +17,11 @@ from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
-from trinity.engine.spark.remote import parallelism
-from trinity.engine.spark.types import arrow_frame
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
 from trinity.hidden import ARRIVAL, DELETED
 from trinity.merge.sql.fold import is_deleted, winners
+from trinity.spark.remote import parallelism
+from trinity.spark.types import arrow_frame
 from trinity.spark_names import DataFrame, F
 from trinity.spi import ColumnStats, DataFile, SplitSource
 from trinity.syntax.quoting import quoted

@@ -14,9 +14,9 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark_hash import in_bucket_order
-from trinity.engine.spark.remote import runs_in_process
 from trinity.engine.writing.run_sinks import Task
 from trinity.hidden import BUCKET
+from trinity.spark.remote import runs_in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

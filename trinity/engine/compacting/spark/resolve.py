@@ -23,12 +23,12 @@ from trinity.engine.reading.plan import FoldPlan, are_own
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.engine.spark.remote import parallelism
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
 from trinity.hidden import FILE_TOKEN, POSITION
 from trinity.merge.options import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.fold import beats
+from trinity.spark.remote import parallelism
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SplitSource
 from trinity.syntax.quoting import quoted

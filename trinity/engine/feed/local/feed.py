@@ -27,11 +27,11 @@ from trinity.engine.feed.shape import TIMESTAMP, VERSION, FeedMode
 from trinity.engine.feed.steps import Step, runs, steps, steps_of
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.reading.plan import plan_read
-from trinity.engine.target import Target
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage import parquet_footer
 from trinity.storage.changelog import StoredChanges
+from trinity.target import Target
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from trinity.engine.feed.local.appends import FIRST, Appends
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.reading.local.search import kept_columns
+from trinity.engine.reading.search import kept_columns
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, taking_part, winner_first
 from trinity.merge.arrow.keys import Keys

@@ -14,16 +14,16 @@ from trinity.engine.feed.spark.counted import counted_changes
 from trinity.engine.feed.spark.images import changed_rows, differ, in_mode, net_pairs, paired, union
 from trinity.engine.feed.spark.stored_changes import stored_change_rows
 from trinity.engine.feed.steps import steps_of
-from trinity.engine.spark.frames import local_frame
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.texts import with_char
-from trinity.engine.spark.types import spark_type
-from trinity.engine.target import Target
 from trinity.merge.options import ChangelogProducer, changelog_producer
+from trinity.spark.frames import local_frame
+from trinity.spark.settings import pinned
+from trinity.spark.texts import with_char
+from trinity.spark.types import spark_type
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, HistoryEntry, TableDefinition
 from trinity.storage.changelog import StoredChanges
 from trinity.syntax.quoting import quoted
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,10 @@ from trinity.engine.feed.spark.images import changed_rows, net_pairs, union
 from trinity.engine.feed.spark.ingested import ingested_rows
 from trinity.engine.feed.spark.moments import appended_pairs
 from trinity.engine.feed.steps import Step, runs, steps, steps_of
-from trinity.engine.target import Target
 from trinity.merge.options import ChangelogProducer
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition
+from trinity.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, FeedMode
 from trinity.engine.feed.spark.within import value_by_id
-from trinity.engine.spark.types import spark_type
+from trinity.spark.types import spark_type
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal

@@ -10,14 +10,14 @@ from trinity.engine.feed.spark.images import feed_rows, union
 from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_schema, writing, written_columns
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.engine.spark.remote import parallelism
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_schema
-from trinity.engine.target import Target
 from trinity.engine.writing.run_sinks import run_on_spark
+from trinity.spark.remote import parallelism
+from trinity.spark.settings import pinned
+from trinity.spark.types import arrow_schema
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, SplitSource, TableDefinition, from_fragments
 from trinity.storage.changelog import StoredChanges
+from trinity.target import Target
 
 
 def written_by_spark(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:

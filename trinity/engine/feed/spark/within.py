@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trinity.engine.spark.types import spark_type
+from trinity.spark.types import spark_type
 from trinity.spi import Column, DataType, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 

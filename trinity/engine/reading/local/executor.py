@@ -18,9 +18,9 @@ from trinity.engine.reading.files import prune
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.fold_by_column import folded_rows
-from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
 from trinity.engine.reading.local.selection import Selection, in_threads
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
+from trinity.engine.reading.search import Search, SearchedFile, search_in_process
 from trinity.hidden import DELETED, SINCE
 from trinity.spi import Column, DataFile, arrival_order
 from trinity.storage import Location, in_file, reporting_unreadable_file, rows_in, stored_row_groups

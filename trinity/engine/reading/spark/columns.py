@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trinity.engine.spark.texts import with_char
-from trinity.engine.spark.types import spark_type
 from trinity.merge.sql.rows import AnyRows, SqlRows
+from trinity.spark.texts import with_char
+from trinity.spark.types import spark_type
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.storage import spark_schema
 from trinity.syntax.quoting import quoted

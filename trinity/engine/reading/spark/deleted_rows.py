@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, bitmap_left_out, has_left_out
 from trinity.engine.reading.spark_hash import buckets_of
-from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import BITS
+from trinity.spark.types import arrow_frame
 from trinity.spark_names import DataFrame
 from trinity.spi import DataFile
 from trinity.syntax.quoting import text_literal

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.reading.hidden_rows import hidden_rows
-from trinity.engine.reading.local.search import LOG, Search, search_in_process
 from trinity.engine.reading.plan import FoldPlan, ReadPlan, ReadStrategy
 from trinity.engine.reading.predicate import Predicate
+from trinity.engine.reading.search import LOG, Search, search_in_process
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import join_with_base, newest_versions, without_null_keys
 from trinity.engine.reading.spark.scan import bucketed_scan, log_scan, plain_scan, version_scan
-from trinity.engine.spark.remote import parallelism, runs_in_process
-from trinity.engine.spark.texts import with_char
 from trinity.engine.writing.run_sinks import run_on_spark
 from trinity.errors import TrinityError
 from trinity.hidden import DELETED
 from trinity.loggers import logger
+from trinity.spark.remote import parallelism, runs_in_process
+from trinity.spark.texts import with_char
 from trinity.spark_names import DataFrame, F, PySparkException
 from trinity.syntax.quoting import quoted
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import native_rows, plain_scan
-from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_frame
+from trinity.spark.settings import pinned
+from trinity.spark.types import arrow_frame
 from trinity.spark_names import F
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, SplitSource
 

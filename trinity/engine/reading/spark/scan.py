@@ -15,11 +15,11 @@ import pyarrow as pa
 from trinity.engine.reading.data_files import NOTHING_HIDDEN
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored, with_stamps
 from trinity.engine.reading.spark.deleted_rows import without_deleted
-from trinity.engine.spark.granted import file_access
-from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
-from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER, POSITION, SINCE
 from trinity.merge.spec import MergeSpec
+from trinity.spark.granted import file_access
+from trinity.spark.remote import analysed, is_remote, refuse_remote
+from trinity.spark.types import arrow_frame
 from trinity.spark_names import AnalysisException, ArrayType, DataFrame, DataType, F, MapType, StructField, StructType
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, SplitSource, arrival_order
 from trinity.storage import (

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from trinity.calls import spark_errors
 from trinity.engine.appending.append import check_rows
-from trinity.engine.spark.types import arrow_frame
 from trinity.engine.values.defaults import default_text, default_values
 from trinity.engine.writing.casts import converts
 from trinity.engine.writing.run_sinks import REFUSAL, raise_refusal
@@ -22,6 +21,7 @@ from trinity.errors import TrinityError
 from trinity.journal.backends.warehouse.arrays import array_of
 from trinity.journal.batches import Batch, error_of, first_failing
 from trinity.messages import shown_value
+from trinity.spark.types import arrow_frame
 from trinity.spi import Column, TransactionId, arrow_type, parse_type, type_text
 from trinity.syntax.quoting import quoted
 

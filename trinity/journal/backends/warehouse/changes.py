@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from trinity.engine.reading.spark.row_versions import row_versions
-from trinity.engine.spark.settings import pinned
 from trinity.journal.backends.base import Result
 from trinity.journal.backends.warehouse.fetched import fetched_frame
 from trinity.journal.backends.warehouse.returning import Returning
 from trinity.journal.backends.warehouse.rewriter import Merged
 from trinity.journal.tables import JournalTable
+from trinity.spark.settings import pinned
 from trinity.spi import SplitSource, TableHandle, TransactionId
 from trinity.sql.changing import dml
 from trinity.syntax.parse import only_one

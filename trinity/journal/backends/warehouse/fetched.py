@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from trinity.engine.spark.types import arrow_schema
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.journal.backends.base import ArrowRows, Described, Result
 from trinity.rows import rows_of
+from trinity.spark.types import arrow_schema
 from trinity.spi import DataType, parse_given_type, type_text
 
 if TYPE_CHECKING:

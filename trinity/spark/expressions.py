@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlglot import exp
 
-from trinity.engine.spark.reach import FUNCTIONS, elements
-from trinity.engine.spark.remote import analysed, is_remote
-from trinity.engine.spark.remote_texts import CALLED, COMMENT, RemoteExpression, is_own_function, several_rows, varies
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
+from trinity.spark.reach import FUNCTIONS, elements
+from trinity.spark.remote import analysed, is_remote
+from trinity.spark.remote_texts import CALLED, COMMENT, RemoteExpression, is_own_function, several_rows, varies
 from trinity.storage import Cache
 from trinity.syntax.parse import expression_or_none
 

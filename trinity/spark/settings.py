@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from trinity.engine.spark.remote import is_remote
 from trinity.errors import TrinityError
+from trinity.spark.remote import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

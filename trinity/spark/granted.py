@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from trinity.engine.spark.remote import refuse_remote
 from trinity.errors import TrinityError
+from trinity.spark.remote import refuse_remote
 from trinity.spi import SparkRequirements
 from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, in_bucket, key_of, kind_of, s3a_settings
 
@@ -28,7 +28,7 @@ _OF_ICEBERG: Final = {
     ),
 }
 GRANTED: Final = SparkRequirements(
-    packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars="trinity.engine.spark/granted.jars"
+    packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars="trinity.spark/granted.jars"
 )
 """The requirement of catalogs that hand out keys: with these JARs Iceberg's own reader reads tables of others."""
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.spark.remote import runs_in_process
 from trinity.errors import TrinityError
+from trinity.spark.remote import runs_in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from trinity.engine.spark.remote import check_mode
-from trinity.engine.spark.settings import REMOTE_SETTINGS
-from trinity.engine.spark.workers import ask_worker, lacks
 from trinity.errors import TrinityError, first_line
+from trinity.spark.remote import check_mode
+from trinity.spark.settings import REMOTE_SETTINGS
+from trinity.spark.workers import ask_worker, lacks
 from trinity.storage import AlreadyExists, Location, ObjectStore, in_bucket, kind_of
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.spark.class_lookups import remember_classes
-from trinity.engine.spark.jars import add_jars, find_jars
-from trinity.engine.spark.quiet import LOGGING, without_start_lines
-from trinity.engine.spark.remote import is_remote, remote_url, runs_in_process
-from trinity.engine.spark.workers import check_workers
 from trinity.errors import TrinityError
+from trinity.spark.class_lookups import remember_classes
+from trinity.spark.jars import add_jars, find_jars
+from trinity.spark.quiet import LOGGING, without_start_lines
+from trinity.spark.remote import is_remote, remote_url, runs_in_process
+from trinity.spark.workers import check_workers
 from trinity.spi import SparkRequirements
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _LOCAL: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     # makes tasks begin sooner; the module's pyspark is that of this machine's Spark
-    "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
+    "spark.python.daemon.module": "trinity.spark.worker_daemon",
 }
 """Settings for one machine; a cluster keeps Spark's own."""
 _DEFAULTS: Final = {
@@ -91,7 +91,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         from trinity.spark_names import SparkContext, SparkSession
 
         if (server := remote_url(settings)) is not None:
-            from trinity.engine.spark.remote_session import open_remote
+            from trinity.spark.remote_session import open_remote
 
             return open_remote(server)
         requirements = list(requirements)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from trinity.engine.spark.remote import is_remote
-from trinity.engine.spark.remote_texts import plain_command, unseen
 from trinity.errors import TrinityError
+from trinity.spark.remote import is_remote
+from trinity.spark.remote_texts import plain_command, unseen
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trinity.engine.spark.texts import with_char
-from trinity.engine.spark.types import arrow_frame
+from trinity.spark.texts import with_char
+from trinity.spark.types import arrow_frame
 from trinity.spi import Column, arrow_type
 
 if TYPE_CHECKING:

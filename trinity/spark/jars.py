@@ -11,9 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from trinity.engine.spark.maven import fetch_jars, jars_folder, repositories
-from trinity.engine.spark.quiet import captured_output
 from trinity.errors import TrinityError
+from trinity.spark.maven import fetch_jars, jars_folder, repositories
+from trinity.spark.quiet import captured_output
 from trinity.spi import SparkRequirements
 from trinity.spi.jars import listed_jars
 
