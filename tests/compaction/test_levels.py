@@ -102,7 +102,7 @@ def test_the_batches_of_a_long_stream_are_written_few_times(every: int, monkeypa
     spark = SimpleNamespace(sparkContext=SimpleNamespace(setJobGroup=lambda *_: None))
     handle = SimpleNamespace(location="t", full_name="t")
     table: Any = SimpleNamespace(name="t", handle=handle, session=SimpleNamespace(spark=spark))
-    compactor, writer.every = background.Compactor(table, every), max(every, 2)
+    compactor, writer.every = background.BackgroundCompactor(table, every), max(every, 2)
     for _ in range(1000):
         writer.append()
         compactor.count_commit()

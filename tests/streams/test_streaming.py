@@ -251,7 +251,7 @@ def test_a_compaction_runs_beside_the_stream(
 
 
 def test_a_lost_race_of_compactions_is_no_error(keyed: Table, stream_log: pytest.LogCaptureFixture) -> None:
-    compactor = background.Compactor(keyed, 1)
+    compactor = background.BackgroundCompactor(keyed, 1)
     compactor._report(TrinityError("TRANSACTION_CONFLICT", "others"))
     compactor._report(TrinityError("BAD_DATA", "a file"))
     assert [record.levelname for record in stream_log.records] == ["INFO", "WARNING"]

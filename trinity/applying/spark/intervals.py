@@ -118,7 +118,8 @@ class History:
 
     def _rows(self, timeline: DataFrame) -> DataFrame:
         """Return the changed rows of the target."""
-        kind = f"CASE WHEN {DELETE} THEN {StoredKind.DELETED} WHEN {_SHOWN} THEN 0 ELSE {StoredKind.HIDDEN} END"
+        stored = f"WHEN {_SHOWN} THEN {StoredKind.ADDED} ELSE {StoredKind.HIDDEN} END"
+        kind = f"CASE WHEN {DELETE} THEN {StoredKind.DELETED} {stored}"
         ended = f"coalesce(NOT {_PREVIOUS}, false)"  # a version, whose END_AT says so
         kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {Rank.BEGAN})"
         rows = timeline.where(kept).selectExpr("*", f"{kind} AS {ROW_KIND}", f"{self._out()} AS {_OUT}")

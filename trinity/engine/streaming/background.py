@@ -20,7 +20,7 @@ _LEAST: Final = 2
 """The fewest commits that can be folded into one run."""
 
 
-class Compactor:
+class BackgroundCompactor:
     """Folds the log in levels whenever ``every`` commits came. A stream reports them, and never waits."""
 
     def __init__(self, table: Target, every: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.calls import public
 from trinity.engine.appending.append import evolve_table, given_rows, is_spark_frame, write_rows
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.streaming.background import Compactor
+from trinity.engine.streaming.background import BackgroundCompactor
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.merge.spec import merge_spec
@@ -65,7 +65,9 @@ class Batches:
     itself put back.
     """
 
-    def __init__(self, table: Target, options: StreamOptions, planned: int, compactor: Compactor | None = None) -> None:
+    def __init__(
+        self, table: Target, options: StreamOptions, planned: int, compactor: BackgroundCompactor | None = None
+    ) -> None:
         """Prepare a run after the highest batch that the checkpoint had planned; a compactor is told of each commit."""
         self._table = table
         self._options = options

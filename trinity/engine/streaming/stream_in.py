@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.appending.append import check_columns, is_spark_frame
-from trinity.engine.streaming.background import Compactor
+from trinity.engine.streaming.background import BackgroundCompactor
 from trinity.engine.streaming.batches import Batches, StreamOptions
 from trinity.errors import TrinityError
 from trinity.merge.spec import merge_spec
@@ -32,7 +32,7 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
     refuse_remote(frame.sparkSession, "A stream into a table", "start it in a program of the driver's")
     if options.transform is None and options.apply is None:  # the result of a transform is not known before a batch
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
-    compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
+    compactor = None if options.compact_every is None else BackgroundCompactor(table, options.compact_every)
     planned = _planned_batch(frame.sparkSession, str(options.checkpoint))
     batches = Batches(table, options, planned, compactor)
     query = _writer(_observe_progress(table, frame), options).foreachBatch(batches.write).start()

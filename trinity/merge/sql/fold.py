@@ -10,6 +10,7 @@ from typing import Final
 
 from trinity.hidden import ARRIVAL, UNSURE
 from trinity.merge.options import MergeEngine
+from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.rows import AnyRows, Rows
 from trinity.spi import ROW_KIND
@@ -26,7 +27,7 @@ def is_deleted(spec: MergeSpec, of: Rows) -> str:
     if spec.row_kind:
         marks.append(_is_retract(spec.row_kind))
     if spec.hidden_row_kind:
-        marks.append(f"{ROW_KIND} IN (1, 3)")
+        marks.append(f"{ROW_KIND} IN ({StoredKind.HIDDEN}, {StoredKind.DELETED})")
     deleted = f"coalesce({' OR '.join(marks) or 'false'}, false)"
     if UNSURE not in dict(of.dtypes):
         return deleted
