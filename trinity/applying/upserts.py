@@ -74,7 +74,7 @@ def apply_as_upserts(
     """Append the events of a Spark DataFrame (U1, U4; P1, D3). Raise what an event is refused for."""
     from trinity.applying.spark.events import deleting, missing
     from trinity.calls import spark_errors
-    from trinity.engine.writing.run_sinks import REFUSAL
+    from trinity.engine.writing.ingest import REFUSAL
     from trinity.spark.settings import pinned
     from trinity.spark.types import spark_type
     from trinity.spark_names import F

@@ -18,7 +18,7 @@ from trinity.engine.appending.append import source_rows
 from trinity.engine.executes import NotLocal
 from trinity.engine.values.arrow_assignment import assignment
 from trinity.engine.writing.casts import cast_array
-from trinity.engine.writing.run_sinks import raise_refusal
+from trinity.engine.writing.ingest import raise_refusal
 from trinity.spi import parse_given_type, type_text
 
 

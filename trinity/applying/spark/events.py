@@ -11,7 +11,7 @@ from trinity.applying.arguments import START_AT, ApplyArguments, null_value
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
 from trinity.engine.sql_permissions import guard_expression
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
 from trinity.spark.expressions import one_expression
 from trinity.spark.texts import as_stored
@@ -71,7 +71,7 @@ def missing(table: Target, arguments: ApplyArguments, kinds: StructType) -> Colu
 
 
 def typed_events(plan: HistoryPlan, source: DataFrame) -> DataFrame:
-    """Return the events of :attr:`Events.rows`, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`; lazy.
+    """Return the events of :attr:`Events.rows`, with :data:`~trinity.engine.writing.ingest.REFUSAL`; lazy.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a column whose type cannot be assigned to the target's; as :func:`deleting`.

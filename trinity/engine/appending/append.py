@@ -17,8 +17,8 @@ from trinity.engine.executes import NotLocal, execute
 from trinity.engine.values.defaults import default_values
 from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.writing.casts import cast_array
-from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
-from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal, run_on_spark
+from trinity.engine.writing.ingest import REFUSAL, AppendTask, PageConformer, StoredForm, plan_ingest, raise_refusal
+from trinity.engine.writing.run_sinks import run_on_spark
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.result import Result
@@ -160,7 +160,7 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
         return _written_by_spark(table, insert, data)
     return execute(
         table.session,
-        f"An append to '{table.name}'",
+        f"An append to '{table.handle.full_name}'",
         lambda: _written_checked(table, insert, data),
         lambda: _written_by_spark(table, insert, source_frame(table.session.spark, data)),
         arrow=True,

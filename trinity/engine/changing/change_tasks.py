@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.changing.match_checks import FILLING, MergeGuard
 from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
-from trinity.engine.writing.ingest import PageConformer
-from trinity.engine.writing.run_sinks import raise_refusal
+from trinity.engine.writing.ingest import PageConformer, raise_refusal
 from trinity.errors import TrinityError
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, HIDDEN_PREFIX
 from trinity.spi import MergeTableHandle, PageSinkProvider, SinkId

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
-from trinity.engine.writing.ingest import StoredForm, plan_ingest
-from trinity.engine.writing.run_sinks import AppendTask
+from trinity.engine.writing.ingest import AppendTask, StoredForm, plan_ingest
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
 from trinity.target import Target

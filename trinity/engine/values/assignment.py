@@ -15,7 +15,7 @@ from trinity.engine.values.store_assignment import (
     too_large,
 )
 from trinity.engine.writing.casts import converts
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
 from trinity.spark.types import spark_type
 from trinity.spark_names import (
@@ -104,7 +104,7 @@ def placed_rows(rows: DataFrame, columns: Sequence[TableColumn], where: str) -> 
 def inserted_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
     """Return the rows of an INSERT with their numbers and times in the columns' types.
 
-    They have :data:`~trinity.engine.writing.run_sinks.REFUSAL` where that may fail. Ingest checks the other values.
+    They have :data:`~trinity.engine.writing.ingest.REFUSAL` where that may fail. Ingest checks the other values.
 
     Args:
         rows: a column for each of ``columns``, under its name.

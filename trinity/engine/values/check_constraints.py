@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.definition.checks import constrained_columns, refuse_folded
 from trinity.engine.values.defaults import default_text
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
 from trinity.hidden import CHANGE_OPERATION
 from trinity.merge.spec import merge_spec
@@ -71,7 +71,7 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
 
 
 def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
-    """Return data about to be appended, with :data:`~trinity.engine.writing.run_sinks.REFUSAL` for rows refused."""
+    """Return data about to be appended, with :data:`~trinity.engine.writing.ingest.REFUSAL` for rows refused."""
     from trinity.spark_names import F
 
     names = [name for name in rows.columns if name != REFUSAL]
@@ -93,7 +93,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
     """Return the rows of a MERGE's plan, refused where a case would store a row that a constraint forbids.
 
     Args:
-        changes: rows of the plan, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
+        changes: rows of the plan, with :data:`~trinity.engine.writing.ingest.REFUSAL`.
         merge_row: the column with the row that a case yields, and the operation.
         definition: the target.
         table: its full name, for messages.

@@ -1,14 +1,14 @@
 """Ingest: brings pages of any source into a table's storage schema, and refuses rows that would break it (L8).
 
 Spark and Arrow data share one implementation. The plan is made on the driver from the two schemas. The pages are
-checked and cast with Arrow kernels wherever the sink runs.
+checked and cast with Arrow kernels wherever the sink runs, and go through it into files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,8 +22,23 @@ from trinity.merge.row_kinds import ROW_KINDS
 from trinity.merge.spec import merge_spec
 from trinity.merge.write_rules import WriteRules
 from trinity.names import TableName
-from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
+from trinity.spi import (
+    CARRIED,
+    Column,
+    DataType,
+    PageSink,
+    PageSinkProvider,
+    SinkId,
+    TableDefinition,
+    WriteTarget,
+    parse_given_type,
+    parse_type,
+    type_text,
+)
 from trinity.target import Target
+
+REFUSAL: Final = "_trinity_refusal"
+"""STRING column of a statement's rows: why a row cannot be stored, as the JSON of an error; NULL where it can."""
 
 
 @dataclass(frozen=True)
@@ -257,3 +272,53 @@ def _nulls_within(values: pa.Array, path: Sequence[str]) -> int:
     for name in path:
         values = part_of(values.drop_null(), name)
     return int(values.null_count)
+
+
+@dataclass(frozen=True)
+class AppendTask:
+    """A task that appends pages to the log through one sink.
+
+    Attributes:
+        check: raises for a page in storage form that a CHECK constraint forbids; None where Spark has checked the rows.
+    """
+
+    provider: PageSinkProvider
+    target: WriteTarget
+    conformer: PageConformer
+    check: Callable[[pa.RecordBatch], None] | None = None
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        sink = self.provider.create_page_sink(self.target, SinkId(order))
+        return drain([(sink, self._conformed)], pages)
+
+    def _conformed(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        if REFUSAL in page.schema.names:
+            raise_refusal(page.column(REFUSAL))
+            page = page.drop_columns([REFUSAL])
+        stored = self.conformer.conform(page)
+        if self.check is not None:
+            self.check(stored)
+        return stored
+
+
+Prepare = Callable[[pa.RecordBatch], pa.RecordBatch]
+Route = tuple[PageSink, Prepare]
+
+
+def drain(routes: list[Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+    """Send every page through each route; all sinks finish, or all are aborted."""
+    try:
+        for page in pages:
+            for sink, prepare in routes:
+                sink.append_page(prepare(page))
+        return [fragment for sink, _ in routes for fragment in sink.finish()]
+    except BaseException:
+        for sink, _ in routes:
+            sink.abort()
+        raise
+
+
+def raise_refusal(refusals: pa.Array) -> None:
+    """Raise the first error of a column of JSON texts, if there is one."""
+    if refusals.null_count < len(refusals):
+        raise TrinityError.from_json(refusals.drop_null()[0].as_py())

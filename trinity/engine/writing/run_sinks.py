@@ -1,4 +1,4 @@
-"""The run of sinks: Spark tasks through ``mapInArrow``, or this process for Arrow data (architecture.md, A write)."""
+"""Sinks that Spark runs, in tasks through ``mapInArrow``, and those of compactions (architecture.md, A write)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from trinity.calls import current_work, translated
 from trinity.engine.writing.casts import cast_array
-from trinity.engine.writing.ingest import PageConformer
+from trinity.engine.writing.ingest import Prepare, Route, drain
 from trinity.errors import TrinityError
 from trinity.hidden import BUCKET, DELETED, LEFT
 from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
@@ -20,41 +20,11 @@ from trinity.storage import OWN_ENDING, with_grants
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REFUSAL: Final = "_trinity_refusal"
-"""STRING column of a statement's rows: why a row cannot be stored, as the JSON of an error; NULL where it can."""
-
 _RESULT: Final = "fragment binary, error string"
 _RESULT_ARROW: Final = pa.schema([("fragment", pa.binary()), ("error", pa.string())])
 
 Task = Callable[[int, Iterable[pa.RecordBatch]], list[bytes]]
 """A function (order in the commit, pages) -> fragments."""
-
-
-@dataclass(frozen=True)
-class AppendTask:
-    """A task that appends pages to the log through one sink.
-
-    Attributes:
-        check: raises for a page in storage form that a CHECK constraint forbids; None where Spark has checked the rows.
-    """
-
-    provider: PageSinkProvider
-    target: WriteTarget
-    conformer: PageConformer
-    check: Callable[[pa.RecordBatch], None] | None = None
-
-    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        sink = self.provider.create_page_sink(self.target, SinkId(order))
-        return _drain([(sink, self._conformed)], pages)
-
-    def _conformed(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        if REFUSAL in page.schema.names:
-            raise_refusal(page.column(REFUSAL))
-            page = page.drop_columns([REFUSAL])
-        stored = self.conformer.conform(page)
-        if self.check is not None:
-            self.check(stored)
-        return stored
 
 
 @dataclass(frozen=True)
@@ -77,19 +47,19 @@ class RewriteTask:
     in_log: bool = False
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        routes: list[_Route] = [self._buckets(order) if self.buckets else (self._sink(order), self._rows)]
+        routes: list[Route] = [self._buckets(order) if self.buckets else (self._sink(order), self._rows)]
         if self.sidecar:
             kept = self.provider.create_page_sink(self.sidecar, SinkId(order, Tier.SIDECAR, None, self.commit))
             routes.append((kept, self._tombstones))
         if self.in_log:
             left = self.provider.create_page_sink(self.target, SinkId(order, Tier.LOG, None, self.commit))
             routes.append((left, self._left))
-        return _drain(routes, pages)
+        return drain(routes, pages)
 
     def _sink(self, order: int, bucket: Bucket | None = None) -> PageSink:
         return self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
 
-    def _buckets(self, order: int) -> _Route:
+    def _buckets(self, order: int) -> Route:
         assert self.buckets is not None
         first = self.buckets
         # a page is prepared after the choice of a bucket, which needs a column that is not stored
@@ -125,10 +95,6 @@ def in_storage_form(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(cast, schema=schema)
 
 
-_Prepare = Callable[[pa.RecordBatch], pa.RecordBatch]
-_Route = tuple[PageSink, _Prepare]
-
-
 class _BucketSinks(PageSink):
     """A sink for each bucket that a task has rows of.
 
@@ -140,7 +106,7 @@ class _BucketSinks(PageSink):
         prepare: turns a page into what is stored of it.
     """
 
-    def __init__(self, made: Callable[[int], PageSink], prepare: _Prepare) -> None:
+    def __init__(self, made: Callable[[int], PageSink], prepare: Prepare) -> None:
         self._made = made
         self._prepare = prepare
         self._sinks: dict[int, PageSink] = {}
@@ -160,25 +126,6 @@ class _BucketSinks(PageSink):
     def abort(self) -> None:
         for sink in self._sinks.values():
             sink.abort()
-
-
-def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-    """Send every page through each route; all sinks finish, or all are aborted."""
-    try:
-        for page in pages:
-            for sink, prepare in routes:
-                sink.append_page(prepare(page))
-        return [fragment for sink, _ in routes for fragment in sink.finish()]
-    except BaseException:
-        for sink, _ in routes:
-            sink.abort()
-        raise
-
-
-def raise_refusal(refusals: pa.Array) -> None:
-    """Raise the first error of a column of JSON texts, if there is one."""
-    if refusals.null_count < len(refusals):
-        raise TrinityError.from_json(refusals.drop_null()[0].as_py())
 
 
 def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:

@@ -19,7 +19,7 @@ from trinity.engine.changing.local.compiled import CompiledCase, CompiledStateme
 from trinity.engine.changing.local.joined import Joined
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case, When
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.writing.ingest import REFUSAL
 from trinity.merge.arrow.fold import beats
 from trinity.merge.arrow.keys import comparable
 from trinity.merge.spec import SequenceGroup

@@ -27,7 +27,7 @@ from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import located_scan
 from trinity.engine.sql_permissions import guard_program
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
 from trinity.hidden import FILE_NUMBER, MERGE_ROW
 from trinity.spark.frames import local_frame

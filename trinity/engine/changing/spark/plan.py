@@ -16,7 +16,7 @@ from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case, Expression, Fields, Program, Value, When
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
-from trinity.engine.writing.run_sinks import REFUSAL
+from trinity.engine.writing.ingest import REFUSAL
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, MERGE_ROW
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.fold import beats

@@ -24,9 +24,9 @@ from trinity.engine.changing.change_tasks import (
 )
 from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.processors import RowChangeProcessor
-from trinity.engine.writing.ingest import PageConformer
+from trinity.engine.writing.ingest import REFUSAL, PageConformer, raise_refusal
 from trinity.engine.writing.parts import with_leaves
-from trinity.engine.writing.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
+from trinity.engine.writing.run_sinks import map_in_arrow, run_on_spark
 from trinity.hidden import CHANGE_OPERATION, MERGE_ROW
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
@@ -155,7 +155,7 @@ def write_upserts(
 ) -> list[bytes]:
     """Write rows that are all inserted, each in the task that reads it, and commit nothing.
 
-    They have the columns of a keyed table, and :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
+    They have the columns of a keyed table, and :data:`~trinity.engine.writing.ingest.REFUSAL`.
 
     Returns:
         the sinks' fragments.

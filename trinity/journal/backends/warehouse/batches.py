@@ -16,7 +16,7 @@ from trinity.calls import spark_errors
 from trinity.engine.appending.append import check_rows
 from trinity.engine.values.defaults import default_text, default_values
 from trinity.engine.writing.casts import converts
-from trinity.engine.writing.run_sinks import REFUSAL, raise_refusal
+from trinity.engine.writing.ingest import REFUSAL, raise_refusal
 from trinity.errors import TrinityError
 from trinity.journal.backends.warehouse.arrays import array_of
 from trinity.journal.batches import Batch, error_of, first_failing
