@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.errors import TrinityError
 from trinity.spark.remote import refuse_remote
 from trinity.spi import SparkRequirements
-from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, in_bucket, key_of, kind_of, s3a_settings
+from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, credential_of, in_bucket, kind_of, s3a_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,9 +66,9 @@ def file_access(spark: SparkSession, paths: Sequence[str]) -> FileAccess:
     found: dict[int, tuple[Granted, str]] = {}
     for path in paths:
         location = Location.of(path)
-        key = key_of(location)
-        if key is not None:
-            found[key.number] = key, location.bucket
+        credential = credential_of(location)
+        if credential is not None:
+            found[credential.number] = credential, location.bucket
     if not found:
         return FileAccess()
     if len(found) > 1:
@@ -77,19 +77,19 @@ def file_access(spark: SparkSession, paths: Sequence[str]) -> FileAccess:
             f"The catalog hands out several keys for the files of one table, as for '{paths[0]}' and '{paths[-1]}'; "
             "Spark reads the files of a table by one key.",
         )
-    [(key, bucket)] = found.values()
-    return _access_by_key(spark, key, bucket)
+    [(credential, bucket)] = found.values()
+    return _access_by_credential(spark, credential, bucket)
 
 
-def _access_by_key(spark: SparkSession, key: Granted, bucket: str) -> FileAccess:
+def _access_by_credential(spark: SparkSession, credential: Granted, bucket: str) -> FileAccess:
     refuse_remote(spark, "Reading by keys that a catalog hands out", "give the session of the driver")
     context: Any = spark.sparkContext
-    hadoop, scheme = context._jsc.hadoopConfiguration(), f"s3a{key.number}"
+    hadoop, scheme = context._jsc.hadoopConfiguration(), f"s3a{credential.number}"
     options = {f"fs.{scheme}.impl": _S3A}
-    for name, value in s3a_settings(key.options.resolved()).items():
+    for name, value in s3a_settings(credential.options.resolved()).items():
         meant = value
         if name in _SECRET:
-            kept = f"{_KEPT}.{key.number}.{name}"
+            kept = f"{_KEPT}.{credential.number}.{name}"
             hadoop.set(kept, value)
             meant = f"${{{kept}}}"  # Hadoop puts the value in its place
         options[f"fs.s3a.bucket.{bucket}.{name}"] = meant
@@ -98,14 +98,14 @@ def _access_by_key(spark: SparkSession, key: Granted, bucket: str) -> FileAccess
     now = int(time.time() * 1000)
     found = FileAccess(options, scheme)
     with _mutex:
-        _until[key.number] = key.expires_ms or now + _UNKNOWN_END_MS, f"{scheme}://{bucket}/", found
+        _until[credential.number] = credential.expires_ms or now + _UNKNOWN_END_MS, f"{scheme}://{bucket}/", found
         gone = [_until.pop(number) for number in [n for n, (until, *_) in _until.items() if until < now]]
     for _, uri, access in gone:
-        _let_go(context._jvm, hadoop, uri, access)
+        _close_client(context._jvm, hadoop, uri, access)
     return found
 
 
-def _let_go(java: Any, hadoop: Any, uri: str, access: FileAccess) -> None:
+def _close_client(java: Any, hadoop: Any, uri: str, access: FileAccess) -> None:
     """Close this process's client whose key has ended, and forget the key."""
     conf = java.org.apache.hadoop.conf.Configuration(hadoop)
     for name, value in access.options.items():

@@ -79,8 +79,8 @@ from trinity.storage.grants import Credential as Credential
 from trinity.storage.grants import Granted as Granted
 from trinity.storage.grants import Grants as Grants
 from trinity.storage.grants import any_granted as any_granted
+from trinity.storage.grants import credential_of as credential_of
 from trinity.storage.grants import grant as grant
-from trinity.storage.grants import key_of as key_of
 from trinity.storage.grants import to_learn as to_learn
 from trinity.storage.grants import with_grants as with_grants
 from trinity.storage.local_folders import bury as bury

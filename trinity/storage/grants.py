@@ -1,7 +1,7 @@
-"""Temporary keys that a catalog gives out for the place of one table, renewed before they expire.
+"""Temporary credentials that a catalog issues for the location of one table, renewed before they expire.
 
-A process keeps the keys of a place once; their giver fetches newer ones. Spark's workers have the keys of the time when
-their task was planned.
+A process keeps the credentials of a table once; their issuer fetches newer ones. Spark's workers have those of the time
+when their task was planned.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _R = TypeVar("_R")
 _P = TypeVar("_P")
 
 _MARGIN_MS: Final = 15 * 60 * 1000
-"""Keys are renewed this long before they expire; keys of a short life after half of it."""
+"""Credentials are renewed this long before they expire; credentials of a short life after half of it."""
 _WITHOUT_EXPIRY_MS: Final = 5 * 60 * 1000
-"""How long keys without an expiry time are kept, before those of another load replace them."""
+"""How long credentials without an expiry time are kept, before those of another load replace them."""
 _AGAIN_MS: Final = 30 * 1000
-"""How long after a failed renewal the next one is tried, while the present keys still work."""
+"""How long after a failed renewal the next one is tried, while the present credentials still work."""
 _numbers: Final = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Credential:
-    """A key for all locations with a prefix.
+    """A credential for all locations with a prefix.
 
     Attributes:
         prefix: beginning of these locations, such as ``s3://bucket/table``.
-        options: the key, and where the bucket is.
+        options: the credential, and where the bucket is.
         expires_ms: when it expires, milliseconds since the epoch; None when unknown.
     """
 
@@ -55,12 +55,12 @@ class Credential:
 
 @dataclass(frozen=True)
 class Granted:
-    """A key that is valid now.
+    """A credential that is valid now.
 
     Attributes:
-        number: unique among the keys of the process.
-        prefix: beginning of the locations that it is for: a table's place, or that of some of its files.
-        options: the key, and where the bucket is.
+        number: unique among the credentials of the process.
+        prefix: beginning of the locations that it is for: a table's location, or that of some of its files.
+        options: the credential, and where the bucket is.
         expires_ms: see :class:`Credential`.
     """
 
@@ -71,20 +71,20 @@ class Granted:
 
 
 class Grants(Protocol):
-    """Gives out the keys of a table's place."""
+    """Issues the credentials of a table's location."""
 
     def credentials(self) -> Sequence[Credential]:
-        """Return newer keys. Raises TrinityError."""
+        """Return newer credentials. Raises TrinityError."""
         ...
 
 
 class _Grant:
-    """The keys of one table's place: prefix of locations -> key."""
+    """The credentials of one table's location: prefix of locations -> credential."""
 
     def __init__(self, root: str, offered: Sequence[Credential], by: Grants) -> None:
         self.root = root
         self.by = by
-        self.lock = threading.RLock()  # a renewal may load the table, which offers keys
+        self.lock = threading.RLock()  # a renewal may load the table, which offers credentials
         self._take(offered)
 
     def _take(self, offered: Sequence[Credential]) -> None:
@@ -93,20 +93,20 @@ class _Grant:
         for one in sorted(offered, key=lambda c: len(c.prefix)):  # the longest that fits counts
             prefix = own if own.startswith(one.prefix) else one.prefix
             found[prefix] = Granted(next(_numbers), prefix, one.options, one.expires_ms)
-        self.keys = found
+        self.credentials = found
         self.expires_ms = min(ends, default=None)
         left = None if self.expires_ms is None else max(self.expires_ms - now, 0)
         self.stale_ms = self.due_ms = now + (_WITHOUT_EXPIRY_MS if left is None else left - min(_MARGIN_MS, left // 2))
 
-    def offer(self, offered: Sequence[Credential], by: Grants) -> None:
-        """Take newer keys if the present ones expire soon or come from another giver; else keep the present ones."""
+    def update_credentials(self, offered: Sequence[Credential], by: Grants) -> None:
+        """Take the offered credentials if the present ones expire soon or come from another issuer."""
         with self.lock:
             other, self.by = by != self.by, by
             if other or _now_ms() >= self.stale_ms:
                 self._take(offered)
 
     def renew_if_due(self) -> None:
-        """Renew the keys if they expire soon. Raises the catalog's error once they have expired."""
+        """Renew the credentials if they expire soon. Raises the catalog's error once they have expired."""
         if self.expires_ms is None or _now_ms() < self.due_ms:
             return
         with self.lock:
@@ -123,16 +123,16 @@ class _Grant:
     def replaced(self, used: StoreOptions, text: str) -> bool:
         """Renew refused credentials; return whether they changed."""
         with self.lock:
-            if (now := self.key(text)) is not None and now.options == used:
+            if (now := self.credential(text)) is not None and now.options == used:
                 with suppress(TrinityError):
                     self._take(self.by.credentials())
-            after = self.key(text)
+            after = self.credential(text)
             return after is not None and after.options != used
 
-    def key(self, text: str) -> Granted | None:
-        """Return the key of a location, by the longest prefix; None without one."""
-        fitting = [key for prefix, key in self.keys.items() if _below(text, prefix)]
-        return max(fitting, key=lambda key: len(key.prefix), default=None)
+    def credential(self, text: str) -> Granted | None:
+        """Return the credential of a location, by the longest prefix; None without one."""
+        fitting = [credential for prefix, credential in self.credentials.items() if _below(text, prefix)]
+        return max(fitting, key=lambda credential: len(credential.prefix), default=None)
 
 
 _grants: dict[str, _Grant] = {}
@@ -140,55 +140,55 @@ _mutex = threading.Lock()
 
 
 def grant(root: Location, offered: Sequence[Credential], by: Grants) -> None:
-    """Register keys for the place of a table, and for files of it elsewhere.
+    """Register credentials for the location of a table, and for files of it elsewhere.
 
     Args:
-        root: the table's place.
-        offered: the keys.
-        by: the giver of the keys; the same giver compares equal.
+        root: the table's location.
+        offered: the credentials.
+        by: the issuer of the credentials; the same issuer compares equal.
     """
     with _mutex:
         known = _grants.get(str(root))
         if known is None:
             _grants[str(root)] = _Grant(str(root), offered, by)
     if known is not None:
-        known.offer(offered, by)
+        known.update_credentials(offered, by)
 
 
 def any_granted() -> bool:
-    """Return whether any catalog has given out keys in this process."""
+    """Return whether any catalog has issued credentials in this process."""
     return bool(_grants)
 
 
 def is_granted(location: Location) -> bool:
-    """Return whether a catalog has given out keys for a location."""
+    """Return whether a catalog has issued credentials for a location."""
     return _found(str(location)) is not None
 
 
-def key_of(location: Location) -> Granted | None:
-    """Return the key of a location, renewed if it expires soon; None if no catalog gave out one."""
+def credential_of(location: Location) -> Granted | None:
+    """Return the credential of a location, renewed if it expires soon; None if no catalog issued one."""
     if (found := _found(str(location))) is None:
         return None
     found.renew_if_due()
-    return found.key(str(location))
+    return found.credential(str(location))
 
 
 def options_at(location: Location) -> StoreOptions:
-    """Return the options for a location: with the key that was given out for it, else those of its bucket."""
-    if (key := key_of(location)) is not None:
-        return key.options
+    """Return the options for a location: with the credential that was issued for it, else those of its bucket."""
+    if (credential := credential_of(location)) is not None:
+        return credential.options
     return environment_options(str(location)) or options_of(location.store)
 
 
 def options_known(location: Location) -> StoreOptions:
-    """Return the options by which a location was last reached, without renewing keys."""
+    """Return the options by which a location was last reached, without renewing credentials."""
     found = _found(str(location))
-    key = found.key(str(location)) if found else None
-    return key.options if key else options_of(location.store)
+    credential = found.credential(str(location)) if found else None
+    return credential.options if credential else options_of(location.store)
 
 
 def renew_refused(location: Location, refused: StoreOptions) -> bool:
-    """Return whether to retry a refused request, because the place has other keys now."""
+    """Return whether to retry a refused request, because the location has other credentials now."""
     found = _found(str(location))
     return found is not None and found.replaced(refused, str(location))
 
@@ -203,7 +203,7 @@ def _found(text: str) -> _Grant | None:
                 return found
             above = above.rpartition("/")[0]
         known = list(_grants.values())
-    return next((one for one in reversed(known) if one.key(text) is not None), None)
+    return next((one for one in reversed(known) if one.credential(text) is not None), None)
 
 
 def _below(text: str, prefix: str) -> bool:
@@ -214,34 +214,34 @@ def _below(text: str, prefix: str) -> bool:
 
 
 def _grants_to_learn() -> str | None:
-    """Return all valid keys that were given out, as text for :func:`~trinity.storage.learn_options`, or None."""
+    """Return all valid credentials that were issued, as text for :func:`~trinity.storage.learn_options`, or None."""
     with _mutex:
         known = list(_grants.values())
     now = _now_ms()
-    keys = [key for one in known for key in one.keys.values() if key.expires_ms is None or key.expires_ms > now]
-    return options_as_text(None, {key.prefix: key.options for key in keys}) if keys else None
+    valid = [c for one in known for c in one.credentials.values() if c.expires_ms is None or c.expires_ms > now]
+    return options_as_text(None, {c.prefix: c.options for c in valid}) if valid else None
 
 
 def to_learn(location: Location) -> str:
-    """Return the options of a file's place, with keys, as text for :func:`~trinity.storage.learn_options`."""
-    key = key_of(location)
-    return options_to_learn(location.store) if key is None else options_as_text(None, {key.prefix: key.options})
+    """Return the options of a file's location, with credentials, as text for :func:`~trinity.storage.learn_options`."""
+    found = credential_of(location)
+    return options_to_learn(location.store) if found is None else options_as_text(None, {found.prefix: found.options})
 
 
 def with_grants(function: Callable[[_P], _R]) -> Callable[[_P], _R]:
-    """Return a task's function that brings the keys given out here to the worker.
+    """Return a task's function that brings the credentials issued here to the worker.
 
-    The keys are in the pickled function, and so in no text of a plan.
+    The credentials are in the pickled function, and so in no text of a plan.
     """
     text = _grants_to_learn()
     if text is None:
         return function
 
-    def with_keys(pages: _P) -> _R:
+    def with_credentials(pages: _P) -> _R:
         learn_options(text)
         return function(pages)
 
-    return with_keys
+    return with_credentials
 
 
 def _now_ms() -> int:

@@ -13,7 +13,7 @@ from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.table.snapshots import Snapshot
 
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import HADOOP_S3, Location, key_of, path_sql, quoted, with_partition_values
+from trinity.storage import HADOOP_S3, Location, credential_of, path_sql, quoted, with_partition_values
 from trinity_iceberg.adopt import WRITABLE
 from trinity_iceberg.deletes_of_others import why_not_applied
 from trinity_iceberg.schema import read_schema
@@ -96,12 +96,12 @@ def _maps_names(table: Table) -> bool:
 
 def _file_io(java: Any, session: Any, place: Location) -> Any:
     """Return Iceberg's file access for a table: Hadoop's; or S3's, with a key that the catalog handed out."""
-    key = None if place.on_disk else key_of(place)
-    if key is None:
+    credential = None if place.on_disk else credential_of(place)
+    if credential is None:
         hadoop = session.sessionState().newHadoopConf()
         hadoop.setIfUnset(*HADOOP_S3)
         return java.org.apache.iceberg.hadoop.HadoopFileIO(hadoop)
-    options = key.options.resolved()
+    options = credential.options.resolved()
     settings = {
         "http-client.type": "urlconnection",  # the client that needs no further library of Amazon
         "client.region": options.region or "us-east-1",
