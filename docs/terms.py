@@ -19,7 +19,7 @@ from docs.site import DOCS, ROOT
 GLOSSARY: Final = DOCS / "glossary.md"
 COMMON: Final = frozenset({
     "attempt", "bucket-of-a-store", "catalog", "checkpoint-of-a-log", "checkpoint-of-a-stream", "claim", "commit",
-    "comparison", "compaction-interval", "data-file", "executor", "handle", "image", "level",
+    "comparison", "compaction-interval", "data-file", "dropped-table", "executor", "handle", "image", "level",
     "mark-of-deletion", "moment", "page", "plan", "position", "predicate", "property", "run", "schema", "scope",
     "snapshot", "statement", "store", "stored-changes", "version", "winner", "worker",
 })  # fmt: skip

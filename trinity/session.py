@@ -760,10 +760,10 @@ class Session:
 
         Args:
             schema: ``catalog.schema``, or a schema of the current catalog; by default all schemas of all catalogs.
-            vacuum: a duration as in :meth:`Table.vacuum`: also vacuums each table, and removes unnamed tables.
+            vacuum: a duration as in :meth:`Table.vacuum`: also vacuums each table, and removes dropped tables.
 
         Returns:
-            an entry for each table, in the order of their names, and for each schema that had unnamed tables.
+            an entry for each table, in the order of their names, and for each schema that had dropped tables.
 
         Raises:
             TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; INVALID_ARGUMENTS for a text that is no duration.

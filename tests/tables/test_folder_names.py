@@ -20,7 +20,7 @@ from tests.support.odd_names import QUICK, quoted
 from tests.support.refusals import refused
 from trinity import Column, Session, TableName
 from trinity.external.registry import Registration, Registry
-from trinity.storage import FolderCatalog, ObjectStore, bury, folder_name, sweep
+from trinity.storage import FolderCatalog, ObjectStore, empty_trash, folder_name, move_to_trash
 from trinity.storage.folder_names import name_of
 
 HOSTILE = [
@@ -240,8 +240,8 @@ def test_of_a_linked_table_the_link_is_dropped(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "s").mkdir()
     (tmp_path / "s/t").symlink_to(tmp_path / "elsewhere")
-    bury(tmp_path / "s/t")
-    sweep(tmp_path / "s")
+    move_to_trash(tmp_path / "s/t")
+    empty_trash(tmp_path / "s")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["elsewhere", "s"]
     assert list((tmp_path / "s").iterdir()) == []
 

@@ -65,7 +65,7 @@ from trinity.storage.folder_names import schema_taken as schema_taken
 from trinity.storage.folder_names import unescaped as unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
 from trinity.storage.folders import check_free as check_free
-from trinity.storage.folders import check_only_graves as check_only_graves
+from trinity.storage.folders import check_only_trash as check_only_trash
 from trinity.storage.foreign import SingleTable
 from trinity.storage.foreign import adopted_definition as adopted_definition
 from trinity.storage.foreign import adopted_properties as adopted_properties
@@ -83,10 +83,10 @@ from trinity.storage.grants import credential_of as credential_of
 from trinity.storage.grants import grant as grant
 from trinity.storage.grants import to_learn as to_learn
 from trinity.storage.grants import with_grants as with_grants
-from trinity.storage.local_folders import bury as bury
 from trinity.storage.local_folders import check_warehouse as check_warehouse
+from trinity.storage.local_folders import empty_trash as empty_trash
+from trinity.storage.local_folders import move_to_trash as move_to_trash
 from trinity.storage.local_folders import remove_empty as remove_empty
-from trinity.storage.local_folders import sweep as sweep
 from trinity.storage.local_objects import folder_lock as folder_lock
 from trinity.storage.local_objects import make_folder as make_folder
 from trinity.storage.location import Location

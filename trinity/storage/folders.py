@@ -23,15 +23,15 @@ from trinity.storage.folder_names import (
     table_taken,
 )
 from trinity.storage.local_folders import (
-    bury,
     check_warehouse,
+    empty_trash,
     entries,
     files_below,
     is_folder,
     make_new,
     move,
+    move_to_trash,
     remove_empty,
-    sweep,
 )
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import Location
@@ -42,7 +42,7 @@ _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
 """Folders of a table that may hold files of a crashed CREATE."""
 
 
-def check_only_graves(
+def check_only_trash(
     folder: os.PathLike[str], schema: str, is_renamed: Callable[[str], bool] = lambda name: False
 ) -> None:
     """Check that the folder of a schema holds only dropped tables, and those that were renamed into another schema.
@@ -176,8 +176,8 @@ class FolderCatalog:
             if tables := self.list_tables(schema):
                 raise schema_in_use(self.catalog, schema, tables)
             try:
-                check_only_graves(folder, f"{self.catalog}.{schema}")
-                sweep(folder)
+                check_only_trash(folder, f"{self.catalog}.{schema}")
+                empty_trash(folder)
                 remove_empty(folder)
             except FileNotFoundError as error:
                 raise self._no_schema(schema) from error
@@ -259,14 +259,14 @@ class FolderCatalog:
             raise no_table(table.full_name)
         folder = self._named.place(table.schema, table.table)
         try:
-            bury(folder)
+            move_to_trash(folder)
         except FileNotFoundError as error:
             raise no_table(table.full_name) from error
-        sweep(folder.parent)
+        empty_trash(folder.parent)
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
         """Remove dropped tables of a schema. Returns nothing, since every other folder has its table's name."""
-        sweep(self.folder_of(schema))
+        empty_trash(self.folder_of(schema))
         return []
 
 

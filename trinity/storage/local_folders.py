@@ -1,6 +1,6 @@
 """Folders of a local disk as schemas and tables: listed, made, and removed whole by a rename.
 
-A renamed folder is called a grave: no name leads to it, and it is removed later.
+A folder that was renamed to be removed is in the trash: no name leads to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from trinity.errors import TrinityError, system_code
 
-_GRAVE: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
+_TRASHED: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
 
 Folder = str | os.PathLike[str]
 
@@ -65,8 +65,8 @@ def folders_in(parent: Folder) -> Iterator[str]:
 
 
 def entries(folder: Folder) -> list[str]:
-    """Return the names in a folder without graves, sorted."""
-    return sorted(name for name in os.listdir(folder) if not _GRAVE.fullmatch(name))
+    """Return the names in a folder, without those in the trash, sorted."""
+    return sorted(name for name in os.listdir(folder) if not _TRASHED.fullmatch(name))
 
 
 def files_below(folder: Folder) -> Iterator[str]:
@@ -109,8 +109,8 @@ def move(folder: Folder, to: Folder) -> None:
         raise
 
 
-def bury(folder: Folder) -> None:
-    """Rename a table's folder to a grave, which :func:`sweep` removes; so it goes whole or not at all.
+def move_to_trash(folder: Folder) -> None:
+    """Move a table's folder to the trash, which :func:`empty_trash` removes; so it goes whole or not at all.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -119,12 +119,12 @@ def bury(folder: Folder) -> None:
     path.rename(path.with_name(f".dropped-{uuid.uuid4().hex}"))
 
 
-def sweep(parent: Folder) -> None:
-    """Remove the graves in a schema's folder, also those of killed processes. Of a link only the link is removed."""
+def empty_trash(parent: Folder) -> None:
+    """Remove the trash in a schema's folder, also that of killed processes. Of a link only the link is removed."""
     with contextlib.suppress(FileNotFoundError):  # another process has dropped the schema
-        for name in filter(_GRAVE.fullmatch, os.listdir(parent)):
-            grave = Path(parent, name)
-            if grave.is_symlink():
-                grave.unlink(missing_ok=True)
+        for name in filter(_TRASHED.fullmatch, os.listdir(parent)):
+            trashed = Path(parent, name)
+            if trashed.is_symlink():
+                trashed.unlink(missing_ok=True)
             else:
-                shutil.rmtree(grave, ignore_errors=True)
+                shutil.rmtree(trashed, ignore_errors=True)

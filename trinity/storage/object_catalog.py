@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
+from trinity.storage.dropped_tables import check_unswept, sweep_dropped
 from trinity.storage.entries import Entry
 from trinity.storage.errors import AlreadyExists, taking_back
 from trinity.storage.folder_names import (
@@ -26,7 +27,6 @@ from trinity.storage.folder_names import (
 from trinity.storage.location import Location
 from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
-from trinity.storage.unnamed import check_unswept, sweep_unnamed
 
 DEFAULT_SCHEMA: Final = "default"
 _LOST: Final = ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND", "TRANSACTION_CONFLICT")
@@ -118,7 +118,7 @@ class ObjectCatalog:
         ObjectStore(table.location).delete_below("")
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        return sweep_unnamed(self.root, folder_name(schema), self._tables, older_than_ms)
+        return sweep_dropped(self.root, folder_name(schema), self._tables, older_than_ms)
 
     # -- helpers ----------------------------------------------------------------------------------------
 

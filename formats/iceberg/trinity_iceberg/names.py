@@ -33,13 +33,14 @@ from trinity.spi import TableHandle
 from trinity.storage import (
     Location,
     ObjectStore,
-    bury,
     check_free,
-    check_only_graves,
+    check_only_trash,
+    empty_trash,
     escaped,
     folder_lock,
     folder_name,
     make_folder,
+    move_to_trash,
     no_schema,
     no_table,
     own_folder,
@@ -47,7 +48,6 @@ from trinity.storage import (
     schema_in_use,
     schema_stays,
     schema_taken,
-    sweep,
     table_taken,
     unescaped,
 )
@@ -121,9 +121,7 @@ class CatalogNames:
             if self._holds_namespaces(schema):
                 raise self._still_holds(schema)
             if folder is not None:
-                check_only_graves(
-                    folder, f"{self._catalog}.{schema}", lambda name: self._holds_table(folder.join(name))
-                )
+                check_only_trash(folder, f"{self._catalog}.{schema}", lambda name: self._holds_table(folder.join(name)))
             with catalog_errors(self._catalog):
                 self._iceberg.drop_namespace(_namespace(schema))
         except (NoSuchNamespaceError, FileNotFoundError) as error:
@@ -131,7 +129,7 @@ class CatalogNames:
         except NamespaceNotEmptyError as error:
             raise self._still_holds(schema) from error
         if folder is not None:
-            sweep(folder)
+            empty_trash(folder)
             with contextlib.suppress(OSError):  # a new schema of this name reuses the folder
                 remove_empty(folder)
 
@@ -283,7 +281,7 @@ class CatalogNames:
             if placed and not self._holds_table(folder):
                 _remove(folder, objects)
         if placed and folder.on_disk:
-            sweep(folder.parent)
+            empty_trash(folder.parent)
 
     def _holds_table(self, folder: Location) -> bool:
         """Return whether a table of the catalog has its metadata in a folder; only a catalog in a database can tell."""
@@ -310,7 +308,7 @@ def _remove(folder: Location, objects: Sequence[str]) -> None:
             store.delete(objects)
     elif store.is_folder("metadata"):
         with contextlib.suppress(FileNotFoundError):
-            bury(folder)
+            move_to_trash(folder)
 
 
 def _renames(iceberg: Catalog) -> bool:

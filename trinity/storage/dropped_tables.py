@@ -1,7 +1,7 @@
-"""Unnamed tables in a bucket: left by a CREATE that was killed before it named the table, or by a killed DROP.
+"""Dropped tables in a bucket: of a killed DROP, or of a CREATE that was killed before it named the table.
 
-A table is removed here only if it surely is unnamed: its catalog's names say that it was dropped, or it has only the
-metadata that a CREATE puts. Neither is true of tables that another catalog put into the same place.
+A table is removed here only if it surely has no name: its catalog's names say that it was dropped, or it has only the
+metadata that a CREATE puts. Neither is true of tables that another catalog put into the same folder.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MADE: Final = ("_trinity/", "_delta_log/", _GOING)
 _History = Sequence[Mapping[str, Any] | None]
 
 
-def sweep_unnamed(root: Location, schema: str, names: NameLog, older_than_ms: int) -> list[Entry]:
-    """Remove the unnamed tables of a schema.
+def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: int) -> list[Entry]:
+    """Remove the dropped tables of a schema.
 
     A writer that names a table at the same time checks for the mark of this removal (:func:`check_unswept`). This
     reads the names after it puts the mark. So at least one of the two sees the other.
