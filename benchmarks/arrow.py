@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from benchmarks.results import Result
 from benchmarks.tables import FormatsBench, arrow_rows
 from benchmarks.timing import Timings, timed, totals_of
-from trinity.table import Table
+from trinity import Table
 
 _COMMITS: Final = 20
 _FEW: Final = 10_000

@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, DataFrameWriter
 from benchmarks.results import Result
 from benchmarks.tables import CatalogBench
 from benchmarks.timing import in_turns
-from trinity import Column, dbapi
-from trinity.table import Table
+from trinity import Column, Table, dbapi
 
 _NATIVE: Final = "native.default.commits"
 _ROWS: Final = 10_000

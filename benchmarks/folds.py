@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from benchmarks.results import Result
 from benchmarks.tables import CatalogBench, scan
 from benchmarks.timing import in_turns
-from trinity.table import Table
+from trinity import Table
 
 _GROUPS: Final = (1, 2, 3)
 _NEWEST: Final = tuple(

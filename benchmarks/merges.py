@@ -14,7 +14,7 @@ from benchmarks.peers import COPY_ON_WRITE, NATIVES, Native
 from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench
 from benchmarks.timing import timings_of
-from trinity.table import Table
+from trinity import Table
 
 STAR: Final = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
 OTHER: Final = """WHEN MATCHED AND s.del THEN DELETE

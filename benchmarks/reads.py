@@ -15,9 +15,9 @@ from benchmarks.peers import MERGE_ON_READ, Native
 from benchmarks.results import Result
 from benchmarks.tables import CatalogBench, drain, fingerprint, scan
 from benchmarks.timing import timings_of
+from trinity import Table
 from trinity.engine.reading.hidden_rows import forget
 from trinity.errors import TrinityError
-from trinity.table import Table
 
 _KEYS: Final = 100
 

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from benchmarks.data import COLUMNS, base_rows, batch
 from benchmarks.results import Result
 from benchmarks.timing import Rounds
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 _OPTIONS: Final[Mapping[str, str]] = {"watermark-key": "ts", "tombstone-key": "del"}
 _WARM_SCANS: Final = 15

@@ -14,7 +14,7 @@ from benchmarks.peers import NATIVES, Native
 from benchmarks.results import Result, against_best
 from benchmarks.tables import FormatsBench, drain, fingerprint
 from benchmarks.timing import timed, totals_of
-from trinity.table import Table
+from trinity import Table
 
 _COMMITS: Final = 20
 

@@ -25,9 +25,8 @@ from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
 from tests.support.spark import drop_temp_views, spark
 from tests.support.zones import ZONES
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.spark.running import spark_runs
-from trinity.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,8 +24,7 @@ from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objec
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request, running_proxy
 from tests.support.fault_sequences import hurried
 from tests.support.object_store import ObjectServer
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ import pytest
 import trinity
 from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, race, refusal, stored
 from tests.support.object_store import ObjectServer
-from trinity import Session
+from trinity import Session, Table
 from trinity.errors import TrinityError
 from trinity.spi import SinkId
 from trinity.storage import ObjectStore
-from trinity.table import Table
 
 # -- tables -----------------------------------------------------------------------------------------------
 

@@ -31,11 +31,10 @@ from tests.support.bucket_lake import (
 from tests.support.bucket_lake import refusal as refused
 from tests.support.fault_proxy import Answer, Request
 from tests.support.google_server import GoogleServer
-from trinity import Session
+from trinity import Session, Table
 from trinity.errors import TrinityError
 from trinity.spi import SinkId
 from trinity.storage import Location, ObjectStore
-from trinity.table import Table
 
 SERVERS = {"gcs": "google_server", "azure": "azure_server"}
 LAKES = ["gcs-parquet", *(pytest.param(f"gcs-{fmt}", marks=pytest.mark.full) for fmt in ("delta", "iceberg"))]

@@ -16,8 +16,7 @@ import trinity
 from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, refusal, stored
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.object_store import ObjectServer
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 from trinity_delta.protocol import CONDITIONAL_PUT
 
 pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)

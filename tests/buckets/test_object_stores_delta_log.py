@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, refusal, stored
 from tests.support.changes import feed
 from tests.support.object_store import ObjectServer
-from trinity import Session
+from trinity import Session, Table
 from trinity.storage import Location
-from trinity.table import Table
 
 pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
 

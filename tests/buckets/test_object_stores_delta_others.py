@@ -15,8 +15,7 @@ from tests.support.bucket_lake import BucketLake, objects, refusal, stored
 from tests.support.bucket_moments import watched
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.object_store import ObjectServer
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
 KEYED = {"primary-key": "k", "watermark-key": "ts"}

@@ -20,10 +20,11 @@ import trinity
 from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, refusal, stored
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request
 from tests.support.object_store import READER, SECRET, ObjectServer
-from trinity import Session
+from trinity import Session, Table
 from trinity.errors import TrinityError
 from trinity.storage.store_kind import SILENCE
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 # -- faults -----------------------------------------------------------------------------------------------
 

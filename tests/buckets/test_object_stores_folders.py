@@ -19,10 +19,9 @@ from tests.support.bucket_lake import BucketLake, bucket_lake, objects, refusal
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
 from tests.support.turns import without_turns
-from trinity import Session
+from trinity import Session, Table
 from trinity.spi import SinkId
 from trinity.storage import Location, ObjectStore
-from trinity.table import Table
 
 KEYED = {"primary-key": "k", "watermark-key": "ts"}
 FIRST = pa.table({"k": [1, 2, 3], "ts": [1, 1, 1], "v": ["a", "b", "c"], "p": ["x y", "x y", "z%"]})

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.bucket_lake import ROWS, BucketLake, objects, refusal, stored
 from tests.support.object_store import SECRET, ObjectServer
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 on_sqlite = pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
 

@@ -11,8 +11,7 @@ import pytest
 from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, refusal, stored
 from tests.support.fault_proxy import Answer, Proxy, Request
 from tests.support.object_store import ObjectServer
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 
 @pytest.fixture(params=["parquet", "delta"])

@@ -16,9 +16,8 @@ import pytest
 from tests.support.bucket_lake import FIRST, BucketLake
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.errors import TrinityError
-from trinity.table import Table
 
 pytestmark = pytest.mark.full
 

@@ -9,10 +9,11 @@ import pytest
 from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, objects, refusal, stored
 from tests.support.fault_proxy import Answer, Request
 from tests.support.object_store import ObjectServer
-from trinity import Session
+from trinity import Session, Table
 from trinity.storage import Location, ObjectStore
 from trinity.storage.object_names import NameLog
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
 

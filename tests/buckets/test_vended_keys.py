@@ -14,9 +14,8 @@ from tests.support.bucket_lake import COLUMNS, ROWS, objects, refusal, stored
 from tests.support.fault_proxy import Request
 from tests.support.object_store import ObjectServer, key_of
 from tests.support.rest_catalog import running_rest_catalog
-from trinity import Session
+from trinity import Session, Table
 from trinity.storage import ObjectStore
-from trinity.table import Table
 
 if TYPE_CHECKING:
     from tests.support.vending import Vending

@@ -17,6 +17,8 @@ from tests.support.refusals import refused
 from trinity import Session, Table, cdc
 from trinity.cdc.postgres_server import Server
 
+pytestmark = pytest.mark.inner
+
 OPTIONS = "'watermark-key' = 'lsn', 'rowkind.field' = 'kind'"
 
 

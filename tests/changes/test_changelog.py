@@ -18,6 +18,8 @@ from trinity.engine.feed.stored_changes import store_changes
 from trinity.merge.options import changelog_producer
 from trinity.storage.changelog import CHANGELOG, StoredChanges
 
+pytestmark = pytest.mark.inner
+
 
 def made(session: Session, fmt: str, options: str = "") -> Table:
     name = f"{fmt}.default.t"

@@ -17,6 +17,8 @@ from tests.support.paths import ROOT
 from trinity import Column, Session, Table, TrinityError
 from trinity.storage.changelog import CHANGELOG
 
+pytestmark = pytest.mark.inner
+
 
 def made(session: Session, fmt: str, **options: str) -> Table:
     columns = [Column("k", "int"), Column("ts", "bigint"), Column("v", "int")]

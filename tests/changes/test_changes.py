@@ -17,6 +17,8 @@ from trinity.cli.main import app
 from trinity.cli.tail import follow, print_changes
 from trinity.engine.feed.spark import change_feed
 
+pytestmark = pytest.mark.inner
+
 TABLES = {
     "deduplicate": "'watermark-key' = 'ts', 'tombstone-key' = 'gone'",
     "arrival": "",

@@ -12,6 +12,8 @@ from tests.support.changes import defined_changes, feed
 from trinity import Session, Table
 from trinity.engine.feed.spark import appends
 
+pytestmark = pytest.mark.inner
+
 
 def made(session: Session, fmt: str, kind: str) -> Table:
     session.sql(

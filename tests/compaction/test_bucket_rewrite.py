@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.resolve import base
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.spi import Tier
-from trinity.table import Table
 
 Row = dict[str, Any]
 

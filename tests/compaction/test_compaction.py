@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.resolve import fill, made
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.spi import Tier
-from trinity.table import Table
 
 
 @pytest.fixture

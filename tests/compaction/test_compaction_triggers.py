@@ -17,6 +17,8 @@ from trinity.engine.compacting import after_commit
 from trinity.engine.compacting.after_commit import THREAD
 from trinity.merge.options import compaction_trigger
 
+pytestmark = pytest.mark.inner
+
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint")]
 
 

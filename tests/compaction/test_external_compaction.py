@@ -30,9 +30,8 @@ from tests.support.foreign import (
     seen_by_others,
     spark_iceberg,
 )
-from trinity import Session
+from trinity import Session, Table
 from trinity.spi import CommitResult, RewriteTableHandle
-from trinity.table import Table
 
 LATE = pa.table({"id": [3, 2], "ts": [15, 20], "deleted": [False, False], "v": ["c late", "b tie"], "p": ["x", "y"]})
 """A row that is older than the tombstone of its key, and one as new as the version that it meets."""

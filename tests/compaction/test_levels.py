@@ -19,6 +19,8 @@ from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 from trinity.spi import CommitResult, DataFile, Origin, Tier
 
+pytestmark = pytest.mark.inner
+
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "bigint")]
 ENGINES: dict[str, dict[str, str]] = {
     "deduplicate": {"watermark-key": "ts", "tombstone-key": "gone"},

@@ -11,9 +11,8 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.partitions import TEXTS, by_partition, plain_table, put
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.spi import Tier
-from trinity.table import Table
 
 
 def rows(table: Table, **options: Any) -> set[tuple[str, int, str]]:

@@ -13,11 +13,12 @@ import pytest
 
 import trinity
 from tests.support.resolve import base, expected, fill, made, rows
-from trinity import Session, TrinityError
+from trinity import Session, Table, TrinityError
 from trinity.engine.reading import data_files
 from trinity.engine.reading.spark import deleted_rows
 from trinity.spi import Tier
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 
 @pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])

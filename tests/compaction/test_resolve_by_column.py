@@ -11,9 +11,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from tests.support.iceberg import iceberg_spark, pyiceberg
 from tests.support.merge_engines import make, put, rows
-from trinity import Session
+from trinity import Session, Table
 from trinity.spi import DataFile, Tier
-from trinity.table import Table
 
 SUMS: Final = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "bucket": "4"}
 GROUPS: Final = {

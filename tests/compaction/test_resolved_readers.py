@@ -13,8 +13,7 @@ from deltalake.exceptions import DeltaProtocolError
 
 from tests.support.iceberg import iceberg_spark, pyiceberg
 from tests.support.resolve import fill, made, rows
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 
 @pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])

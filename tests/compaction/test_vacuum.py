@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.threads import meanwhile
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
 
 DAY_S = 24 * 3600
 

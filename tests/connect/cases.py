@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 
 import trinity
 from tests.support.refusals import refused
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 COLUMNS = [Column("id", "string"), Column("ts", "bigint"), Column("amount", "double")]
 

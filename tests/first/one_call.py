@@ -15,7 +15,7 @@ from trinity.errors import CODES, TrinityError
 
 if TYPE_CHECKING:
     from tests.hostile.calls import Subjects
-    from trinity.table import Table
+    from trinity import Table
 
 _LOADED: Final = [
     "pytest", "pyspark.sql", "tests.hostile.calls", "trinity_parquet", "trinity_delta", "trinity_iceberg.metadata",

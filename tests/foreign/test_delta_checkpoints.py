@@ -21,9 +21,8 @@ from tests.support.delta_lake import open_catalog
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.delta_shapes import CLEANED, PLAIN, cleaned, rows
 from tests.support.object_store import ObjectServer
-from trinity import Session
+from trinity import Session, Table
 from trinity.storage import ObjectStore
-from trinity.table import Table
 from trinity_delta.checkpoint_files import read_checkpoint
 
 in_a_bucket = pytest.mark.parametrize("lake", ["delta"], indirect=True)

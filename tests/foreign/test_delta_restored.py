@@ -11,9 +11,8 @@ import pytest
 import trinity
 from tests.support.adapter import compact
 from tests.support.delta_lake import commit_file, restore_by_others
-from trinity import Column, TrinityError
+from trinity import Column, Table, TrinityError
 from trinity.storage import ObjectStore
-from trinity.table import Table
 from trinity_delta.checkpoint import write_checkpoint
 
 Rows = list[tuple[str, int, str]]

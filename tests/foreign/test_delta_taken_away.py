@@ -16,9 +16,8 @@ import trinity
 from tests.support.adapter import compact
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, restore_by_others
 from tests.support.put_back import rewound, swapped
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.storage import ObjectStore
-from trinity.table import Table
 from trinity_delta.checkpoint import write_checkpoint
 from trinity_delta.schema import DEFINITION, TABLE
 

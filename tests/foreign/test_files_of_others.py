@@ -14,6 +14,8 @@ from tests.support.foreign import shown as shown_by_spark
 from trinity import Table, TrinityError
 from trinity.engine.reading import plan
 
+pytestmark = pytest.mark.inner
+
 BY_PLACE = pytest.mark.parametrize("by_place", [False, True], ids=["joined", "by-place"])
 
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.foreign import Other, refused
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 COLUMNS = [Column("k", "int", nullable=False), Column("w", "bigint"), Column("v", "string")]
 KINDS: dict[str, Mapping[str, str] | None] = {

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.foreign import Other
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.spi import Tier
-from trinity.table import Table
 
 COLUMNS = [Column("k", "int", nullable=False), Column("w", "bigint"), Column("v", "string")]
 KINDS = {

@@ -16,9 +16,10 @@ from pyiceberg.types import IntegerType
 
 from tests.support.foreign import refused
 from tests.support.iceberg import iceberg_spark, pyiceberg
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.spark.remote import plan_text
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 COLUMNS = [
     Column("k", "int", nullable=False),

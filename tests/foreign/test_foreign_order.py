@@ -13,10 +13,11 @@ import pytest
 import trinity
 from tests.support.files_of_others import COLUMNS, ENGINES
 from tests.support.foreign import Other, shown
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.engine.appending import append
 from trinity.spi import STAMP
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 KEYED = [engine for engine in ENGINES if engine != "plain"]
 CASES = [(fmt, engine, by) for fmt in ("delta", "iceberg") for engine in KEYED for by in (None, "x")]

@@ -12,8 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from tests.support.foreign import Other, shown
 from tests.support.iceberg import pyiceberg
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 UTC = dt.UTC
 COLUMNS = [

@@ -16,6 +16,8 @@ from tests.support.refusals import refused
 from trinity import CommitResult, Table
 from trinity.datasource.answers import answer
 
+pytestmark = pytest.mark.inner
+
 NAME = "iceberg.default.t"
 ANEW = ("put back to an earlier state", "new checkpoint")
 KINDS = {"plain": (), "keyed": ("id",)}

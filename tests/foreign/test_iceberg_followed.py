@@ -12,6 +12,8 @@ from tests.support.numbered import Numbered, new_table, rows
 from trinity import Table
 from trinity.datasource.answers import answer
 
+pytestmark = pytest.mark.inner
+
 
 def with_codec(others: Numbered, codec: str) -> None:
     with others.load_table().transaction() as changes:

@@ -32,6 +32,8 @@ from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.engine.streaming.batches import Batches, StreamOptions
 from trinity.spi import CommitResult, HistoryEntry
 
+pytestmark = pytest.mark.inner
+
 ANEW = ("put back to an earlier state", "new checkpoint")
 PutBack = Callable[[Backup], None]
 

@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from tests.hostile.calls import EXTREME, PROPER, Call, Subjects, calls
 from trinity import Column, TrinityError
 
+pytestmark = pytest.mark.inner
+
 CALLS: Final = tuple(calls())
 LONGEST: Final = 3000
 """Characters of a message."""

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixtures
-from trinity import Column, Session, TrinityError, dbapi
+from trinity import Column, Session, Table, TrinityError, dbapi
 from trinity.definition.define import define_table
 from trinity.engine.changing.conditions import Names, condition_facts
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.names import TableName
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 NESTED: Final[dict[str, Callable[[int, str], str]]] = {
     "parentheses": lambda n, c: "(" * n + c + ")" * n,

@@ -19,6 +19,8 @@ from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError, dbapi
 from trinity.messages import SHOWN, presentable, value_text
 
+pytestmark = pytest.mark.inner
+
 LONG = {
     "plain": "x" * 100_000,
     "words": "x y " * 25_000,

@@ -24,6 +24,8 @@ from trinity.journal.model import load_model
 from trinity.secrets import HIDDEN, chain, redacted
 from trinity.sql.show import create_statement
 
+pytestmark = pytest.mark.inner
+
 CORE = "kanarienvogel"
 SECRETS = (f"{CORE}77", f'7/7 {CORE}\'s@"käfig"%&=')
 """A plain one, and one that URLs, JSON and Python write in other ways."""

@@ -19,6 +19,8 @@ from trinity import Session, TrinityError
 from trinity.syntax.parameters import literal, with_literals
 from trinity.syntax.parse import parse
 
+pytestmark = pytest.mark.inner
+
 FEW: Final = 20
 MANY: Final = int(os.environ.get("HOSTILE_EXAMPLES", "3000"))
 LONGEST: Final = 2000

@@ -19,7 +19,7 @@ from trinity.demo.load import STAGES
 from trinity.demo.readers import READERS
 from trinity.demo.run import CATALOGS, run_demo
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.inner]
 BATCHES = 4
 
 

@@ -71,6 +71,24 @@ def test_no_test_module_imports_another() -> None:
     assert wrong == []
 
 
+APPLICATIONS: Final = {"trinity.cli.main", "trinity.memory"}
+"""Modules that users meet by another way than a name that they import."""
+
+
+def test_tests_of_inner_modules_say_so() -> None:
+    """A test that imports what users do not see may change with it; all others are promises."""
+    folder = PACKAGES["trinity"]
+    paths = {
+        path: ".".join(("trinity", *path.relative_to(folder).with_suffix("").parts)) for path in folder.rglob("*.py")
+    }
+    inner = {name.removesuffix(".__init__") for path, name in paths.items() if "\n__all__" not in path.read_text()}
+    tests = [path for path in modules() if path.name.startswith("test_") and path.is_relative_to(ROOT / "tests")]
+    looking = {path.name for path in tests if {name for name, _ in imports(path)} & (inner - APPLICATIONS)}
+    marked = {path.name for path in tests if "pytest.mark.inner" in path.read_text()} - {Path(__file__).name}
+    assert looking == marked
+    assert looking
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_refer_to_what_there_is(package: str) -> None:
     found = {path.name: missing_references(path) for path in sorted(PACKAGES[package].rglob("*.py"))}

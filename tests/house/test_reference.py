@@ -14,6 +14,8 @@ from trinity.merge.options import TABLE_PROPERTIES, changelog_producer, commit_t
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 
+pytestmark = pytest.mark.inner
+
 
 def test_pages_are_up_to_date() -> None:
     assert {p.name: p.read_text() for p in FOLDER.glob("*.md")} == pages(), "make docs"

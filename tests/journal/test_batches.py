@@ -19,6 +19,8 @@ from trinity.journal.backends.warehouse.arrays import array_of
 from trinity.journal.batches import RowError, batch_of, check_counts, first_failing
 from trinity.journal.tables import JournalColumn, JournalTable
 
+pytestmark = pytest.mark.inner
+
 
 @pytest.mark.parametrize("dialect", ["spark", "postgres"])
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trinity import dbapi
+from trinity import Table, dbapi
 from trinity.journal.backends.base import ArrowRows
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 
 @pytest.fixture

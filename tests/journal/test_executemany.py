@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.journal.warehouse import model
-from trinity import Column, Session, dbapi
-from trinity.table import Table
+from trinity import Column, Session, Table, dbapi
 
 NOON = dt.datetime(2020, 1, 1, 12)
 

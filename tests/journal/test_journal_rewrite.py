@@ -13,6 +13,8 @@ from trinity.errors import TrinityError
 from trinity.journal import JournalModel, load_model, rewrite
 from trinity.journal.backends.warehouse.rewriter import rewrite_merged
 
+pytestmark = pytest.mark.inner
+
 FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 COLUMNS = {
     "hr.depts": {

@@ -14,6 +14,8 @@ from trinity.journal.binding import bind
 from trinity.journal.rewrite import parsed
 from trinity.syntax.parameters import number, with_literals
 
+pytestmark = pytest.mark.inner
+
 SPELLINGS = [
     ("INSERT INTO t VALUES (?,?,?,?)", 4),
     ("INSERT INTO t(a,b)VALUES(?,?),(?,?)", 4),

@@ -15,6 +15,8 @@ from tests.support.threads import meanwhile
 from trinity import Column, Session, Table
 from trinity.definition import evolve
 
+pytestmark = pytest.mark.inner
+
 Rows = list[dict[str, object]]
 
 

@@ -31,6 +31,8 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, compile_expression, compile_predicate
 from trinity.spi import parse_type
 
+pytestmark = pytest.mark.inner
+
 NAN = float("nan")
 
 

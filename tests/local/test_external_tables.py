@@ -18,8 +18,7 @@ from tests.support.delta_shapes import SHAPES
 from tests.support.iceberg_deletes import delete_by_equality, delete_by_position
 from tests.support.others import FIRST, KEYED, SECOND, delta_rs_by_partition, lake, pyarrow_dataset, pyiceberg
 from tests.support.refusals import refused
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {
     "parquet": pyarrow_dataset,

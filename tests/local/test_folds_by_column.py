@@ -31,6 +31,8 @@ from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.playing.differences import compare
 from trinity_conformance.playing.traces import History
 
+pytestmark = pytest.mark.inner
+
 
 @pytest.fixture(scope="module")
 def definitions() -> Iterator[Session]:

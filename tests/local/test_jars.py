@@ -22,6 +22,8 @@ from trinity.storage.store_kinds import KINDS
 from trinity_delta import DeltaFormat
 from trinity_iceberg import IcebergFormat
 
+pytestmark = pytest.mark.inner
+
 ONE, TWO = b"the first JAR", b"the second one"
 PLAIN, SHADED = "org/acme/part/1.0/part-1.0.jar", "org/acme/deep/whole/2.1/whole-2.1-shaded.jar"
 

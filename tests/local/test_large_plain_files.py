@@ -14,6 +14,8 @@ from trinity import Column, Session, Table
 from trinity.engine.reading.local import selection
 from trinity.storage import Location, merge_sinks, parquet_sink
 
+pytestmark = pytest.mark.inner
+
 ROWS = pa.table({"k": pa.array(range(400), pa.int64()), "v": pa.array([n % 7 for n in range(400)], pa.int32())})
 COLUMNS = [Column("k", "bigint"), Column("v", "int")]
 

@@ -26,8 +26,7 @@ from tests.support.crash_rows import (
     values,
 )
 from tests.support.paths import TESTS
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 LIVE = merged(FIRST, SECOND)
 

@@ -19,6 +19,8 @@ from trinity import Column, Session, Table
 from trinity.errors import CODES, HTTP_STATUS, RETRYABLE, TrinityError
 from trinity.loggers import LOGGERS
 
+pytestmark = pytest.mark.inner
+
 COLUMNS = [Column("k", "int", nullable=False), Column("n", "int")]
 
 

@@ -15,6 +15,8 @@ import pytest
 from trinity import Column, Session
 from trinity.arrays import as_arrow, as_numpy, as_scalar
 
+pytestmark = pytest.mark.inner
+
 HEAVY = ["pyspark", "sqlglot", "duckdb", "deltalake", "obstore", "polars", "pandas", "requests", "pyiceberg"]
 ROWS = [{"k": "a", "ts": 1, "gone": None, "n": 1}, {"k": "b", "ts": None, "gone": False, "n": 2}]
 LATER = [{"k": "a", "ts": 2, "gone": True, "n": 3}, {"k": "c", "ts": 2, "gone": None, "n": 4}]

@@ -13,6 +13,8 @@ from sqlglot.parser import Parser
 from trinity import Column, Session, Table
 from trinity.syntax.parse import expression_tree
 
+pytestmark = pytest.mark.inner
+
 ROWS = pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"], "n": [1, 2, 3]})
 
 

@@ -17,6 +17,8 @@ import pytest
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.reading.hidden_rows import forget
 
+pytestmark = pytest.mark.inner
+
 
 @pytest.fixture
 def ids(local: Session, local_fmt: str) -> Table:

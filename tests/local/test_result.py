@@ -17,6 +17,8 @@ from tests.support.without_spark import run_without_spark
 from trinity import Column, Result, Session, Table, TrinityError
 from trinity.rows import Row
 
+pytestmark = pytest.mark.inner
+
 ROWS = pa.table(
     {
         "order_id": ["a", "b"],

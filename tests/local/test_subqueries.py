@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pytest
 
 import trinity
 from tests.support.refusals import refused
 from trinity import Session
 from trinity.spark.settings import pinned
 from trinity.spark.types import arrow_frame
+
+pytestmark = pytest.mark.inner
 
 ROWS: Final = pa.table(
     {

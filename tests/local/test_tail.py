@@ -13,6 +13,8 @@ from trinity import Session, Table
 from trinity.cli.main import app
 from trinity.cli.tail import follow, print_changes
 
+pytestmark = pytest.mark.inner
+
 
 def printed(table: Table, after: int, *batches: list[dict[str, object]]) -> list[tuple[object, ...]]:
     """Return what is printed of commits that come while it looks: the commit's number, the change, key and value."""

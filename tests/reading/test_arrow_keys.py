@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trinity.merge.arrow.keys import Keys, rows_with_keys
+
+pytestmark = pytest.mark.inner
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "tinyint": (pa.int8(), st.integers(-3, 3)),

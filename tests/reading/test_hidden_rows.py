@@ -36,6 +36,8 @@ from trinity.merge.spec import merge_spec
 from trinity.spark.settings import pinned
 from trinity.spi import Bucket, DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
 
+pytestmark = pytest.mark.inner
+
 Row = Mapping[str, Any]
 Place = tuple[str, int]
 

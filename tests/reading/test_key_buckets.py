@@ -19,6 +19,8 @@ from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import Bucket, DataFile, TableDefinition
 from trinity.syntax.quoting import text_literal
 
+pytestmark = pytest.mark.inner
+
 YEARS = dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)
 TYPES: dict[str, tuple[st.SearchStrategy[Any], Any]] = {
     "tinyint": (st.integers(-128, 127), str),

@@ -19,9 +19,8 @@ import trinity
 from tests.support.merge_views import check_view
 from tests.support.typed_rows import CASES
 from tests.support.typed_rows import rows as typed_rows
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.spi import arrow_type
-from trinity.table import Table
 
 NAN = float("nan")
 VALUES: dict[str, list[Any]] = {

@@ -12,9 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.spi import ConnectorMetadata
-from trinity.table import Table
 
 _COUNTED: Final = (
     "get_table",

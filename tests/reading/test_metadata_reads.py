@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 import trinity
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.merge.spec import MergeSpec, _Parser
 from trinity.spi import TableDefinition
 from trinity.storage import ObjectStore, Stat
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 _KINDS: Final = {
     "parquet": {"manifest": r"_trinity/log/\d+\.json"},

@@ -16,8 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from tests.support.iceberg import iceberg_spark, pyiceberg
 from tests.support.partitions import TEXTS, UTC, plain_table, wide_table
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
 
 # -- other readers --------------------------------------------------------------------------------------
 

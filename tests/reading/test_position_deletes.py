@@ -15,6 +15,8 @@ from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
 from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments, named_files
 
+pytestmark = pytest.mark.inner
+
 
 def sink_into(folder: Path) -> RewriteTableHandle:
     definition = TableDefinition("s", "t", (Column("k", "int"),))

@@ -9,6 +9,8 @@ from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import ColumnStats, DataFile, TableDefinition
 
+pytestmark = pytest.mark.inner
+
 TABLE = TableDefinition("default", "t", (Column("k", "int"), Column("b", "boolean")))
 FILES = [
     DataFile("/t/0", 1, 10, stats={"k": ColumnStats(0, 9, 0), "b": ColumnStats(False, False, 0)}),

@@ -13,6 +13,8 @@ from trinity.merge.spec import MergeSpec, _Parser
 from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
 from trinity.storage import PositionDeletes
 
+pytestmark = pytest.mark.inner
+
 BASE = 100_000
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 

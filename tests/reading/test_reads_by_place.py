@@ -16,6 +16,8 @@ from trinity.engine.reading.search import Search
 from trinity.engine.reading.spark import executor
 from trinity.merge.arrow.keys import Keys
 
+pytestmark = pytest.mark.inner
+
 Rows = list[tuple[int, int, str]]
 
 

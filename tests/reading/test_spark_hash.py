@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spark.types import arrow_frame
 
+pytestmark = pytest.mark.inner
+
 NAIVE = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "tinyint": (pa.int8(), st.integers(-128, 127)),

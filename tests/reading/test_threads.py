@@ -9,6 +9,8 @@ import pytest
 
 from trinity.engine.reading.local.selection import in_threads
 
+pytestmark = pytest.mark.inner
+
 
 def test_a_read_that_is_left_does_not_wait_for_its_threads() -> None:
     """The garbage collector may end it where a wait would never end: within the start of a thread."""

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from trinity import Session, TrinityError
 from trinity.spark.class_lookups import without_call_sites
 
+pytestmark = pytest.mark.inner
+
 
 def _of_worker(_: Iterable[int]) -> Iterator[tuple[list[str], list[str], int]]:
     import gc

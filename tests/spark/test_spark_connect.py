@@ -20,6 +20,8 @@ from trinity.spark.reach import reach_of_expression, reach_of_statement
 from trinity.spark.remote_texts import RemoteExpression, varies
 from trinity.storage.s3 import S3
 
+pytestmark = pytest.mark.inner
+
 REMOTE: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
 """A session of Spark Connect as far as no server is asked."""
 LET_THROUGH = (

@@ -17,10 +17,11 @@ from pyspark.sql import functions as F
 
 import trinity
 from tests.support.refusals import refused
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.calls import spark_errors
 from trinity.spark import workers
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 
 def missing_file(_: int) -> int:

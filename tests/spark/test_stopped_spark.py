@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.traceback_utils import SCCallSiteSync
 
 import trinity
-from trinity import Column, TrinityError, cdc
+from trinity import Column, Table, TrinityError, cdc
 from trinity.calls import as_trinity
-from trinity.table import Table
 
 GIVEN: Final = "The Spark session that was given to connect() was stopped"
 FRAME: Final = "belongs to a Spark that was stopped"

@@ -12,6 +12,8 @@ from trinity import Column
 from trinity.engine.changing.conditions import Names, condition_facts
 from trinity.spi import TableDefinition
 
+pytestmark = pytest.mark.inner
+
 TABLE = TableDefinition(
     "default",
     "t",

@@ -18,6 +18,8 @@ from tests.support.refusals import refused
 from trinity import Column, Session
 from trinity.spark.reach import reach_of_expression, reach_of_statement
 
+pytestmark = pytest.mark.inner
+
 HARMLESS: Final = (
     "SELECT text.a FROM t AS text",
     "SELECT 'reflect(x)', ' FROM text.`/x`'",

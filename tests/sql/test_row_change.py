@@ -12,6 +12,8 @@ from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.spi import RowChangeParadigm
 
+pytestmark = pytest.mark.inner
+
 INSERT, DELETE, UPDATE, UPDATE_INSERT, UPDATE_DELETE = 1, 2, 3, 4, 5
 BOTH = tuple(RowChangeParadigm)
 COLUMNS = pa.schema([("region", pa.string()), ("id", pa.int64()), ("tags", pa.list_(pa.string()))])

@@ -16,6 +16,8 @@ from trinity.sql.queries.pushdown import key_predicate
 from trinity.syntax.parse import parse, single, split
 from trinity.syntax.types import type_text
 
+pytestmark = pytest.mark.inner
+
 
 def refused(code: str, text: str, dialect: str = "spark") -> str:
     with pytest.raises(TrinityError) as caught:

@@ -12,6 +12,8 @@ import pytest
 from trinity.errors import TrinityError
 from trinity.session import Session
 
+pytestmark = pytest.mark.inner
+
 COUNTS = ["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows"]
 
 

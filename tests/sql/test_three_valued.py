@@ -14,6 +14,8 @@ from trinity import Session
 from trinity.syntax.parse import parse
 from trinity.syntax.three_valued import Use, three_valued, three_valued_text
 
+pytestmark = pytest.mark.inner
+
 TABLES: Final = {
     "t": ("(n, x, z)", "(1, 1, 1), (2, 2, 1), (3, NULL, 1), (4, 1, NULL), (5, NULL, NULL), (6, 3, 2), (7, 2, 3)"),
     # a column named as one of t, which no predicate may mistake for it

@@ -17,6 +17,8 @@ from trinity.sql.changing import dml
 from trinity.sql.changing.build_program import program
 from trinity.syntax.parse import only_one
 
+pytestmark = pytest.mark.inner
+
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:

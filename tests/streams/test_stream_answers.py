@@ -19,6 +19,8 @@ from trinity.datasource import answers, rendezvous
 from trinity.datasource.answers import answer
 from trinity.datasource.rendezvous import ask
 
+pytestmark = pytest.mark.inner
+
 
 @pytest.fixture
 def opened(warehouse: Path) -> Iterator[Session]:

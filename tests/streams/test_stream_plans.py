@@ -12,6 +12,8 @@ from trinity.datasource.options import Options
 from trinity.datasource.parts import SourceFile, grouped
 from trinity.spi import HistoryEntry
 
+pytestmark = pytest.mark.inner
+
 ROWS = Offset(begins="rows")
 
 

@@ -18,6 +18,8 @@ from trinity.datasource.answers import answer
 from trinity.spi import HistoryEntry
 from trinity.storage.changelog import StoredChanges
 
+pytestmark = pytest.mark.inner
+
 ROUNDS: Final = {"changelog-producer": "full-compaction"}
 OTHERS: Final[dict[str, list[dict[str, Any]]]] = {
     "like it": [{"k": 7, "v": "new"}],

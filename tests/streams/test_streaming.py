@@ -24,6 +24,8 @@ from trinity.engine.compacting.after_commit import THREAD, compact_newest
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 
+pytestmark = pytest.mark.inner
+
 Row = dict[str, Any]
 
 

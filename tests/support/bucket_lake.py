@@ -16,10 +16,9 @@ import pytest
 
 import trinity
 from tests.support.fault_proxy import Proxy
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, Location, ObjectStore
-from trinity.table import Table
 
 FIRST = {"parquet": 0, "delta": 0, "iceberg": 1}
 """The version of a table that was made and has no rows yet."""

@@ -19,8 +19,8 @@ from pyiceberg.manifest import read_manifest_list
 import trinity
 from tests.support.bucket_lake import BucketLake, objects, refusal
 from tests.support.fault_proxy import LOST, Answer, Request
+from trinity import Table
 from trinity.storage import Location
-from trinity.table import Table
 
 _LOGS: Final = {
     "parquet": r"_trinity/log/(\d{20}(\.checkpoint)?|_newest)\.json",

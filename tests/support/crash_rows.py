@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 Row = tuple[int, int, bool, str]
 """id, ts, deleted, v."""

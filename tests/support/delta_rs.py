@@ -8,7 +8,7 @@ import deltalake
 import pyarrow as pa
 
 from tests.support.bucket_lake import BucketLake
-from trinity.table import Table
+from trinity import Table
 
 
 def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:

@@ -22,9 +22,8 @@ from tests.support.others import SECOND as SECOND
 from tests.support.others import delta_rs_by_partition as delta_rs_by_partition
 from tests.support.others import pyarrow_dataset as pyarrow_dataset
 from tests.support.others import pyiceberg as pyiceberg
-from trinity import Session, TrinityError
+from trinity import Session, Table, TrinityError
 from trinity.engine.reading.plan import plan_read
-from trinity.table import Table
 
 AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
 LIVE = {(1, "a"), (2, "b2"), (4, "d again")}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # tests without Spark load this module, too

@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 
 def rows(table: Table) -> list[tuple[Any, ...]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from trinity import Session
+from trinity import Session, Table
 from trinity.spi import type_text
-from trinity.table import Table
 
 
 def shown(rows: pa.Table) -> list[str]:

@@ -22,8 +22,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.iceberg import pyiceberg
-from trinity import Session, TrinityError
-from trinity.table import Table
+from trinity import Session, Table, TrinityError
 
 Step = tuple[str, int, int]
 

@@ -16,7 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from tests.support.oracles import spark_text
-from trinity.table import Table
+from trinity import Table
 from trinity_conformance.model.programs import Counts, DmlModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 UTC = dt.UTC
 TEXTS = ["eu", "a/b", "k=v", "ü", "a b%", "{*}?[", "'\"\\", "tail ", None]

@@ -21,8 +21,7 @@ from deltalake import DeltaTable, QueryBuilder
 import trinity
 from tests.support.iceberg import iceberg_spark, pyiceberg
 from tests.support.paths import ROOT
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 PAGE: Final = ROOT / "docs" / "other-engines.md"
 Rows = list[dict[str, Any]]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from trinity import Column, Session
+from trinity import Column, Session, Table
 from trinity.spi import DataFile, Tier
-from trinity.table import Table
 
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
 OPTIONS = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}

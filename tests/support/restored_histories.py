@@ -21,9 +21,8 @@ import trinity
 from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
 from tests.support.restored_others import OTHERS, Others
-from trinity import Session, TrinityError, cdc
+from trinity import Session, Table, TrinityError, cdc
 from trinity.calls import spark_errors
-from trinity.table import Table
 
 Step = tuple[str, int, int]
 History = list[Step]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tests.support.iceberg import pyiceberg
-from trinity.table import Table
+from trinity import Table
 
 
 class Others(ABC):

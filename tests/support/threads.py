@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from trinity.table import Table
+from trinity import Table
 
 
 def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:

@@ -30,6 +30,8 @@ from trinity.calls import CallError
 from trinity.definition.columns import columns_of
 from trinity.syntax.parameters import literal, with_values
 
+pytestmark = pytest.mark.inner
+
 STAMP = dt.datetime(2026, 1, 31, 12, 30)
 
 

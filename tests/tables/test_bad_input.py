@@ -15,8 +15,9 @@ import pytest
 
 import trinity
 from tests.support.refusals import refused
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
+
+pytestmark = pytest.mark.inner
 
 ROW = pa.table({"order_id": ["1"], "ts": [1], "amount": [1.0]})
 

@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.support.refusals import refused
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 
 @pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])

@@ -9,8 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 COLUMNS: Final = {"c": "char(4)", "d": "char(6)", "v": "varchar(5)", "s": "string"}
 TEXTS: Final = ("", " ", "a", "ab", "ab ", "ab  ", " ab", "abc", "abcd", "ab\\t", "b", "ä", "äb", "cd", "zz  ")

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.refusals import refused
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
 
 KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
 OPTIONS = " TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"

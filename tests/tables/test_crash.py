@@ -33,8 +33,7 @@ from tests.support.crash_rows import (
     read,
 )
 from tests.support.paths import TESTS
-from trinity import Session
-from trinity.table import Table
+from trinity import Session, Table
 
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
 

@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 
 from tests.support.pages import some
 from tests.support.paths import TESTS
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.spi import ConnectorContext, SinkId, TableDefinition
 from trinity.storage import ObjectStore
-from trinity.table import Table
 
 DAY_S = 24 * 3600
 

@@ -17,12 +17,13 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from sqlalchemy.exc import OperationalError
 
 from tests.support.turns import without_turns
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.engine.writing.run_sinks import sidecar_target
 from trinity.spi import SinkId, Tier, from_fragments, from_merge_fragments
 from trinity.storage import ObjectStore, TableVersion, make_folder
-from trinity.table import Table
 from trinity_delta.jvm import DeltaTransaction
+
+pytestmark = pytest.mark.inner
 
 COLUMNS = [Column("k", "int"), Column("v", "int")]
 

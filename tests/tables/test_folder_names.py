@@ -23,6 +23,8 @@ from trinity.external.registry import Registration, Registry
 from trinity.storage import FolderCatalog, ObjectStore, empty_trash, folder_name, move_to_trash
 from trinity.storage.folder_names import name_of
 
+pytestmark = pytest.mark.inner
+
 HOSTILE = [
     "../../outside", "a#b", "_a", "\U0001f600" * 255, 'a"\n/b', "catalog.db-journal", ".", "..", "...", "/", "/tmp",
     "a/b", "a\\b", "c:", "a?b", "a%2fb", "%", "a*b", "<a>", "a|b", ".a", "a.", " a", "a ", " ", "~", "~~", "a~2eb",

@@ -13,6 +13,8 @@ from trinity.cli.main import app
 from trinity.engine.compacting import health
 from trinity.merge.options import compaction_trigger
 
+pytestmark = pytest.mark.inner
+
 
 @pytest.fixture
 def numbers(session: Session, fmt: str) -> Table:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.merge_engines import make, put, rows
-from trinity import Session, TrinityError
-from trinity.table import Table
+from trinity import Session, Table, TrinityError
 
 
 @pytest.fixture

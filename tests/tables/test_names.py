@@ -14,6 +14,8 @@ from tests.support.refusals import refused
 from trinity import Column, Session
 from trinity.names import split_name
 
+pytestmark = pytest.mark.inner
+
 QUOTES = {"spark": "`", "trino": '"', "postgres": '"', "duckdb": '"'}
 KEY, TIME, VALUE = "k.1", "w`s", "ünï-x"
 

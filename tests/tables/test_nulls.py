@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 TYPES: Final = {
     "s": "string", "n": "decimal(9,2)", "c": "char(3)", "b": "binary", "d": "date", "t": "timestamp",

@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.partitions import UTC, by_partition, plain_table, put, wide_table
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.spi import SinkId, WriteTarget, from_fragments
 from trinity.storage import ParquetSinkProvider, PartitionedPageSink
-from trinity.table import Table
 
 # -- what is stored -------------------------------------------------------------------------------------
 

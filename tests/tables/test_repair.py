@@ -14,10 +14,9 @@ import trinity
 from tests.support.foreign import refused
 from tests.support.iceberg import pyiceberg
 from tests.support.pages import some
-from trinity import Session, TrinityError
+from trinity import Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.storage import ObjectStore
-from trinity.table import Table
 
 
 def fresh(table: Table) -> Table:

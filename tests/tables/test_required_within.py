@@ -11,8 +11,7 @@ import pytest
 
 import trinity
 from tests.support.iceberg import iceberg_spark, pyiceberg
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
 
 COLUMNS: Final = [
     Column("k", "int", nullable=False),

@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.engine.reading.plan import plan_read
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 OF_ALL_TYPES = {
     "k": "bigint",

@@ -21,11 +21,12 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, rows_of, within_python
 from tests.support.zones import ZONED, ZONES, frame
-from trinity import Session, dbapi
+from trinity import Session, Table, dbapi
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
-from trinity.table import Table
 from trinity.zones import zone_of
+
+pytestmark = pytest.mark.inner
 
 SHORT: Final = {(False, ZONES[0]), (True, ZONES[1])}
 PLACES: Final = [

@@ -12,9 +12,10 @@ import pytest
 from pyspark.sql import Row
 
 from tests.support.typed_rows import CASES, rows
-from trinity import Column, Session, TrinityError
+from trinity import Column, Session, Table, TrinityError
 from trinity.definition import evolve
-from trinity.table import Table
+
+pytestmark = pytest.mark.inner
 
 UTC = dt.UTC
 

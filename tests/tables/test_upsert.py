@@ -11,8 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
 
 
 def amounts(table: Table, **at: Any) -> dict[str, float | None]:

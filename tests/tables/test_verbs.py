@@ -14,8 +14,7 @@ import pytest
 
 import trinity
 from tests.support.refusals import refused
-from trinity import Column, Session
-from trinity.table import Table
+from trinity import Column, Session, Table
 
 COLUMNS = [
     Column("id", "int", nullable=False),

@@ -11,8 +11,7 @@ import pytest
 
 import trinity
 from tests.support.put_back import rewound, swapped
-from trinity import Column, Session, TrinityError
-from trinity.table import Table
+from trinity import Column, Session, Table, TrinityError
 
 PUT_BACK = 4
 """The version to which the table is put back."""
