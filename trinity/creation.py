@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trinity.errors import TrinityError, ignoring
 from trinity.names import TableName
-from trinity.storage import not_ours, table_taken, taking_back
+from trinity.storage import not_ours, table_taken, undoing
 
 if TYPE_CHECKING:
     from trinity.target import Target
@@ -53,7 +53,7 @@ def create_exclusively(
             made.append(make())
     except TrinityError as error:
         for found in made:
-            with taking_back(what, error):
+            with undoing(what, error):
                 undo(found)
         raise
     return made[0]
@@ -77,7 +77,7 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
         return fill(made)
     except TrinityError as error:
         if error.code != "COMMIT_STATE_UNKNOWN":
-            with taking_back(f"Table '{made.name}'", error):
+            with undoing(f"Table '{made.name}'", error):
                 drop(made)
         raise
     except BaseException:

@@ -47,7 +47,7 @@ from trinity.storage.commits import statement_turn as statement_turn
 from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists, after_commit, asking_again, commit_unknown, system_trouble
-from trinity.storage.errors import taking_back as taking_back
+from trinity.storage.errors import undoing as undoing
 from trinity.storage.file_schema import FIELD_ID as FIELD_ID
 from trinity.storage.file_schema import READ_BY_ID as READ_BY_ID
 from trinity.storage.file_schema import columns_in as columns_in

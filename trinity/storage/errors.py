@@ -73,7 +73,7 @@ def commit_unknown(what: str, reason: object) -> TrinityError:
 
 
 @contextmanager
-def taking_back(what: str, why: TrinityError) -> Iterator[None]:
+def undoing(what: str, why: TrinityError) -> Iterator[None]:
     """Raise COMMIT_STATE_UNKNOWN when the block fails to take back a step of a statement that failed.
 
     Args:

@@ -13,7 +13,7 @@ from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage.dropped_tables import check_unswept, sweep_dropped
 from trinity.storage.entries import Entry
-from trinity.storage.errors import AlreadyExists, taking_back
+from trinity.storage.errors import AlreadyExists, undoing
 from trinity.storage.folder_names import (
     folder_name,
     no_schema,
@@ -101,7 +101,7 @@ class ObjectCatalog:
         try:
             check_unswept(table)
         except TrinityError as error:
-            with taking_back(f"Table '{table.full_name}'", error):
+            with undoing(f"Table '{table.full_name}'", error):
                 self._tables.free(table.schema, table.table, location=where)
             raise
 

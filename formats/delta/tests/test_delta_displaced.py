@@ -10,7 +10,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, DataFile, Origin, TableDefinition, TableHandle, Tier
 from trinity.storage import ObjectStore
 from trinity_delta.actions import add, new_metadata, remove, sidecar_list
-from trinity_delta.restored import Since, as_remembered, remembered_at, since_trinity
+from trinity_delta.restored import Since, domain_version_at, since_trinity, with_domains_of
 from trinity_delta.schema import configuration
 from trinity_delta.state import State, apply
 
@@ -54,9 +54,9 @@ class Log:
         found: list[State] = []
         for version, actions in enumerate(self.commits):
             found.append(apply(HANDLE, found[-1] if found else None, version, actions))
-            at = remembered_at(ObjectStore(HANDLE.location), "t", version, actions)
+            at = domain_version_at(ObjectStore(HANDLE.location), "t", version, actions)
             if at is not None:
-                found[-1] = as_remembered(found[-1], found[at], actions)
+                found[-1] = with_domains_of(found[-1], found[at], actions)
         return found[-1]
 
     def since_trinity(self) -> Since:

@@ -64,7 +64,7 @@ def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
     return Since(frozenset(taken))
 
 
-def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) -> int | None:
+def domain_version_at(store: ObjectStore, table: str, number: int, actions: Commit) -> int | None:
     """Return the version whose domain metadata a commit restores; None for one that only applies its own changes.
 
     Raises:
@@ -76,14 +76,14 @@ def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) 
     return number - 1 if _removes_domains(actions) else None
 
 
-def as_remembered(now: State, then: State, actions: Commit) -> State:
+def with_domains_of(now: State, then: State, actions: Commit) -> State:
     """Return the state with sidecar, row order and file ages of the restored version."""
     # in the order of that version: among others' files of one commit the later ones win
     paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
     removed = _removes_domains(actions) or not allows_domains(now.definition, now.protocol)
     return replace(
         now,
-        files={path: _as_known_then(now.files[path], then.files.get(path)) for path in paths},
+        files={path: _as_of_version(now.files[path], then.files.get(path)) for path in paths},
         sidecar=then.sidecar,
         order=then.order,
         displaced=then.displaced,
@@ -92,7 +92,7 @@ def as_remembered(now: State, then: State, actions: Commit) -> State:
     )
 
 
-def _as_known_then(file: DataFile, before: DataFile | None) -> DataFile:
+def _as_of_version(file: DataFile, before: DataFile | None) -> DataFile:
     """Return a file as of the earlier version: with its number in the order of commits."""
     return before if before is not None and before.deletes == file.deletes else file
 

@@ -43,7 +43,7 @@ from trinity_delta.log import (
     read_commits,
 )
 from trinity_delta.logs import Logs
-from trinity_delta.restored import Since, as_remembered, remembered_at, sets_domains, since_trinity
+from trinity_delta.restored import Since, domain_version_at, sets_domains, since_trinity, with_domains_of
 from trinity_delta.schema import storage_schema
 from trinity_delta.state import Forgotten, State, apply, file_change, order_since
 
@@ -350,8 +350,8 @@ class Snapshots:
     def _remembering(self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]) -> State:
         """Return the state after a commit; if that brought back rows, with what Trinity had kept beside them."""
         try:
-            at = remembered_at(ObjectStore(table.location), table.full_name, made.version, commit)
-            return made if at is None else as_remembered(made, self._state(table, known, at), commit)
+            at = domain_version_at(ObjectStore(table.location), table.full_name, made.version, commit)
+            return made if at is None else with_domains_of(made, self._state(table, known, at), commit)
         except TrinityError as error:  # the log was cleaned up
             if error.code != "BAD_DATA":
                 raise
