@@ -50,7 +50,7 @@ def value_text(value: Any) -> str:
 
 
 def shown_row(names: Iterable[str], values: Iterable[Any]) -> str:
-    """Return some columns of a row for a message: ``a = 1, b = 'x'``."""
+    """Return the given columns of a row for a message: ``a = 1, b = 'x'``."""
     return ", ".join(f"{name} = {value_text(value)}" for name, value in zip(names, values, strict=True))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OF_A_FRAME = ("_jdf", "_plan", "_session")
-"""What Spark asks of a DataFrame that it is given, and its class does not tell."""
+"""Attributes that Spark reads of a DataFrame, and that its class does not show."""
 
 _OF_DUCKDB: Final = {
     "df": "to_pandas",

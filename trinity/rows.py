@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _kind(fields: tuple[str, ...]) -> type[Row]:
-    """Return the class of the rows with some columns."""
+    """Return the class of rows with the given columns."""
     return type("Row", (Row,), {"__slots__": (), "__fields__": fields})
 
 

@@ -186,7 +186,7 @@ class _InBucket:
         return self._when_open(folder)
 
     def _open(self, closed: str) -> bool:
-        """Let files be added again; return False where another call did.
+        """Let files be added again; return False if another call did.
 
         Where the store fails, those who wait do so as for a call that was killed.
         """
@@ -279,6 +279,6 @@ def _next(file: str, last: Entry | None) -> str:
 
 
 def _path_after(path: str) -> str:
-    """Return the path of the object of a file that comes after another one."""
+    """Return the path of a file's next object."""
     stem, _, number = path.rpartition(SUFFIX)
     return f"{stem}{SUFFIX}.{int(number[1:] or 0) + 1:010d}"

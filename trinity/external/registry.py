@@ -112,7 +112,7 @@ class Registry:
             ) from taken
 
     def change(self, name: TableName, changed: Callable[[Registration], Registration]) -> bool:
-        """Change a registration atomically; return False when there is none, also of a concurrent removal."""
+        """Change a registration atomically; return False when there is none, also after a concurrent removal."""
         return self._entries.change(_file(name), lambda data: _encode(name, changed(self._decoded(name, data))))
 
     def remove(self, name: TableName) -> bool:

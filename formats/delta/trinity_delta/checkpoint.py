@@ -73,7 +73,7 @@ _File = tuple[str, Any, Any]
 
 @dataclass
 class Replayed:
-    """The sum of a log up to a version: the newest of the actions that replace one another.
+    """The state of a log at a version: the newest of the actions that replace one another.
 
     Attributes:
         parts: the Parquet files of the checkpoint that it begins with; their removed files are left out.

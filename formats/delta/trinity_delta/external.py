@@ -200,7 +200,7 @@ def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: 
 
 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
-    """Return the storage schema of new files, in which what is NOT NULL within a column is marked.
+    """Return the storage schema of new files, with NOT NULL nested fields marked.
 
     Column mapping adds physical names and field ids on every level. delta-rs does not read a NULL struct of a file
     whose fields are nullable where the table's are not.

@@ -20,7 +20,7 @@ from trinity_delta.shapes import action_fault
 _AT_ONCE: Final = 16
 """Commit files that are read in parallel."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
-"""Distances behind the newest commit found at which others are looked for: one in between may be missing."""
+"""Distances after the newest commit found at which further ones are looked for: one in between may be missing."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
@@ -133,7 +133,7 @@ def newest_commit(store: ObjectStore, table: str) -> int:
 
 
 def listed(store: ObjectStore, known: int | None = None) -> Listing:
-    """List the log: all of it, or a known version and those behind it."""
+    """List the log: all of it, or from a known version on."""
     commits, others = dict[int, Stat](), list[str]()
     for entry in store.list(LOG, after=commit_name(known - 1) if known else None):
         name = entry.path.removeprefix(f"{LOG}/")

@@ -163,7 +163,7 @@ def _concerns(table: Table, delete: ManifestEntry, data: ManifestEntry) -> bool:
 
 
 def _columns(table: Table, schema: Schema, entry: ManifestEntry) -> pa.Schema | None:
-    """Return the columns by which a delete file compares; None where one of them lies within another one."""
+    """Return the columns that a delete file compares; None when one of them is a nested field."""
     fields: dict[int, NestedField] = {f.field_id: f for s in (*table.metadata.schemas, schema) for f in s.fields}
     wanted = entry.data_file.equality_ids or []
     if not wanted or not all(number in fields for number in wanted):

@@ -311,7 +311,7 @@ class SqliteTables(SqlTables):
         return super().commit_table(table, requirements, updates)
 
     def _tag_now(self) -> str:
-        """Return what tells the present file from another one of its name; nothing where there is none."""
+        """Return what identifies the present file among files of its name; nothing without a file."""
         found = self._folder.stat(self._file.name)
         return found.tag if found and found.size else ""
 

@@ -24,7 +24,7 @@ def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
 
 
 def bucket_types(definition: TableDefinition) -> str:
-    """Return the types by which buckets are hashed now (see :class:`~trinity.spi.Bucket`)."""
+    """Return the types whose values new buckets hash (see :class:`~trinity.spi.Bucket`)."""
     return ";".join(definition.column(k).type for k in definition.primary_key)
 
 
@@ -100,7 +100,7 @@ def may_share_keys(
 
 
 def _files_within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
-    """Return the files in which a column may have values within some bounds; all where those are not known."""
+    """Return the files in which a column may have values within the bounds; all files without bounds."""
     known = [bounds for bounds in wanted if bounds is not None]
     if len(known) < len(wanted):
         return files

@@ -21,7 +21,7 @@ from trinity.merge.arrow.keys import Keys
 
 
 def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[str, np.ndarray] | None:
-    """Return path of a file -> the bits of its hidden rows; find those that are not known yet, and remember them.
+    """Return path of a file -> the bits of its hidden rows; search for unknown ones, and cache them.
 
     Returns:
         None where a search fails.

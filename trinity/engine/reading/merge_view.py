@@ -271,7 +271,7 @@ JOIN (VALUES
 
 
 def _left_out_in_duckdb(source: _Source) -> str:
-    """Return the join that leaves out rows deleted by position; empty where there are none."""
+    """Return the join that leaves out rows deleted by position; empty without any."""
     found = [
         (path, deletes.of, file.path)
         for file, _ in source.files
@@ -302,7 +302,7 @@ def _left_out_in_duckdb(source: _Source) -> str:
 
 
 def _positions(file: DataFile) -> str:
-    """Return the places of a file's deleted rows, where the view has to name them; else nothing."""
+    """Return the positions of a file's deleted rows, if the view has to list them; else nothing."""
     if file.deletes is None or isinstance(file.deletes, PositionDeletes):
         return ""
     return ",".join(map(str, file.deletes.positions().to_pylist()))
@@ -330,7 +330,7 @@ def _in_spark(source: _Source) -> str:
 
 
 def _gone_in_spark(file: DataFile) -> str:
-    """Return the places of a file's deleted rows as ``pos``; nothing where there are none."""
+    """Return the positions of a file's deleted rows as ``pos``; nothing without any."""
     if not isinstance(deletes := file.deletes, PositionDeletes):
         positions = _positions(file)
         return f"SELECT CAST(col AS BIGINT) AS pos FROM explode(split('{positions}', ','))" if positions else ""

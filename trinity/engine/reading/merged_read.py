@@ -43,7 +43,7 @@ def merged_plan(spark: SparkSession, splits: SplitSource, where: Where | None, *
 
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
-    """Return the rows of :func:`merged_read` that meet a predicate; all without one. Raises as ``Table.to_df``."""
+    """Return the rows of :func:`merged_read` that match a predicate; all without one. Raises as ``Table.to_df``."""
     with _checked_predicate(session, where) as where:
         rows = merged_read(session.spark, splits, where)
         return analysed(rows.where(where) if where else rows)
@@ -74,6 +74,6 @@ def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]
 
 
 def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame | None) -> DataFrame:
-    """Return the winning versions of some keys, or all, dead ones too, in storage form with ``DELETED`` (M4, M9)."""
+    """Return the winners of given keys, or all, tombstones too, in storage form with ``DELETED`` (M4, M9)."""
     fold = FoldPlan.of(splits, merge_spec(splits.definition))
     return SparkExecutor(spark, keys, few=False).winners(fold).drop(SINCE)

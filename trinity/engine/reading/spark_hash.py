@@ -1,4 +1,4 @@
-"""Spark's hash of rows, by which it parts them into buckets: Murmur3 with its own tail of bytes, in numpy.
+"""Spark's hash of rows, which decides their buckets: Murmur3 with Spark's own tail of bytes, in numpy.
 
 For the types that :mod:`trinity.merge.arrow.keys` compares as Spark does. See Spark's ``Murmur3_x86_32`` and
 ``HashExpression``.
@@ -19,7 +19,7 @@ _SEED: Final = np.uint32(42)
 _C1: Final = np.uint32(0xCC9E2D51)
 _C2: Final = np.uint32(0x1B873593)
 _LONG_DIGITS: Final = 18
-"""Digits up to which a DECIMAL is hashed as its unscaled BIGINT, and not as bytes."""
+"""Largest precision of a DECIMAL that is hashed as its unscaled BIGINT, and not as bytes."""
 
 
 def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
@@ -35,7 +35,7 @@ def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
 
 
 def in_bucket_order(rows: pa.Table, key: Sequence[str], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places of rows, bucket by bucket and ascending in each; where each bucket begins there, and the end)."""
+    """Return (indices of rows by bucket, ascending in each; where each bucket begins among them, and the end)."""
     buckets = buckets_of(rows, key, count)
     order = np.argsort(buckets, kind="stable")
     return order, np.searchsorted(buckets[order], np.arange(count + 1))

@@ -14,7 +14,7 @@ from trinity.spi import ColumnStats, DataFile
 from trinity.syntax.comparisons import Comparison, literal_value
 
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
-"""False when no row with such statistics of its columns can meet the predicate."""
+"""False when the predicate cannot be true for any row of a file with these statistics."""
 _ColumnTest = Callable[[ColumnStats], bool]
 
 
@@ -98,7 +98,7 @@ class StatsTests:
         return None if known is None else literal_value(value, known[1], self.timezone)
 
     def _usable_column(self, column: exp.Column) -> tuple[str, str] | None:
-        """Return (name, type) of a column that may be used; None for another, and for a field of a struct."""
+        """Return (name, type) of a column with statistics; None for other columns, and for a field of a struct."""
         return None if column.table else self.known.get(column.name.lower())
 
 
@@ -107,7 +107,7 @@ _ALL_NULL: Final = ColumnStats(None, None, 1)
 
 
 def _any_within(listed: Sequence[Any], stats: ColumnStats) -> bool:
-    """Return True when one of some values, ascending, is within bounds."""
+    """Return True when one of the values, which ascend, is within bounds."""
     place = bisect_left(listed, stats.min)
     return place < len(listed) and bool(listed[place] <= stats.max)
 

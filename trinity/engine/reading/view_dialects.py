@@ -105,7 +105,7 @@ def _is_variable(name: exp.Identifier) -> bool:
 
 
 def _sort_by_place(node: exp.ArraySort) -> exp.Expr:
-    """Sort by the first field, the place, which no two rows of a key share: DuckDB's list_sort takes no comparison."""
+    """Sort by the first field, the fold order, which is unique within a key: DuckDB's list_sort takes no comparison."""
     ways = [exp.Literal.string(way) for way in ("ASC", "NULLS FIRST")]
     return exp.func("LIST_SORT", node.this.copy(), *ways)
 

@@ -36,7 +36,7 @@ class Assignment:
     message: str | None
 
     def refusals(self, given: pa.Array, stored: pa.Array) -> pa.Array | None:
-        """Return the error of each value that does not fit, as JSON; None where all do."""
+        """Return the error of each value that does not fit, as JSON; None when all values fit."""
         if self.message is None or given.null_count == stored.null_count:
             return None
         bad = pc.and_(pc.is_valid(given), pc.is_null(stored))

@@ -42,7 +42,7 @@ _VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
 
 def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
-    """Return the types of expressions over some rows; nothing is run."""
+    """Return the types of expressions over rows; nothing is run."""
     found = rows.select(*[e.alias(f"_{i}") for i, e in enumerate(expressions)])
     return [field.dataType for field in found.schema.fields]
 

@@ -71,7 +71,7 @@ class LocalChecks:
             raise error
 
     def violation(self, page: pa.RecordBatch) -> TrinityError | None:
-        """Return the error that :meth:`check` raises for rows; None where all may be stored."""
+        """Return the error that :meth:`check` raises for rows; None when all of them are valid."""
         names = [c.name for c in self.definition.columns]
         rows = pa.RecordBatch.from_arrays(page.columns, names=names)
         for check, condition in zip(self.definition.checks, self.conditions, strict=True):

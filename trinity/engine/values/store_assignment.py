@@ -30,7 +30,7 @@ def refuse_unassignable(source: DataType, column: Column, table: str, where: str
 
 
 def placed(source: DataType, wanted: DataType) -> DataType:
-    """Return a type whose fields without names of their own, as those of ``struct(1, 'a')``, have another type's names.
+    """Return a type in which unnamed fields, as those of ``struct(1, 'a')``, get the names of another type.
 
     So Spark stores rows of INSERT, by place: its functions name such fields col1, col2 and so on.
     """
@@ -66,7 +66,7 @@ def narrows(source: DataType, wanted: DataType) -> bool:
 
 
 def only_widens(source: DataType, wanted: DataType) -> bool:
-    """Return True where each value of a type, within nested ones too, has its like among those of another type."""
+    """Return True when ``wanted`` can represent every value of ``source``, nested values included."""
     if source == wanted:
         return True
     if source.nested and (source.name, source.fields) == (wanted.name, wanted.fields):

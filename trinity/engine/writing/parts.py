@@ -39,7 +39,7 @@ def with_parts(values: pa.Array, kind: pa.DataType, change: Callable[[int, pa.Ar
 
 
 def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type in which the types that have no parts are changed, at any depth."""
+    """Return a type whose leaf types are replaced, at any depth."""
 
     def within(field: pa.Field) -> pa.Field:
         return field.with_type(with_leaves(field.type, change))

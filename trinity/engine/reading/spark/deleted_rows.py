@@ -53,7 +53,7 @@ def without_deleted(
 
 
 class _Table(NamedTuple):
-    """A table of files by numbers of theirs, whose remainders are their places in it; some share their place."""
+    """A hash table of files: the remainder of a file's number is its slot; files may collide."""
 
     places: np.ndarray
     length: int
@@ -61,7 +61,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, numbers: np.ndarray, lengths: Sequence[int]) -> _Table:
-        """Return the shortest one in which different numbers have different places, or the longest."""
+        """Return the shortest one without collisions of different numbers, or the longest."""
         if not len(numbers):
             return cls(np.zeros(0, np.int64), 0, np.zeros(0, bool))
         distinct = len(np.unique(numbers))
@@ -70,7 +70,7 @@ class _Table(NamedTuple):
         return cls(places, length, np.bincount(places)[places] > 1)
 
     def words(self, starts: Sequence[int]) -> pa.Int64Array:
-        """Return the words of the table, of each file's own; NULL where files share their place."""
+        """Return the words of the table, a slot for each file's own word; NULL in the slot of a collision."""
         words, unknown = np.zeros(self.length, np.int64), np.zeros(self.length, bool)
         words[self.places], unknown[self.places[self.shared]] = starts, True
         return pa.array(words, mask=unknown)
@@ -81,11 +81,11 @@ class Bits:
     """The array of a scan.
 
     Attributes:
-        words: both tables, then bits of files. In a table is the place of a file's first word; NULL where files share
-            their place in it.
+        words: both tables, then bits of files. A table's slot holds the index of a file's first word; NULL for a
+            collision.
         sizes: length of the table by the files' sizes.
-        names: length of the one behind it, by hashes of their names, for those that it does not tell apart.
-        named: file name -> place of the first word, of files with bits that neither tells apart.
+        names: length of the second one, by hashes of names, for files that collide in the first.
+        named: file name -> index of the first word, for files with bits that collide in both.
     """
 
     words: pa.Int64Array
@@ -99,7 +99,7 @@ def bits_of(
     hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
     lengths: Sequence[int] = _TABLES,
 ) -> Bits:
-    """Return the array of a scan of files, with the rows that it leaves out, and tables of some of these lengths."""
+    """Return the array for a scan of files, with the rows that it leaves out; its tables have two of the lengths."""
     sizes = _Table.of(np.array([f.size for f in files], np.int64), lengths)
     others = list(compress(files, sizes.shared))
     hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
@@ -113,7 +113,7 @@ def bits_of(
 def _laid_out(
     files: Sequence[DataFile], hidden: Mapping[str, np.ndarray], first: int
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Return (path -> where the words of its file begin, the end for one without; all words from a first place on)."""
+    """Return (path -> index of the first word of its file, the end for one without; all words from an index on)."""
     starts, parts, end = dict[str, int](), [np.zeros(0, np.int64)], first
     for file in files:
         if has_left_out(file, hidden):
@@ -124,7 +124,7 @@ def _laid_out(
 
 
 def _stays(bits: Bits) -> str:
-    """Return the predicate, as text: each function that Python calls is some calls into the JVM."""
+    """Return the predicate, as text: each function that Python calls is several calls into the JVM."""
     places = [f"get({BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:
         places.append(f"get({BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")

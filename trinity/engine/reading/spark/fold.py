@@ -14,7 +14,7 @@ from trinity.syntax.quoting import quoted
 
 
 def newest_versions(versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
-    """Return the winning version of each key among some, in storage form with ``DELETED`` and ``SINCE``."""
+    """Return the winner of each key among row versions, in storage form with ``DELETED`` and ``SINCE``."""
     found = winners(versions, spec)
     return found.selectExpr(*_stored(storage), f"{is_deleted(spec, found)} AS {DELETED}", SINCE)
 

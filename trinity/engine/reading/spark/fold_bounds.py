@@ -21,7 +21,7 @@ from trinity.syntax.quoting import quoted
 _BITS: Final = 63
 _LARGEST: Final = 1 << 62
 _MARGIN: Final = 1000
-"""Microseconds by which a timestamp may lie beyond a bound: Delta's are cut to milliseconds."""
+"""Microseconds by which a timestamp may exceed a bound: Delta's bounds are cut to milliseconds."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _NUMBERS: Final = {
@@ -38,7 +38,7 @@ def packed_orders(splits: SplitSource, spec: MergeSpec) -> dict[int, str]:
     Groups are skipped when sequence and row position may exceed 63 bits, or when a file lacks the bounds.
     """
     log = tiers(splits.files)[1]
-    # the places of these are not those of rows in files
+    # the order of these is not the position in a file
     if not log or spec.ordering or splits.sidecar or splits.native is not None or not all(f.rows for f in log):
         return {}
     if order_is_lost(splits):
@@ -74,7 +74,7 @@ def _part(splits: SplitSource, column: str) -> tuple[str, int] | None:
 
 
 def _bounds(files: Iterable[DataFile], column: str) -> tuple[int, int] | None:
-    """Return bounds of a column's numbers over all files, (0, 0) when there are none; None when they are not known."""
+    """Return bounds of a column's numbers over all files, (0, 0) without numbers; None when a file lacks bounds."""
     found: list[int] = []
     for file in files:
         stats, bounds = file.stats.get(column), file.bounds(column)

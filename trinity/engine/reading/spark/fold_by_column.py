@@ -63,7 +63,7 @@ def union_with_base(base: DataFrame | None, later: DataFrame, splits: SplitSourc
 
 
 def with_carried(rows: AnyRows, splits: SplitSource) -> AnyRows:
-    """Return rows that say which columns they carry; those of others carry all of them (P1)."""
+    """Return rows that say which columns they carry; rows of other engines carry all of them (P1)."""
     return rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}") if splits.definition.external else rows
 
 
@@ -109,7 +109,7 @@ def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnF
 
 
 def unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
-    """Return column -> its function, of those that a merge view in a dialect cannot have."""
+    """Return column -> its function, for functions that a merge view in a dialect cannot have."""
     return ColumnFold(splits.definition, spec).not_in(dialect)
 
 
@@ -126,7 +126,7 @@ Run = Callable[..., list[bytes]]
 
 
 def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
-    """Fold row versions, all or those of some keys, into base and sidecar, and return the fragments.
+    """Fold row versions, all or those of given keys, into base and sidecar, and return the fragments.
 
     The row versions of a key with a value out of range stay in the log, where a read raises the error and a later row
     can repair it (A4).
@@ -184,7 +184,7 @@ class _Rewrite:
         return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_SIDECAR_ROWS}L"
 
     def _sidecar_rows(self) -> DataFrame:
-        """Return the rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more
         rows = self.counted if spec.ordering else self.fold.counting(self.counted)

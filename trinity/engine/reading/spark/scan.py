@@ -46,7 +46,7 @@ def plain_scan(
     storage: pa.Schema,
     hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
 ) -> DataFrame:
-    """Return rows of some files but for deleted and hidden ones, by column name; a column that a file lacks is NULL.
+    """Return the rows of files, without deleted and hidden ones, by column name; a column that a file lacks is NULL.
 
     Raises:
         TrinityError: BAD_DATA naming the file that is missing.
@@ -68,7 +68,7 @@ def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
-    """Return rows of some files of a version, in storage form: file by file, or by the format's own reader."""
+    """Return the rows of files of a version, in storage form: file by file, or by the format's own reader."""
     if splits.native is None:
         return plain_scan(spark, files, splits.storage)
     names = [quoted(f.name) for f in splits.storage]
@@ -109,7 +109,7 @@ def _empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
 
 
 def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, row_id: str) -> DataFrame:
-    """Return rows with a row id: STRUCT(``file`` STRING, the file's URI, ``pos`` BIGINT, the row's place in it)."""
+    """Return rows with a row id: STRUCT(``file`` STRING, the file's URI, ``pos`` BIGINT, the row's position in it)."""
     rows = plain_scan(spark, files, storage)
     if not files:
         return rows.selectExpr("*", f"named_struct('file', '', 'pos', 0L) AS {row_id}")
@@ -244,7 +244,7 @@ _WITHIN: Final = {
 
 
 def _is_by_id(storage: pa.Schema) -> bool:
-    """Return True for a storage schema by which files are read by id."""
+    """Return True for a storage schema whose columns are found by field id."""
     return bool((storage.metadata or {}).items() & READ_BY_ID.items())
 
 
