@@ -299,11 +299,7 @@ def commits_between(properties: Mapping[str, str]) -> int | None:
 
 
 def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
-    """Refuse options that do not go together, as Paimon does.
-
-    Raises:
-        TrinityError: INVALID_TABLE_PROPERTY naming the option.
-    """
+    """Refuse options that do not go together, as Paimon does. Raises INVALID_TABLE_PROPERTY naming the option."""
     options = definition.properties
     text = options.get(_PRODUCER, ChangelogProducer.NONE.value)
     known = [producer.value for producer in ChangelogProducer]

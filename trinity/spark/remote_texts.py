@@ -47,11 +47,7 @@ _CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
 
 @dataclass(frozen=True)
 class RemoteExpression:
-    """An expression, judged by its text.
-
-    Raises:
-        TrinityError: SYNTAX_ERROR for any text that is not certainly one expression.
-    """
+    """An expression, judged by its text. Raises SYNTAX_ERROR for any text that is not certainly one expression."""
 
     text: str
 

@@ -84,11 +84,7 @@ def _is_collated(kind: SparkType) -> TypeGuard[StringType]:
 
 
 def check_time_type(columns: tuple[Column, ...], spark: SparkSession) -> None:
-    """Refuse TIME columns where Spark's TIME type is off.
-
-    Raises:
-        TrinityError: NOT_SUPPORTED with the setting to change.
-    """
+    """Refuse TIME columns where Spark's TIME type is off. Raises NOT_SUPPORTED with the setting to change."""
     for column in columns:
         if _has_time(parse_type(column.type)) and spark.conf.get("spark.sql.timeType.enabled", "false") != "true":
             raise TrinityError(

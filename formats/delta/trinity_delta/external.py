@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -140,38 +140,28 @@ def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterab
     ]
 
 
+@dataclass(frozen=True, eq=False)
 class DeltaScan(NativeScan):
     """Reads a version through Delta's Spark reader: deletion vectors, column mapping, partition values.
 
-    Args:
-        jvm: returns Delta in the JVM, started by the first call.
-        table: the table.
-        metadata: the version's ``metaData`` action.
-        protocol: the version's ``protocol`` action.
-        added: absolute path of a live file -> its add action.
-        files: the live files.
+    The first call of ``jvm`` starts Delta in the JVM; ``added`` has the add action of each live file by its path.
     """
 
-    def __init__(
-        self,
-        jvm: Callable[[], DeltaJvm],
-        table: TableHandle,
-        metadata: Mapping[str, Any],
-        protocol: Mapping[str, Any],
-        added: Mapping[str, Mapping[str, Any]],
-        files: Sequence[DataFile],
-    ) -> None:
-        self._jvm, self._table, self._metadata, self._protocol = jvm, table, metadata, protocol
-        self._added, self._files = added, files
+    jvm: Callable[[], DeltaJvm]
+    table: TableHandle
+    metadata: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    added: Mapping[str, Mapping[str, Any]]
+    files: Sequence[DataFile]
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
-        check_calendar(spark, self._table.full_name)
-        if mapping_mode(self._metadata) == "id":  # Delta needs these settings for columns that are found by id
+        check_calendar(spark, self.table.full_name)
+        if mapping_mode(self.metadata) == "id":  # Delta needs these settings for columns that are found by id
             for direction in ("read", "write"):
                 spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
-        added = [self._added[f.path] for f in files]
-        found = self._jvm().files(self._table.full_name, self._table.location, self._metadata, self._protocol, added)
-        names = [quoted(f["name"]) for f in fields_of(self._metadata)]
+        added = [self.added[f.path] for f in files]
+        found = self.jvm().files(self.table.full_name, self.table.location, self.metadata, self.protocol, added)
+        names = [quoted(f["name"]) for f in fields_of(self.metadata)]
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
@@ -179,14 +169,14 @@ class DeltaScan(NativeScan):
 
     @property
     def not_local(self) -> str | None:
-        columns = self._metadata["partitionColumns"]
-        if all(len(file.partition) == len(columns) for file in self._files):
+        columns = self.metadata["partitionColumns"]
+        if all(len(file.partition) == len(columns) for file in self.files):
             return None
         return f"only Delta's own reader tells what some files have in a partition column ({', '.join(columns)})"
 
     @property
     def as_written(self) -> bool:
-        return mapping_mode(self._metadata) == "none" and not any(a.get("deletionVector") for a in self._added.values())
+        return mapping_mode(self.metadata) == "none" and not any(a.get("deletionVector") for a in self.added.values())
 
 
 # -- writing ----------------------------------------------------------------------------------------------

@@ -58,11 +58,7 @@ def has_commits(store: ObjectStore) -> bool:
 
 
 def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, Any]]:
-    """Return the actions of a commit file.
-
-    Raises:
-        TrinityError: BAD_DATA naming the file, when it is missing or corrupt.
-    """
+    """Return the actions of a commit file. Raises BAD_DATA naming the file, when it is missing or corrupt."""
     path = store.path(commit_name(version))
     try:
         actions = [_present(json.loads(line)) for line in store.get(path).splitlines() if line.strip()]

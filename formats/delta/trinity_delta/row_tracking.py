@@ -38,11 +38,7 @@ def with_row_columns(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_tracking(table: TableHandle, protocol: Mapping[str, Any], settings: Mapping[str, str]) -> None:
-    """Refuse to enable row tracking in a table that may have rows without numbers.
-
-    Raises:
-        TrinityError: INVALID_TABLE_PROPERTY.
-    """
+    """Refuse to enable row tracking in a table that may have rows without numbers. Raises INVALID_TABLE_PROPERTY."""
     enabled = is_true(settings, ENABLED) or _SUPPORTED in settings
     if enabled and FEATURE not in (protocol.get("writerFeatures") or ()):
         raise TrinityError(

@@ -315,36 +315,39 @@ class _Producer:
             status=ManifestEntryStatus.ADDED,
             snapshot_id=self.snapshot_id,
             sequence_number=sequence,
-            file_sequence_number=None,
             data_file=file,
         )
+
+    def _spec(self, manifest: ManifestFile) -> PartitionSpec:
+        return self.metadata.specs()[manifest.partition_spec_id]
+
+    def _entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        return self.snapshots.entries.of(self.table.io, manifest)
 
     def _restored_manifests(self, manifests: list[ManifestFile], then: Snapshot) -> list[ManifestFile]:
         """Return manifests with the files of an earlier snapshot alone, each with the sequence number that it had."""
         back = {
             entry.data_file.file_path: (manifest, entry)
             for manifest in self.snapshots.manifest_list(self.table, then)
-            for entry in self.snapshots.entries.of(self.table.io, manifest)
+            for entry in self._entries(manifest)
         }
         kept, wanted = [], frozenset(back)
         for manifest in manifests:
-            entries = self.snapshots.entries.of(self.table.io, manifest)
+            entries = self._entries(manifest)
             gone = {e.data_file.file_path for e in entries} - wanted
             for entry in entries:
                 back.pop(entry.data_file.file_path, None)
-            spec, removed = self.metadata.specs()[manifest.partition_spec_id], {local_path(path) for path in gone}
+            spec, removed = self._spec(manifest), {local_path(path) for path in gone}
             marked = self._marked(entries, removed, spec) if gone else []
             kept.append(self.written.manifest(marked, spec, _writer(manifest)) if gone else manifest)
         groups: dict[str, tuple[ManifestFile, list[ManifestEntry]]] = {}
         for manifest, entry in back.values():
             groups.setdefault(manifest.manifest_path, (manifest, []))[1].append(self._restored_entry(entry, manifest))
-        specs = self.metadata.specs()
-        new = [self.written.manifest(e, specs[m.partition_spec_id], _writer(m)) for m, e in groups.values()]
-        return [*new, *kept]
+        return [*(self.written.manifest(e, self._spec(m), _writer(m)) for m, e in groups.values()), *kept]
 
     def _restored_entry(self, entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
         """Return the entry of a file that comes back. One of another engine still names the snapshot that it is of."""
-        file, spec = entry.data_file, self.metadata.specs()[manifest.partition_spec_id]
+        file, spec = entry.data_file, self._spec(manifest)
         file.spec_id = spec.spec_id
         self.summary.add_file(file, schema_with(self.metadata, spec), spec)
         is_own = is_sink_file(file.file_path.rpartition("/")[2])
@@ -355,12 +358,10 @@ class _Producer:
         missing = set(change.removed)
         kept = []
         for manifest in manifests:
-            entries = (
-                self.snapshots.entries.of(self.table.io, manifest) if manifest.content == ManifestContent.DATA else []
-            )
+            entries = self._entries(manifest) if manifest.content == ManifestContent.DATA else []
             gone = {local_path(e.data_file.file_path) for e in entries} & change.removed
             missing -= gone
-            spec = self.metadata.specs()[manifest.partition_spec_id]
+            spec = self._spec(manifest)
             kept.append(self.written.manifest(self._marked(entries, gone, spec), spec) if gone else manifest)
         if missing:
             raise _replaced(self.table, min(missing))
@@ -373,7 +374,7 @@ class _Producer:
         for manifest in manifests:
             known = None if manifest.content == ManifestContent.DATA else position_deletes(self.table, manifest)
             gone = {local_path(e.data_file.file_path) for e in known or () if target_path(e) in stale}
-            spec = self.metadata.specs()[manifest.partition_spec_id]
+            spec = self._spec(manifest)
             marked = self._marked(known, gone, spec) if known and gone else None
             kept.append(self.written.manifest(marked, spec, DeletesWriter) if marked else manifest)
         return [*self._new_positions(manifests, change), *kept]
@@ -384,8 +385,8 @@ class _Producer:
         for manifest in manifests if wanted else ():
             if manifest.content != ManifestContent.DATA:
                 continue
-            spec, entries = self.metadata.specs()[manifest.partition_spec_id], []
-            for entry in self.snapshots.entries.of(self.table.io, manifest):
+            spec, entries = self._spec(manifest), []
+            for entry in self._entries(manifest):
                 if (made := wanted.pop(local_path(entry.data_file.file_path), None)) is not None:
                     file = delete_file(made, entry.data_file)
                     file.spec_id = spec.spec_id
@@ -405,8 +406,8 @@ class _Producer:
             return manifests
         for manifest in manifests:
             if manifest.content != ManifestContent.DATA:
-                spec = self.metadata.specs()[manifest.partition_spec_id]
-                for entry in self.snapshots.entries.of(self.table.io, manifest):
+                spec = self._spec(manifest)
+                for entry in self._entries(manifest):
                     self.summary.remove_file(entry.data_file, schema_with(self.metadata, spec), spec)
         return data
 
@@ -431,7 +432,7 @@ class _Producer:
                 groups[_magnitude(manifest)].append(manifest)
         for group in groups.values():
             if len(group) >= MERGE_AT:
-                entries = [e for m in group for e in self.snapshots.entries.of(self.table.io, m)]
+                entries = [e for m in group for e in self._entries(m)]
                 merged = self.written.manifest(map(existing, entries))
                 return [*(m for m in manifests if m not in group), merged]
         return manifests

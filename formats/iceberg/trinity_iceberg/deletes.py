@@ -17,7 +17,7 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table import Table
 
-from trinity.spi import DataFile, DeleteSink, RewriteTableHandle, SinkId, TableHandle
+from trinity.spi import DataFile, TableHandle
 from trinity.storage import (
     Cache,
     DeletesFragment,
@@ -46,7 +46,9 @@ class DeletesWriter(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
-class _Sink(PositionDeleteSink):
+class IcebergDeleteSink(PositionDeleteSink):
+    """Writes position delete files."""
+
     encoding = "PLAIN"
     """The encoding of Iceberg's own writers, which every reader knows."""
     ending = ".parquet"
@@ -70,11 +72,6 @@ def warn_of_views(
         )
 
 
-def delete_sink(rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
-    """Return a sink of position delete files."""
-    return _Sink(rewrite, sink)
-
-
 def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
     """Return a position delete file as Iceberg lists it, in the partition of its data file."""
     [path] = made.deletes.paths
@@ -88,10 +85,6 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
         file_size_in_bytes=made.size,
         lower_bounds={_PATH_ID: name},
         upper_bounds={_PATH_ID: name},
-        key_metadata=None,
-        split_offsets=None,
-        equality_ids=None,
-        sort_order_id=None,
     )
     found.spec_id = of.spec_id
     return found

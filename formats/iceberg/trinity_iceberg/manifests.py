@@ -214,10 +214,6 @@ def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec:
         nan_value_counts={},
         lower_bounds={i: low for i, (low, _) in limits.items() if low is not None},
         upper_bounds={i: high for i, (_, high) in limits.items() if high is not None},
-        key_metadata=None,
-        split_offsets=None,
-        equality_ids=None,
-        sort_order_id=None,
     )
     found.spec_id = spec.spec_id
     return found

@@ -23,6 +23,6 @@ class IcebergSinkProvider(ParquetSinkProvider):
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
         """Return a sink of position delete files, which name data files as manifests do."""
-        from trinity_iceberg.deletes import delete_sink
+        from trinity_iceberg.deletes import IcebergDeleteSink
 
-        return delete_sink(rewrite, sink)
+        return IcebergDeleteSink(rewrite, sink)

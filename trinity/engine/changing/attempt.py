@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts, partition_columns
-from trinity.engine.changing.engine_rules import check_program
+from trinity.engine.changing.engine_rules import check_mark, check_program
 from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.plan import (
     Equality,
@@ -79,7 +79,7 @@ class PinnedStatement:
         _same_version(merge.table, program)
         merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         condition = program.cases[0].condition if program.source is None else program.on
-        facts = condition_facts(condition, splits.definition, _names_of(program))
+        facts = condition_facts(condition, splits.definition, Names.of(program))
         return cls(table, program, merge, splits, facts)
 
     def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
@@ -87,12 +87,6 @@ class PinnedStatement:
         known, merge = equalities if self.facts.only_equalities else {}, self.merge
         name, definition = str(self.table.name), merge.insert.definition
         return StatementPlan(name, definition, self.program, merge.row_id, merge.insert_layout, known)
-
-
-def _names_of(program: Program) -> Names:
-    """Return the qualifiers that mean the target in a statement's expressions, and those that mean the source."""
-    source_alias = program.source_alias if program.source is not None else None
-    return Names(program.target_alias, source_alias, program.source_columns)
 
 
 @dataclass(frozen=True)
@@ -175,15 +169,28 @@ class Attempt(ABC):
     def plan(self) -> StatementPlan:
         """The plan over the target."""
 
-    @abstractmethod
+    @property
+    def fills(self) -> bool:
+        """True when rows may get keys for which ON does not look, and which may be live (M4, M7)."""
+        return self.definition.keyed and bool(self.plan.inserting_cases or self.plan.key_changing_cases)
+
     def write(self) -> Written | NotLocal:
         """Write the changes; return the sinks' fragments and the counts, or why only Spark can write them."""
+        if (found := self._whole_files()) is not None:
+            return found
+        if self.plan.key_changing_cases and self.definition.keyed:
+            check_mark(self.program, self.definition)
+        return self._write_rows()
+
+    @abstractmethod
+    def _write_rows(self) -> Written | NotLocal:
+        """Write the changes row by row."""
 
     @abstractmethod
     def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
         """Return the files for whose partition values a condition on partition columns is true."""
 
-    def whole_files(self) -> Written | None:
+    def _whole_files(self) -> Written | None:
         """Return a metadata-only delete from a plain table, of all rows or those of whole partitions (M12), or None."""
         case = self.program.cases[0]
         plain = self.program.source is None and not self.definition.keyed
@@ -191,7 +198,7 @@ class Attempt(ABC):
             return None
         files = self.files
         if case.condition is not None:
-            columns = partition_columns(case.condition, self.definition, _names_of(self.program), files)
+            columns = partition_columns(case.condition, self.definition, Names.of(self.program), files)
             if columns is None:
                 return None
             files = self.selected(str(case.condition), columns, files)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.program import Expression
+from trinity.engine.program import Expression, Program
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides, literal_value
 from trinity.syntax.parse import expression_or_none
@@ -29,6 +29,12 @@ class Names:
     target: str
     source: str | None = None
     source_columns: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, program: Program) -> Names:
+        """Return the names of a statement's expressions."""
+        alias = program.source_alias if program.source is not None else None
+        return cls(program.target_alias, alias, program.source_columns)
 
     def side(self, column: exp.Column, definition: TableDefinition) -> str | None:
         """Return ``target``, ``source``, or None for a name that is ambiguous or unknown."""

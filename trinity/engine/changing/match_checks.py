@@ -66,11 +66,7 @@ class _Watch:
         self.deleted += number.get(Operation.DELETE, 0) - (moved - halves)
 
     def finish(self) -> None:
-        """Refuse duplicates.
-
-        Raises:
-            TrinityError: MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION naming the row.
-        """
+        """Refuse duplicates. Raises MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION naming the row."""
         if twice := _repeated_row(self.changed):
             row = shown_row(self.guard.identity, twice)
             raise TrinityError(

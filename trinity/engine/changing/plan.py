@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.conditions import same_expression
-from trinity.engine.changing.engine_rules import omitted_value
+from trinity.engine.changing.engine_rules import omitted_value, touched_groups
 from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
 from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
 from trinity.errors import TrinityError
-from trinity.merge.spec import MergeSpec, merge_spec
+from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.messages import shown_row
 from trinity.names import split_name
 from trinity.spi import Operation, TableDefinition
@@ -207,6 +207,21 @@ class StatementPlan:
             return False  # a move is checked against the winner of its new key
         given = [value for name, value in (case.values or {}).items() if name in spec.ordering]
         return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))
+
+    def refused_groups(self, case: Case) -> list[SequenceGroup]:
+        """Return the sequence groups of which an UPDATE case is refused where it would change nothing (M9, M11).
+
+        Those whose sequence comes from the source of a MERGE are none of them: its late rows lose silently.
+        """
+        if self.spec is None or case.operation is not Operation.UPDATE:
+            return []
+        values = case.values or {}
+        return [g for g in touched_groups(self.spec, values) if not self._takes(values, g.sequence)]
+
+    def _takes(self, values: Mapping[str, Value], columns: Sequence[str]) -> bool:
+        """Return True when values set some of these columns, and each to a column of the source."""
+        given = [values[name] for name in columns if name in values]
+        return bool(given) and all(map(self.from_source, given))
 
     def from_source(self, value: Value) -> bool:
         """Return True when a value is a column of the source, and nothing else."""

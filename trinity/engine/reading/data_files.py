@@ -53,6 +53,11 @@ def rows_left(file: DataFile, hidden: Mapping[str, np.ndarray]) -> np.ndarray | 
     return left
 
 
+def not_deleted(places: np.ndarray, deletes: Deletes | None) -> np.ndarray:
+    """Return those of the places of some rows, ascending, that are not deleted by position."""
+    return places if deletes is None else np.setdiff1d(places, as_numpy(deletes.positions()), assume_unique=True)
+
+
 def places_left(file: DataFile) -> np.ndarray:
     """Return the positions of a file's rows that are not deleted by position."""
     left = rows_left(file, NOTHING_HIDDEN)

@@ -255,19 +255,15 @@ def _in_duckdb(source: _Source) -> str:
     left_out = _left_out_in_duckdb(source)
     if not source.placed and not left_out:
         return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
-    if not source.placed:
-        return f"""SELECT f.{columns}
+    shown = join = ""
+    if source.placed:
+        places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
+        shown = f", p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}"
+        join = f"\nJOIN (VALUES\n  {places}\n) AS p (file, commit_version, first_row) ON f.{FILE} = p.file"
+    return f"""SELECT f.{columns}{shown}
 FROM read_parquet([
   {files}
-], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f{left_out}"""
-    places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
-    return f"""SELECT f.{columns}, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
-FROM read_parquet([
-  {files}
-], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f
-JOIN (VALUES
-  {places}
-) AS p (file, commit_version, first_row) ON f.{FILE} = p.file{left_out}"""
+], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f{join}{left_out}"""
 
 
 def _left_out_in_duckdb(source: _Source) -> str:

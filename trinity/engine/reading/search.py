@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import bitmap_of, read_columns
+from trinity.engine.reading.data_files import bitmap_of, not_deleted, read_columns
 from trinity.engine.reading.file_arrival import FileArrival
 from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.spark_hash import in_bucket_order
@@ -201,7 +201,7 @@ class Search:
             self._with_moments(read(file.path, in_file(self.storage, file.partition), names), file.arrival)
             for file in files
         ]
-        places = [_live_places(len(rows), file.deletes) for rows, file in zip(each, files, strict=True)]
+        places = [not_deleted(np.arange(len(rows)), file.deletes) for rows, file in zip(each, files, strict=True)]
         live = [r if len(at) == len(r) else r.take(as_arrow(at)) for r, at in zip(each, places, strict=True)]
         numbers = np.repeat([file.number for file in files], [len(at) for at in places])
         rows = _placed(pa.concat_tables(live), numbers, np.concatenate(places))
@@ -224,11 +224,6 @@ class _RowPositions:
     @classmethod
     def among(cls, rows: pa.Table) -> _RowPositions:
         return cls(as_numpy(rows.column(FILE_NUMBER)), as_numpy(rows.column(POSITION)))
-
-
-def _live_places(rows: int, deletes: Deletes | None) -> np.ndarray:
-    places = np.arange(rows)
-    return places if deletes is None else np.setdiff1d(places, as_numpy(deletes.positions()), assume_unique=True)
 
 
 def _in_groups(files: Sequence[SearchedFile], at_once: int) -> Iterator[Sequence[SearchedFile]]:

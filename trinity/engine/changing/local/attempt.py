@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from trinity.engine.changing.attempt import Attempt, PinnedStatement
 from trinity.engine.changing.change_tasks import ChangeTask, SinkTask, Written, change_schema, collect_results, nullable
-from trinity.engine.changing.engine_rules import check_mark
 from trinity.engine.changing.local.compiled import CompiledStatement, target_field
 from trinity.engine.changing.local.joined import Joined
 from trinity.engine.changing.local.limits import why_not_local
@@ -77,16 +76,11 @@ class LocalAttempt(Attempt):
             return frozenset()  # a constraint is about all columns of a row
         return frozenset(c.name for c in self.definition.visible) - self.merge.updated_columns
 
-    def write(self) -> Written | NotLocal:
-        """Write the changes; return the sinks' fragments and the counts, or why Spark has to."""
-        if (found := self.whole_files()) is not None:
-            return found
-        if self.plan.key_changing_cases and self.definition.keyed:
-            check_mark(self.program, self.definition)
+    def _write_rows(self) -> Written | NotLocal:
         parts = self._parts()
         if isinstance(parts, NotLocal):
             return parts
-        if self.definition.keyed and (self.plan.inserting_cases or self.plan.key_changing_cases):
+        if self.fills:
             collected = [list(part()) for part in parts]
             why = check_keys(self.plan, self.splits, [page for pages in collected for page in pages])
             if why is not None:
@@ -153,7 +147,6 @@ class LocalAttempt(Attempt):
                 yield from self.plan.changes(joined)
 
     def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
-        """Return the files for whose partition values a condition on partition columns is true."""
         holds = self.compiled.cases[0].condition
         assert holds is not None
         values = [pa.array([f.partition[c.name] for f in files], c.to_arrow().type) for c in columns]

@@ -55,7 +55,7 @@ def _texts(program: Program) -> Iterator[str]:
 @deep_recursion()
 def _compares_char(text: str, program: Program, definition: TableDefinition) -> bool:
     """Return True for a text that names a CHAR column of the target and the source."""
-    tree, names = expression_or_none(text), Names(program.target_alias, program.source_alias, program.source_columns)
+    tree, names = expression_or_none(text), Names.of(program)
     if tree is None:
         return False
     columns = list(tree.find_all(exp.Column))

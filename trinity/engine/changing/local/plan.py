@@ -14,15 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
-from trinity.engine.changing.engine_rules import touched_groups, without_effect
+from trinity.engine.changing.engine_rules import without_effect
 from trinity.engine.changing.local.compiled import CompiledCase, CompiledStatement, target_field
 from trinity.engine.changing.local.joined import Joined
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.program import Case, When
+from trinity.engine.program import When
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.merge.arrow.fold import beats
 from trinity.merge.arrow.keys import comparable
-from trinity.merge.spec import SequenceGroup
 from trinity.spi import Column, Operation, arrow_type
 
 FILE_FIELD, PLACE_FIELD = "file", "pos"
@@ -155,10 +154,10 @@ class LocalPlan(StatementPlan):
     ) -> pa.Array:
         """Return the errors of rows that lose to the stored ones (M9), or that a constraint forbids (M6)."""
         spec = self.spec
-        if spec is not None and spec.groups and case.case.operation is Operation.UPDATE:
-            refusal = _refuse_stale_sequences(
-                self, case.case, self._side_by_side(rows, data, _sequences(self)), refusal
-            )
+        for group in self.refused_groups(case.case):
+            error = without_effect(self.program, group).to_json()
+            stale = _has_stale_sequence(*self._side_by_side(rows, data, group.sequence))
+            refusal = pc.if_else(stale, error, refusal)
         if spec is not None and self.may_lose(case.case):
             earlier, later = self._side_by_side(rows, data, spec.ordering)
             loses = as_arrow(beats(spec, earlier, later))
@@ -166,8 +165,8 @@ class LocalPlan(StatementPlan):
         checks = self.compiled.checks
         if checks is None or case.case.operation is Operation.DELETE or refusal.null_count < len(refusal):
             return refusal
-        error = checks.violation(data)  # the first one is raised, whichever row it is of
-        return refusal if error is None else pa.repeat(error.to_json(), len(refusal))
+        broken = checks.violation(data)  # the first one is raised, whichever row it is of
+        return refusal if broken is None else pa.repeat(broken.to_json(), len(refusal))
 
     def _side_by_side(
         self, rows: pa.RecordBatch, data: pa.RecordBatch, names: Sequence[str]
@@ -178,34 +177,12 @@ class LocalPlan(StatementPlan):
         return earlier, pa.Table.from_batches([data.select(wanted)])
 
 
-def _sequences(plan: LocalPlan) -> list[str]:
-    assert plan.spec is not None
-    return [c for g in plan.spec.groups for c in g.sequence]
-
-
-def _refuse_stale_sequences(
-    plan: StatementPlan, case: Case, rows: tuple[pa.Table, pa.Table], refusal: pa.Array
-) -> pa.Array:
-    """Return the errors of rows, as JSON, with those of an UPDATE of a group that would not take effect.
-
-    The rows are the sequence columns of the stored rows, and of the new ones.
-    """
-    assert plan.spec is not None
-    for group in touched_groups(plan.spec, case.values or {}):
-        given = [value for name, value in (case.values or {}).items() if name in group.sequence]
-        if given and all(map(plan.from_source, given)):  # late rows then lose silently
-            continue
-        error = without_effect(plan.program, group).to_json()
-        refusal = pc.if_else(_has_stale_sequence(group, *rows), error, refusal)
-    return refusal
-
-
-def _has_stale_sequence(group: SequenceGroup, old: pa.Table, new: pa.Table) -> pa.Array:
+def _has_stale_sequence(old: pa.Table, new: pa.Table) -> pa.Array:
     """Return True where a new sequence is NULL, or smaller than the stored one; NULL is smallest (G2, G3)."""
-    old, new = (comparable(rows.select(group.sequence)) for rows in (old, new))
+    old, new = comparable(old), comparable(new)
     nothing = pa.array([True] * len(new))
     smaller = pa.array([False] * len(new))
-    for name in reversed(group.sequence):
+    for name in reversed(new.column_names):
         mine, other = new.column(name).combine_chunks(), old.column(name).combine_chunks()
         nothing = pc.and_(nothing, pc.is_null(mine))
         less = pc.or_(pc.fill_null(pc.less(mine, other), False), pc.and_(pc.is_null(mine), pc.is_valid(other)))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.rows import InColumns
-from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.data_files import not_deleted, read_columns
 from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.plan import FoldPlan, searched_columns, why_not_by_position
 from trinity.engine.reading.search import FoldedLog, Read, Search, SearchedFile, kept_columns
@@ -72,8 +72,6 @@ def _of_base(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (positions of winning rows of a base file, ascending; numbers of log winners that lose to them)."""
     rows = read(file.path, search.storage, compared_columns(search.spec))
-    places, _ = keys.lookup(rows)
-    if file.deletes is not None:
-        places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+    places = not_deleted(keys.lookup(rows)[0], file.deletes)
     lost, beaten = losers(search.spec, rows.take(as_arrow(places)), folded.keys, folded.winners)
     return np.delete(places, lost), beaten

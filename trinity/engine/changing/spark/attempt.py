@@ -15,7 +15,6 @@ from trinity.engine.appending.append import source_frame
 from trinity.engine.changing.attempt import Attempt, PinnedStatement
 from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.conditions import same_expression
-from trinity.engine.changing.engine_rules import check_mark
 from trinity.engine.changing.plan import StatementPlan, written_unique_keys
 from trinity.engine.changing.spark.char_comparisons import padded_program
 from trinity.engine.changing.spark.live_keys import check_keys, check_unique
@@ -109,21 +108,15 @@ class SparkAttempt(Attempt):
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def write(self) -> Written:
-        """Write the changes; return the sinks' fragments, and the number of rows changed by kind."""
-        if (found := self.whole_files()) is not None:
-            return found
+    def _write_rows(self) -> Written:
         if (found := self._upsert_merge()) is not None:
             return found
-        if self.plan.key_changing_cases and self.definition.keyed:
-            check_mark(self.program, self.definition)
         changes = self.changes()
-        fills = self.definition.keyed and (self.plan.inserting_cases or self.plan.key_changing_cases)
-        if not fills and not written_unique_keys(self.program):
+        if not self.fills and not written_unique_keys(self.program):
             return self._write_changes(changes)
         persisted = changes.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            if fills:
+            if self.fills:
                 check_keys(self.table.session.spark, self.plan, self.splits, persisted)
             if written_unique_keys(self.program):
                 check_unique(self.table.session.spark, self.plan, self.splits, persisted)
@@ -132,7 +125,6 @@ class SparkAttempt(Attempt):
             persisted.unpersist()
 
     def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
-        """Return the files for whose partition values a condition on partition columns is true."""
         types = {FILE_NUMBER: "int", **{c.name: c.type for c in columns}}
         values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
         rows = local_frame(self.table.session.spark, types, values).alias(self.program.target_alias)

@@ -28,7 +28,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
     source = program.source
     if source is None or not _lengths(definition):
         return program
-    names = Names(program.target_alias, program.source_alias, program.source_columns)
+    names = Names.of(program)
 
     def padded(text: str) -> str:
         return _padded_text(text, definition, names, source)

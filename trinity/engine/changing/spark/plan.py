@@ -6,19 +6,19 @@ row id, and the merge row of the first WHEN that holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.changing.engine_rules import touched_groups, without_effect
+from trinity.engine.changing.engine_rules import without_effect
 from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.program import Case, Expression, Fields, Program, Value, When
+from trinity.engine.program import Case, Expression, Fields, Value, When
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, MERGE_ROW
-from trinity.merge.spec import MergeSpec, SequenceGroup
+from trinity.merge.spec import SequenceGroup
 from trinity.merge.sql.fold import beats
 from trinity.spark.texts import as_stored
 from trinity.spark.types import spark_type
@@ -217,17 +217,23 @@ class MergePlan(StatementPlan):
     # -- what the stored winner forbids -------------------------------------------------------------------
 
     def _refusing(self, changes: DataFrame) -> DataFrame:
-        """Return the changes, in which a row that keeps its key and would lose to the stored one is refused (M9)."""
-        numbers = [n for n, case in enumerate(self.program.cases) if self.may_lose(case)]
-        spec = self.spec
-        if spec is not None and spec.groups:
-            names = (self.row_id, MERGE_ROW, REFUSAL)
-            changes = _refusing_groups(changes, self.program, spec, names, self.from_source)
-        if spec is None or not numbers:
+        """Return the changes, in which a row that keeps its key and would lose to the stored one is refused (M9).
+
+        So is an update of a group that would not take effect (M11).
+        """
+        if self.spec is None:
             return changes
-        case = F.col(MERGE_ROW)[CHANGE_CASE]
-        loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
-        refusal = F.when(loses, F.lit(self.loses_error().to_json())).otherwise(F.col(REFUSAL))
+        numbers = [n for n, case in enumerate(self.program.cases) if self.may_lose(case)]
+        of_case, refusal = F.col(MERGE_ROW)[CHANGE_CASE], F.col(REFUSAL)
+        for number, case in enumerate(self.program.cases):
+            for group in self.refused_groups(case):
+                error = F.lit(without_effect(self.program, group).to_json())
+                refusal = F.when((of_case == number) & _has_stale_sequence(group, self.row_id), error).otherwise(
+                    refusal
+                )
+        if numbers:
+            loses = of_case.isin(numbers) & F.expr(beats(self.spec, quoted(self.row_id), quoted(MERGE_ROW)))
+            refusal = F.when(loses, F.lit(self.loses_error().to_json())).otherwise(refusal)
         return changes.withColumn(REFUSAL, refusal)
 
 
@@ -244,39 +250,9 @@ def _column(expression: Expression) -> Column:
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
-def _refusing_groups(
-    changes: DataFrame,
-    program: Program,
-    spec: MergeSpec,
-    names: tuple[str, str, str],
-    given: Callable[[Value], bool],
-) -> DataFrame:
-    """Return the changes, in which updates of a group that would not take effect are refused (M9, M11).
-
-    The names are those of row id (with the old sequences), merge row and refusal. ``given`` tells whether a value is a
-    bare column of a MERGE's source: late rows then lose silently.
-    """
-    row_id, merge_row, refusal = names
-    found = F.col(refusal)
-    for number, case in enumerate(program.cases):
-        if case.operation is not Operation.UPDATE:
-            continue
-        for group in touched_groups(spec, case.values or {}):
-            bad = _without_effect(case, group, row_id, merge_row, given)
-            if bad is not None:
-                is_case = F.col(merge_row)[CHANGE_CASE] == number
-                error = F.lit(without_effect(program, group).to_json())
-                found = F.when(is_case & bad, error).otherwise(found)
-    return changes.withColumn(refusal, found)
-
-
-def _without_effect(
-    case: Case, group: SequenceGroup, row_id: str, merge_row: str, given: Callable[[Value], bool]
-) -> Column | None:
-    values = [value for name, value in (case.values or {}).items() if name in group.sequence]
-    if values and all(map(given, values)):
-        return None
-    new = [f"{merge_row}.{quoted(c)}" for c in group.sequence]
+def _has_stale_sequence(group: SequenceGroup, row_id: str) -> Column:
+    """Return true where a new sequence is NULL, or smaller than the stored one (G2, G3)."""
+    new = [f"{MERGE_ROW}.{quoted(c)}" for c in group.sequence]
     never_written = " AND ".join(f"{part} IS NULL" for part in new)
     old = ", ".join(f"{row_id}.{quoted(c)}" for c in group.sequence)
     return F.expr(f"({never_written}) OR struct({', '.join(new)}) < struct({old})")

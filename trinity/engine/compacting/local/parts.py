@@ -47,11 +47,7 @@ class Parts:
             self._folder.cleanup()
 
     def add(self, rows: pa.RecordBatch, parts: np.ndarray) -> None:
-        """Add rows.
-
-        Raises:
-            TrinityError: FILESYSTEM_ERROR when the folder for temporary files cannot hold them.
-        """
+        """Add rows. Raises FILESYSTEM_ERROR when the folder for temporary files cannot hold them."""
         if not rows.num_rows:
             return
         order = np.argsort(parts, kind="stable")

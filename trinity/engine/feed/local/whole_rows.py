@@ -17,7 +17,7 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.appends import FIRST, Appends
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
-from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.data_files import not_deleted, read_columns
 from trinity.engine.reading.search import kept_columns
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, taking_part, winner_first
@@ -27,11 +27,7 @@ from trinity.spi import Column, DataFile, Tier
 
 
 def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
-    """Return the pairs of images of a run of appends.
-
-    Raises:
-        TrinityError: BAD_DATA naming a file that cannot be read.
-    """
+    """Return the pairs of images of a run of appends. Raises BAD_DATA naming a file that cannot be read."""
     rows = _Rows(appends)
     versions = rows.versions()
     before, after, moments = rows.winner_changes(versions)
@@ -85,8 +81,7 @@ class _Rows:
             places, _ = keys.lookup(rows)
         else:
             places = np.arange(len(rows))
-        if file.deletes is not None:
-            places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+        places = not_deleted(places, file.deletes)
         rows = rows.take(places).append_column(POSITION, as_arrow(places, pa.int64()))
         if file.tier is Tier.BASE:
             deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from trinity.engine.reading.data_files import not_deleted
 from trinity.engine.writing.run_sinks import map_in_arrow
 from trinity.merge.arrow.keys import rows_with_keys
 from trinity.spi import DataFile, Deletes, SplitSource
@@ -72,9 +73,7 @@ class _Pick:
         return pa.concat_tables([self._keys_of(path) for path in self.keyed])
 
     def _picked(self, path: str, deletes: Deletes | None, keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        places = rows_with_keys(self._keys_of(path), keys, self.key)
-        if deletes is not None:
-            places = np.setdiff1d(places, deletes.positions().to_numpy(), assume_unique=True)
+        places = not_deleted(rows_with_keys(self._keys_of(path), keys, self.key), deletes)
         before = 0
         for page in stored_pages(path, self.storage) if len(places) else ():
             first, last = np.searchsorted(places, (before, before + page.num_rows))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import located_pages, read_columns
+from trinity.engine.reading.data_files import located_pages, not_deleted, read_columns
 from trinity.engine.reading.file_arrival import FileArrival
 from trinity.engine.reading.files import may_share_keys, tiers
 from trinity.engine.reading.local.arrival_order import RowArrival
@@ -139,9 +139,7 @@ def rows_of_keys(file: DataFile, storage: pa.Schema, keys: Keys) -> tuple[pa.Tab
     Raises:
         TrinityError: BAD_DATA naming the file, where it cannot be read.
     """
-    places = keys.lookup(read_columns(file.path, storage, keys.key))[0]
-    if file.deletes is not None:
-        places = np.setdiff1d(places, as_numpy(file.deletes.positions()), assume_unique=True)
+    places = not_deleted(keys.lookup(read_columns(file.path, storage, keys.key))[0], file.deletes)
     with reporting_unreadable_file(file.path):
         return pa.Table.from_batches(stored_rows(file.path, storage, places), storage), places
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,9 @@ from trinity.storage import (
     rows_of_pages,
     stored_name,
 )
+
+if TYPE_CHECKING:
+    from trinity.engine.expressions import Compiled
 
 ROWS_AT_ONCE: Final = 1 << 20
 """Rows of a file that a thread holds at once: as many as a row group has."""
@@ -86,10 +89,14 @@ class Selection:
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return where the predicate is true for rows with its columns as users see them; None without one."""
-        if self.predicate is None:
-            return None
+        return None if self.predicate is None else self._condition.evaluate(rows)
+
+    @property
+    def _condition(self) -> Compiled:
+        """The predicate, where there is one: this process reads with no other."""
+        assert self.predicate is not None
         assert not isinstance(self.predicate.compiled, NotLocal)
-        return self.predicate.compiled.evaluate(rows)
+        return self.predicate.compiled
 
     def parts(self, file: DataFile) -> Sequence[int | None]:
         """Return the parts of a file that threads hold at once: row groups of a large one; None for a whole one.
@@ -120,15 +127,13 @@ class Selection:
 
         Listed keys are looked for in all pages, if need be.
         """
-        assert self.predicate is not None
-        assert not isinstance(self.predicate.compiled, NotLocal)
         rows = self._in_pages(in_file, group)
         if rows is None and self._listed_keys is None:
             return None
         rows = np.arange(group.rows) if rows is None else rows
         if left is not None:
             rows = rows[left[rows + first]]
-        needed = [n for n, column in enumerate(self.columns) if column.name in self.predicate.compiled.fields]
+        needed = [n for n, column in enumerate(self.columns) if column.name in self._condition.fields]
         storage = pa.schema([self.storage.field(n) for n in needed])
         page = rows_of_pages(file.path, in_file, storage, group, rows)
         if page is None:
@@ -137,7 +142,7 @@ class Selection:
         if self._listed_keys is not None:  # they are soon found in a sorted file
             places, _ = self._listed_keys.lookup(pa.Table.from_batches([shown]))
             rows, shown = rows[places], shown.take(as_arrow(places))
-        holds = self.predicate.compiled.evaluate(shown)
+        holds = self._condition.evaluate(shown)
         found: np.ndarray = rows[as_numpy(pc.fill_null(holds, False))]
         return found
 
@@ -149,11 +154,9 @@ class Selection:
 
     def _in_pages(self, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
         """Return the rows in whose pages such rows may be, by their bounds; None where these are most rows."""
-        assert self.predicate is not None
-        assert not isinstance(self.predicate.compiled, NotLocal)
         pages = {}
         for column, name in zip(self.columns, columns_in(in_file, self.storage), strict=True):
-            found = group.column(name) if name and column.name in self.predicate.compiled.fields else None
+            found = group.column(name) if name and column.name in self._condition.fields else None
             if found is not None:
                 pages[column.name] = found, found.statistics(in_file.field(name).type)
         if not pages:
