@@ -77,6 +77,16 @@ OPTIONS: list[tuple[dict[str, str], str, list[str]]] = [
     ({"tombstone-string-key-value": "x"}, "INVALID_TABLE_PROPERTY", ["tombstone-string-key-value"]),
     ({"tombstone-key": "gone", "tombstone-string-key-value": "x"}, "INVALID_TABLE_PROPERTY", ["gone", "boolean"]),
     ({"merge-engine": "newest"}, "INVALID_TABLE_PROPERTY", ["merge-engine", "newest", "deduplicate"]),
+    (
+        {"merge-engine": "aggregation", "fields.ts,gone.aggregate-function": "sum"},
+        "INVALID_TABLE_PROPERTY",
+        ["'fields.ts,gone.aggregate-function'", "several columns"],
+    ),
+    (
+        {"merge-engine": "first-row", "tombstone.keep-values": "true"},
+        "INVALID_TABLE_PROPERTY",
+        ["tombstone.keep-values"],
+    ),
     ({"bucket": "0"}, "INVALID_TABLE_PROPERTY", ["bucket"]),
     ({"rowkind.field": "ts"}, "INVALID_TABLE_PROPERTY", ["rowkind.field", "ts"]),
     ({"tombstone.retention": "soon"}, "INVALID_ARGUMENTS", ["tombstone.retention", "soon"]),

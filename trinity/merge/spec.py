@@ -163,11 +163,34 @@ def merge_spec(definition: TableDefinition) -> MergeSpec:
     return spec
 
 
-class _Parser:
-    def __init__(self, definition: TableDefinition) -> None:
-        self.definition = definition
-        self.options = definition.properties
+@dataclass(frozen=True)
+class _Options:
+    """Reads the options of a table."""
 
+    definition: TableDefinition
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return self.definition.properties
+
+    def refuse(self, message: str) -> TrinityError:
+        return refused(self.definition, message)
+
+    def column(self, option: str, name: str) -> Column:
+        try:
+            return self.definition.column(name)
+        except TrinityError as error:
+            raise TrinityError(error.code, f"'{option}': {error.message}") from error
+
+    def columns(self, option: str, text: str) -> tuple[str, ...]:
+        names = tuple(self.column(option, name.strip()).name for name in text.split(","))
+        for name in names:
+            if names.count(name) > 1:
+                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
+        return names
+
+
+class _Parser(_Options):
     def parse(self) -> MergeSpec:
         engine = self.engine()
         key = self.key()
@@ -196,7 +219,7 @@ class _Parser:
             hidden_row_kind=any(c.name == ROW_KIND for c in self.definition.columns),
             ignore_delete=ignore_delete,
             tombstone_retention_ms=duration_ms(retention, "'tombstone.retention'") if retention else None,
-            tombstone_rows=self.tombstone_rows(engine),
+            tombstone_rows=self.choice("tombstone.keep-values", ("false", "true")) == "true",
             buckets=self.positive("bucket", buckets) if buckets else None,
             engine=engine,
             groups=by_column.groups,
@@ -204,9 +227,6 @@ class _Parser:
             remove_on_delete=by_column.remove_on_delete,
             remove_on_group=by_column.remove_on_group,
         )
-
-    def refuse(self, message: str) -> TrinityError:
-        return refused(self.definition, message)
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
         """Return an option's value, lower case; the first of ``values`` by default."""
@@ -244,19 +264,6 @@ class _Parser:
                 f"'row-change-paradigm' = '{paradigm.value}' does not go with merge engine {engine.value}."
             )
 
-    def column(self, option: str, name: str) -> Column:
-        try:
-            return self.definition.column(name)
-        except TrinityError as error:
-            raise TrinityError(error.code, f"'{option}': {error.message}") from error
-
-    def columns(self, option: str, text: str) -> tuple[str, ...]:
-        names = tuple(self.column(option, name.strip()).name for name in text.split(","))
-        for name in names:
-            if names.count(name) > 1:
-                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
-        return names
-
     def primitive(self, option: str, name: str) -> DataType:
         kind = parse_type(self.column(option, name).type)
         if kind.nested:
@@ -289,7 +296,7 @@ class _Parser:
 
     def tombstone(self, key: tuple[str, ...], engine: MergeEngine) -> Column | None:
         text = self.options.get("tombstone-key")
-        for option in ("tombstone-key", "tombstone-string-key-value"):
+        for option in ("tombstone-key", "tombstone-string-key-value", "tombstone.keep-values"):
             if option in self.options and engine is not MergeEngine.DEDUPLICATE:
                 raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
         if not text:
@@ -303,12 +310,6 @@ class _Parser:
         if names[0] in key:
             raise self.refuse(f"'tombstone-key': column '{names[0]}' is part of the primary key.")
         return self.definition.column(names[0])
-
-    def tombstone_rows(self, engine: MergeEngine) -> bool:
-        option = "tombstone.keep-values"
-        if option in self.options and engine is not MergeEngine.DEDUPLICATE:
-            raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
-        return self.choice(option, ("false", "true")) == "true"
 
     def tombstone_value(self, tombstone: Column | None) -> str | None:
         value = self.options.get("tombstone-string-key-value")
@@ -349,10 +350,9 @@ class _FieldOptions:
 
 
 @dataclass(frozen=True)
-class _FieldsParser:
+class _FieldsParser(_Options):
     """A parser of one table's options by column."""
 
-    definition: TableDefinition
     engine: MergeEngine
     key: tuple[str, ...]
     ordering: tuple[str, ...]
@@ -370,7 +370,10 @@ class _FieldsParser:
         by_field: dict[str, dict[str, str]] = {}
         for (columns, option), value in given.items():
             if option != "sequence-group":
-                by_field.setdefault(self._column(columns, option), {})[option] = value
+                name, *others = self.columns(f"fields.{columns}.{option}", columns)
+                if others:
+                    raise self.refuse(f"'fields.{columns}.{option}' names several columns; give it for each of them.")
+                by_field.setdefault(name, {})[option] = value
         found = _FieldOptions(
             groups, self._functions(groups, by_field), self._remove_on_delete(), self._remove_on_group(groups)
         )
@@ -386,8 +389,8 @@ class _FieldsParser:
                 continue
             name = f"fields.{columns}.{option}"
             if self.engine is not MergeEngine.PARTIAL_UPDATE:
-                raise self._refuse(f"'{name}' belongs to merge engine partial-update, not to {self.engine.value}.")
-            groups.append(SequenceGroup(self._columns(name, columns), self._columns(name, value)))
+                raise self.refuse(f"'{name}' belongs to merge engine partial-update, not to {self.engine.value}.")
+            groups.append(SequenceGroup(self.columns(name, columns), self.columns(name, value)))
         sequence = [c for g in groups for c in g.sequence]
         protected = [c for g in groups for c in g.protected]
         for group in groups:
@@ -397,22 +400,22 @@ class _FieldsParser:
 
     def _check_grouped(self, option: str, column: str, sequence: list[str], protected: list[str]) -> None:
         if column in self.key:
-            raise self._refuse(f"'{option}' names key column '{column}', which no group can hold.")
+            raise self.refuse(f"'{option}' names key column '{column}', which no group can hold.")
         if column == self.row_kind:
-            raise self._refuse(f"'{option}' names column '{column}', which is the rowkind.field.")
+            raise self.refuse(f"'{option}' names column '{column}', which is the rowkind.field.")
         if sequence.count(column) > 1:
-            raise self._refuse(f"column '{column}' orders more than one sequence group; each has columns of its own.")
+            raise self.refuse(f"column '{column}' orders more than one sequence group; each has columns of its own.")
         if protected.count(column) > 1:
-            raise self._refuse(f"column '{column}' is protected by more than one sequence group.")
+            raise self.refuse(f"column '{column}' is protected by more than one sequence group.")
         if column in sequence and column in protected:
-            raise self._refuse(f"'{option}': column '{column}' orders a sequence group and is protected by one.")
+            raise self.refuse(f"'{option}': column '{column}' orders a sequence group and is protected by one.")
         definition = self.definition.column(column)
         if not definition.nullable:
-            raise self._refuse(
+            raise self.refuse(
                 f"'{option}': column '{column}' is NOT NULL; a row that takes no part in the group has NULL there."
             )
         if column in sequence and parse_type(definition.type).nested:
-            raise self._refuse(f"'{option}': column '{column}' is of type {definition.type}, which cannot be compared.")
+            raise self.refuse(f"'{option}': column '{column}' is of type {definition.type}, which cannot be compared.")
 
     # -- functions ----------------------------------------------------------------------------------------
 
@@ -422,11 +425,11 @@ class _FieldsParser:
         default = self.definition.properties.get(_DEFAULT_OPTION)
         if not self.engine.by_column:
             for name, options in by_field.items():
-                raise self._refuse(
+                raise self.refuse(
                     f"'fields.{name}.{min(options)}' has no meaning for merge engine {self.engine.value}."
                 )
             if default:
-                raise self._refuse(f"'{_DEFAULT_OPTION}' has no meaning for merge engine {self.engine.value}.")
+                raise self.refuse(f"'{_DEFAULT_OPTION}' has no meaning for merge engine {self.engine.value}.")
             return {}
         found = {}
         for column in self.definition.visible:
@@ -443,7 +446,7 @@ class _FieldsParser:
         if column.name in self.key or column.name in ordered or column.name == self.row_kind:
             what = "key" if column.name in self.key else "ordering" if column.name in ordered else "row kind"
             if name or options:
-                raise self._refuse(f"column '{column.name}' is a {what} column, which has no function (G7, V1).")
+                raise self.refuse(f"column '{column.name}' is a {what} column, which has no function (G7, V1).")
             return None
         protected = any(column.name in g.protected for g in groups)
         chosen = name or default
@@ -454,13 +457,13 @@ class _FieldsParser:
             chosen = chosen or _DEFAULT
         if chosen is None:
             if options:
-                raise self._refuse(f"'fields.{column.name}.{min(options)}' needs an aggregate function of the column.")
+                raise self.refuse(f"'fields.{column.name}.{min(options)}' needs an aggregate function of the column.")
             return None
         return self._checked(column, chosen, options)
 
     def _check_outside(self, column: str, chosen: str | None) -> None:
         if chosen not in (None, _DEFAULT):
-            raise self._refuse(
+            raise self.refuse(
                 f"column '{column}' has function '{chosen}' and is in no sequence group; outside groups only "
                 f"{_DEFAULT} is possible (A5)."
             )
@@ -468,7 +471,7 @@ class _FieldsParser:
     def _checked(self, column: Column, name: str, options: dict[str, str]) -> FieldFunction:
         function = aggregate_function(name)
         if function is None:
-            raise self._refuse(
+            raise self.refuse(
                 f"'fields.{column.name}.aggregate-function' = '{name}' is unknown.{nearest(name, function_names())} "
                 f"Known: {', '.join(function_names())}."
             )
@@ -476,9 +479,9 @@ class _FieldsParser:
         for option in options:
             if option not in function.options:
                 known = f"it has {', '.join(function.options)}" if function.options else "it has no options"
-                raise self._refuse(f"'fields.{column.name}.{option}' is no option of function '{name}'; {known}.")
+                raise self.refuse(f"'fields.{column.name}.{option}' is no option of function '{name}'; {known}.")
         if problem := function.problem(parse_type(column.type), options):
-            raise self._refuse(f"column '{column.name}' of type {column.type}: function '{name}' {problem}.")
+            raise self.refuse(f"column '{column.name}' of type {column.type}: function '{name}' {problem}.")
         return FieldFunction(function.name, ignore, options)
 
     # -- removal ------------------------------------------------------------------------------------------
@@ -489,7 +492,7 @@ class _FieldsParser:
             option = f"{engine.value}.remove-record-on-delete"
             if option in self.definition.properties:
                 if engine is not self.engine:
-                    raise self._refuse(f"'{option}' has no meaning for merge engine {self.engine.value}.")
+                    raise self.refuse(f"'{option}' has no meaning for merge engine {self.engine.value}.")
                 found = self._flag(option, self.definition.properties[option])
         return found
 
@@ -497,40 +500,21 @@ class _FieldsParser:
         text = self.definition.properties.get(_ON_GROUP)
         if not text:
             return ()
-        names = self._columns(_ON_GROUP, text)
+        names = self.columns(_ON_GROUP, text)
         for name in names:
             if not any(name in g.sequence for g in groups):
-                raise self._refuse(f"'{_ON_GROUP}' = '{text}': '{name}' is no sequence column of a group.")
+                raise self.refuse(f"'{_ON_GROUP}' = '{text}': '{name}' is no sequence column of a group.")
         return tuple(g for g in groups if set(names) & set(g.sequence))
 
     def _check_removal(self, found: _FieldOptions) -> None:
         on_delete = f"{self.engine.value}.remove-record-on-delete"
         for option, given in ((on_delete, found.remove_on_delete), (_ON_GROUP, bool(found.remove_on_group))):
             if given and self.ignore_delete:
-                raise self._refuse(f"'ignore-delete' and '{option}' contradict each other; keep one of them.")
+                raise self.refuse(f"'ignore-delete' and '{option}' contradict each other; keep one of them.")
         if found.remove_on_delete and found.groups:
-            raise self._refuse(f"'{on_delete}' does not go with sequence groups; use '{_ON_GROUP}'.")
-
-    # -- shared -------------------------------------------------------------------------------------------
-
-    def _refuse(self, message: str) -> TrinityError:
-        return refused(self.definition, message)
+            raise self.refuse(f"'{on_delete}' does not go with sequence groups; use '{_ON_GROUP}'.")
 
     def _flag(self, option: str, text: str) -> bool:
         if text.strip().lower() not in ("true", "false"):
-            raise self._refuse(f"'{option}' = '{text}'; it is true or false.")
+            raise self.refuse(f"'{option}' = '{text}'; it is true or false.")
         return text.strip().lower() == "true"
-
-    def _column(self, name: str, option: str) -> str:
-        [found] = self._columns(f"fields.{name}.{option}", name)
-        return found
-
-    def _columns(self, option: str, text: str) -> tuple[str, ...]:
-        try:
-            names = tuple(self.definition.column(name.strip()).name for name in text.split(","))
-        except TrinityError as error:
-            raise TrinityError(error.code, f"'{option}': {error.message}") from error
-        for name in names:
-            if names.count(name) > 1:
-                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
-        return names

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import version as version_of
 from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
@@ -38,9 +38,6 @@ from trinity_delta.protocol import (
 from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
 from trinity_delta.schema import DEFINITION, MODE, TABLE, is_true, numbered, renamed_columns
 from trinity_delta.state import State, apply
-
-if TYPE_CHECKING:
-    from trinity_delta.snapshot import Snapshots
 
 _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Write": ("WRITE", {"mode": "Append"}),
@@ -82,6 +79,19 @@ class OwnLog:
         after_commit("Version 0 has no checksum", lambda: _write_checksum(store, 0, info, settled, protocol, ()))
 
 
+class VersionCache(Protocol):
+    """What a process remembers of the tables that it writes to."""
+
+    def keep(self, table: TableHandle, made: State, size: int) -> None:
+        """Remember a version that was committed here, and the bytes of its commit file."""
+
+    def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
+        """Return the known hint at the newest checkpoint, like the log's own; None where nobody has looked."""
+
+    def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
+        """Remember the newest checkpoint."""
+
+
 class OwnTransaction:
     """See :class:`~trinity_delta.logs.Transaction`.
 
@@ -89,7 +99,7 @@ class OwnTransaction:
     again. It repeats domain metadata, unless it writes its own of that name.
     """
 
-    def __init__(self, table: TableHandle, state: State, cache: Snapshots, domains: Sequence[Action] = ()) -> None:
+    def __init__(self, table: TableHandle, state: State, cache: VersionCache, domains: Sequence[Action] = ()) -> None:
         self._table, self._state, self._cache, self._domains = table, state, cache, domains
         self._metadata: Mapping[str, Any] = state.metadata
         self._further: set[str] = set()

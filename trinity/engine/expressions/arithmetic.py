@@ -191,7 +191,7 @@ def _of_one(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
         with _in_range(value.type):
             return kernel(found)
 
-    return Compiled(value.type, run, value.fields, may_fail=True)
+    return Compiled.over(value.type, run, value, may_fail=True)
 
 
 def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Compiled, right: Compiled) -> Compiled:
@@ -204,7 +204,7 @@ def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Com
         with _in_range(kind):
             return kernel(one, other)
 
-    return null_of_operand(kind, [first, second]) or Compiled(kind, run, left.fields | right.fields, may_fail=True)
+    return null_of_operand(kind, [first, second]) or Compiled.over(kind, run, left, right, may_fail=True)
 
 
 @contextmanager

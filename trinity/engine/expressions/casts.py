@@ -102,7 +102,7 @@ def as_text(value: Compiled, timezone: _Timezone) -> Compiled:
     """Return a value as a text. Raises Refused for types whose texts only Spark writes."""
     name = value.type.name
     if name in TEXTS:
-        return Compiled(STRING, value.run, value.fields, may_fail=value.may_fail)
+        return Compiled.over(STRING, value.run, value)
     if value.type == VOID:
         return widened(value, STRING, timezone)
     if name in (*WHOLE, "boolean"):

@@ -73,11 +73,7 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
     """Return an expression as values of a type that :func:`common_type` gave."""
     if value.type == STRING and value.constant and kind.name not in TEXTS:
         text = value.value
-        return (
-            Compiled(kind, lambda _: pa.scalar(None, kind.to_arrow()))
-            if text is None
-            else value_of_text(text, kind, timezone)
-        )
+        return constant(kind, None) if text is None else value_of_text(text, kind, timezone)
     if value.type == kind or (kind == STRING and value.type.name in TEXTS):
         return value
     if value.constant and not value.may_fail and {value.type.name, kind.name} <= set(WHOLE):
@@ -101,7 +97,7 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
     # DATE has days beyond the range of TIMESTAMP
-    return Compiled(kind, run, value.fields, may_fail=value.may_fail or kind.name in ("timestamp", "timestamp_ntz"))
+    return Compiled.over(kind, run, value, may_fail=kind.name in ("timestamp", "timestamp_ntz"))
 
 
 def _refuse_wrapped(clocks: pa.Array, instants: pa.Array) -> None:

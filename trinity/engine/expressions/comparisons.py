@@ -51,17 +51,14 @@ def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callabl
         return kernel(*((left.run(rows), right.run(rows)) if null_safe else in_turn(left, right, rows)))
 
     unknown = None if null_safe else null_of_operand(BOOLEAN, [left, right])
-    may_fail = left.may_fail or right.may_fail
-    return unknown or Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=may_fail)
+    return unknown or Compiled.over(BOOLEAN, run, left, right)
 
 
 def is_nan(value: Compiled) -> Compiled:
     """Return ISNAN, which is false for NULL. Raises Refused for other types than FLOAT and DOUBLE."""
     if value.type.name not in FLOATS:
         raise Refused(f"only Spark makes a DOUBLE of {value.type} here")
-    return Compiled(
-        BOOLEAN, lambda rows: pc.fill_null(pc.is_nan(value.run(rows)), False), value.fields, may_fail=value.may_fail
-    )
+    return value.mapped(lambda found: pc.fill_null(pc.is_nan(found), False))
 
 
 def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
@@ -82,13 +79,12 @@ def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], st
     known = listed.drop_null()
     absent = pa.scalar(None if listed.null_count else False, pa.bool_())
 
-    def run(rows: pa.RecordBatch) -> Datum:
-        found = value.run(rows)
+    def kernel(found: Datum) -> Datum:
         return pc.if_else(
             pc.is_null(found), pa.scalar(None, pa.bool_()), pc.if_else(pc.is_in(found, value_set=known), True, absent)
         )
 
-    return Compiled(BOOLEAN, run, value.fields, may_fail=value.may_fail)
+    return value.mapped(kernel)
 
 
 def between(value: Compiled, low: Compiled, high: Compiled, timezone: Callable[[], str]) -> Compiled:

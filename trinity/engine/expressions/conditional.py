@@ -36,7 +36,7 @@ def _of_one_type(values: Sequence[Compiled], timezone: _Timezone) -> list[Compil
     if any(v.type.name in TEXTS for v in values) and not all(texts):
         raise Refused("only Spark chooses between texts and other values")
     found = together(values, timezone)
-    return [Compiled(STRING, v.run, v.fields, may_fail=v.may_fail) if v.type.name in TEXTS else v for v in found]
+    return [Compiled.over(STRING, v.run, v) if v.type.name in TEXTS else v for v in found]
 
 
 def chosen(cases: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | None, timezone: _Timezone) -> Compiled:
@@ -56,16 +56,11 @@ def _if(condition: Compiled, value: Compiled, otherwise: Compiled) -> Compiled:
         true = as_array(true, len(rows))
         return pc.if_else(true, _where(value, rows, true), _where(otherwise, rows, pc.invert(true)))
 
-    return _of(value, [condition, value, otherwise], run)
+    return Compiled.over(value.type, run, condition, value, otherwise)
 
 
 def _where(value: Compiled, rows: pa.RecordBatch, some: pa.Array) -> Datum:
     return on_some_rows(value, rows, some) if value.may_fail else value.run(rows)
-
-
-def _of(kind: Compiled, parts: Sequence[Compiled], run: Callable[[pa.RecordBatch], Datum]) -> Compiled:
-    fields = frozenset().union(*(p.fields for p in parts))
-    return Compiled(kind.type, run, fields, may_fail=any(p.may_fail for p in parts))
 
 
 def coalesced(values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
@@ -77,7 +72,7 @@ def coalesced(values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
             found = as_array(value.run(rows), len(rows))
             return pc.coalesce(found, _where(rest, rows, pc.is_null(found)))
 
-        return _of(value, [value, rest], run)
+        return Compiled.over(value.type, run, value, rest)
 
     return reduce(filled, reversed(first), last)
 
@@ -101,4 +96,4 @@ def extreme(kernel: Callable[..., Any], values: Sequence[Compiled], timezone: _T
         largest = kernel(*found, skip_nulls=True)
         return largest.cast(values[0].arrow_type) if zoned else largest
 
-    return _of(values[0], values, run)
+    return Compiled.over(values[0].type, run, *values)

@@ -78,10 +78,10 @@ def time_part(function: type[exp.Expr], value: Compiled, timezone: _Timezone) ->
         def run(rows: pa.RecordBatch) -> Datum:
             return kernel(clocks_of(as_array(value.run(rows), len(rows)), zone)).cast(pa.int32())
 
-        return Compiled(_INT, run, value.fields, may_fail=value.may_fail)
+        return Compiled.over(_INT, run, value)
     if value.type.name != "timestamp_ntz":
         raise Refused(f"only Spark takes parts of {value.type}")
-    return Compiled(_INT, lambda rows: kernel(value.run(rows)).cast(pa.int32()), value.fields, may_fail=value.may_fail)
+    return value.mapped(lambda found: kernel(found).cast(pa.int32()), _INT)
 
 
 def days_after(value: Compiled, days: Compiled, timezone: _Timezone, *, before: bool = False) -> Compiled:
@@ -94,7 +94,7 @@ def days_after(value: Compiled, days: Compiled, timezone: _Timezone, *, before: 
     def run(rows: pa.RecordBatch) -> Datum:
         return kernel(first.run(rows).cast(pa.int32()), number.run(rows)).cast(pa.date32())
 
-    return Compiled(_DATE, run, first.fields | number.fields, may_fail=first.may_fail or number.may_fail)
+    return Compiled.over(_DATE, run, first, number)
 
 
 def days_between(end: Compiled, start: Compiled, timezone: _Timezone) -> Compiled:
@@ -104,4 +104,4 @@ def days_between(end: Compiled, start: Compiled, timezone: _Timezone) -> Compile
     def run(rows: pa.RecordBatch) -> Datum:
         return pc.subtract(last.run(rows).cast(pa.int32()), first.run(rows).cast(pa.int32()))
 
-    return Compiled(_INT, run, last.fields | first.fields, may_fail=last.may_fail or first.may_fail)
+    return Compiled.over(_INT, run, last, first)

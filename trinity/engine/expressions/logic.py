@@ -42,26 +42,19 @@ def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, deci
         open_ = pc.fill_null(pc.not_equal(first, decides), True)
         return kernel(first, on_some_rows(right, rows, open_))
 
-    return Compiled(BOOLEAN, run, left.fields | right.fields, may_fail=left.may_fail or right.may_fail)
+    return Compiled.over(BOOLEAN, run, left, right)
 
 
 def negated(value: Compiled) -> Compiled:
     """Return NOT."""
-    value = as_boolean(value)
-    return Compiled(BOOLEAN, lambda rows: pc.invert(value.run(rows)), value.fields, may_fail=value.may_fail)
+    return as_boolean(value).mapped(pc.invert)
 
 
 def is_null(value: Compiled) -> Compiled:
     """Return IS NULL."""
-    return Compiled(BOOLEAN, lambda rows: pc.is_null(value.run(rows)), value.fields, may_fail=value.may_fail)
+    return value.mapped(pc.is_null)
 
 
 def is_true(value: Compiled, *, wanted: bool) -> Compiled:
     """Return IS TRUE, or IS FALSE."""
-    value = as_boolean(value)
-    return Compiled(
-        BOOLEAN,
-        lambda rows: pc.fill_null(pc.equal(value.run(rows), wanted), False),
-        value.fields,
-        may_fail=value.may_fail,
-    )
+    return as_boolean(value).mapped(lambda found: pc.fill_null(pc.equal(found, wanted), False))

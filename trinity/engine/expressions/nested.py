@@ -87,7 +87,7 @@ def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
     def run(rows: pa.RecordBatch) -> pa.Array:
         return pa.StructArray.from_arrays([as_array(v.run(rows), len(rows)) for v in values], fields=fields)
 
-    return _of(kind, values, run)
+    return Compiled.over(kind, run, *values)
 
 
 def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
@@ -103,7 +103,7 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
         offsets = pa.array(np.arange(len(rows) + 1) * count, pa.int32())
         return pa.ListArray.from_arrays(offsets, _in_turns(values, rows), type=kind.to_arrow())
 
-    return _of(kind, values, run)
+    return Compiled.over(kind, run, *values)
 
 
 def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[], str]) -> Compiled:
@@ -169,7 +169,7 @@ def map_of(keys: Sequence[Compiled], values: Sequence[Compiled], timezone: Calla
         repeated = entries.take(as_arrow(np.tile(np.arange(len(known)), len(rows))))
         return pa.MapArray.from_arrays(offsets, repeated, _in_turns(values, rows)).cast(kind.to_arrow())
 
-    return _of(kind, values, run)
+    return Compiled.over(kind, run, *values)
 
 
 def _in_turns(values: Sequence[Compiled], rows: pa.RecordBatch) -> pa.Array:
@@ -184,8 +184,3 @@ def _inner(kind: DataType) -> DataType:
     if kind.nested and kind.limited:
         raise Refused(f"only Spark puts {kind} into another value")
     return STRING if kind.name in TEXTS else kind
-
-
-def _of(kind: DataType, values: Sequence[Compiled], run: Callable[[pa.RecordBatch], pa.Array]) -> Compiled:
-    fields = frozenset[str]().union(*(v.fields for v in values))
-    return Compiled(kind, run, fields, may_fail=any(v.may_fail for v in values))

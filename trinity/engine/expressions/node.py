@@ -65,6 +65,18 @@ class Compiled:
     may_fail: bool = False
     literal: bool = False
 
+    @classmethod
+    def over(
+        cls, kind: DataType, run: Callable[[pa.RecordBatch], Datum], *operands: Compiled, may_fail: bool = False
+    ) -> Compiled:
+        """Return an expression that reads the columns of its operands, and may raise where one of them may."""
+        fields = frozenset[str]().union(*(o.fields for o in operands))
+        return cls(kind, run, fields, may_fail=may_fail or any(o.may_fail for o in operands))
+
+    def mapped(self, kernel: Callable[[Any], Datum], kind: DataType = BOOLEAN) -> Compiled:
+        """Return what a kernel makes of the values."""
+        return Compiled.over(kind, lambda rows: kernel(self.run(rows)), self)
+
     @property
     def constant(self) -> bool:
         """True when it has the same value for all rows."""

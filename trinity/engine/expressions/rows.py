@@ -27,9 +27,7 @@ def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled
                 found.append(as_array(operand.run(rows), len(rows)))
         return _where_known(kernel, *found)
 
-    fields = frozenset[str]().union(*(o.fields for o in operands))
-    may_fail = may_fail or any(o.may_fail for o in operands)
-    return null_of_operand(kind, operands) or Compiled(kind, run, fields, may_fail=may_fail)
+    return null_of_operand(kind, operands) or Compiled.over(kind, run, *operands, may_fail=may_fail)
 
 
 def _where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:

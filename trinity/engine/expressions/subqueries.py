@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Final
 
@@ -141,7 +141,7 @@ def _among_seen(value: Compiled, listed: Callable[[], pa.Array], seen: _Seen) ->
         unknown = (found != _NONE) & ~among & (has_null[found] | as_numpy(given.is_null()))
         return pa.array(among & (found != _NONE), mask=unknown)
 
-    return seen.compiled(BOOLEAN, run, value.fields, may_fail=value.may_fail)
+    return seen.compiled(BOOLEAN, run, value)
 
 
 @dataclass(frozen=True)
@@ -189,11 +189,10 @@ class _Seen:
         self,
         kind: DataType,
         run: Callable[[_Numbered, np.ndarray, pa.RecordBatch], pa.Array],
-        fields: frozenset[str] = frozenset(),
-        *,
+        *operands: Compiled,
         may_fail: bool = False,
     ) -> Compiled:
-        """Return an expression that reads its keys, and further fields.
+        """Return an expression that reads its keys, and further operands.
 
         ``run`` takes the subquery's rows, and the number of the key of each outer row, :data:`_NONE` for one that sees
         no row.
@@ -204,8 +203,8 @@ class _Seen:
             values = pa.table([value.evaluate(batch) for value in self.outer], names=list(numbered.keys.key))
             return run(numbered, numbered.keys.numbers(values), batch)
 
-        fields = fields.union(_OF_ROWS, *(value.fields for value in self.outer))
-        return Compiled(kind, of_rows, fields, may_fail=may_fail or any(value.may_fail for value in self.outer))
+        found = Compiled.over(kind, of_rows, *self.outer, *operands, may_fail=may_fail)
+        return replace(found, fields=found.fields | _OF_ROWS)
 
 
 _NONE: Final = -1

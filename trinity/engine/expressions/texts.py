@@ -22,12 +22,11 @@ _Timezone = Callable[[], str]
 def _text(value: Compiled) -> Compiled:
     if value.type.name not in (*TEXTS, VOID.name):
         raise Refused(f"only Spark makes a text of {value.type} here")
-    return Compiled(STRING, lambda rows: value.run(rows).cast(pa.string()), value.fields, may_fail=value.may_fail)
+    return value.mapped(lambda found: found.cast(pa.string()), STRING)
 
 
 def _mapped(value: Compiled, kernel: Callable[[Any], Any], kind: DataType = STRING) -> Compiled:
-    text = _text(value)
-    return Compiled(kind, lambda rows: kernel(text.run(rows)), text.fields, may_fail=text.may_fail)
+    return _text(value).mapped(kernel, kind)
 
 
 def _literal(value: Compiled, what: str) -> Any:
@@ -49,18 +48,17 @@ def concatenated(values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
     if any(v.type.name in ("binary", "array") for v in values):
         raise Refused("only Spark joins values of type BINARY or ARRAY")
     texts = [as_text(v, timezone) for v in values]
-    fields = frozenset().union(*(t.fields for t in texts))
 
     def run(rows: pa.RecordBatch) -> pa.Array:
         return pc.binary_join_element_wise(*(as_array(t.run(rows), len(rows)) for t in texts), "")
 
-    return Compiled(STRING, run, fields, may_fail=any(t.may_fail for t in texts))
+    return Compiled.over(STRING, run, *texts)
 
 
 def length(value: Compiled) -> Compiled:
     """Return the number of characters, of BINARY of bytes."""
     if value.type.name == "binary":
-        return Compiled(_INT, lambda rows: pc.binary_length(value.run(rows)), value.fields, may_fail=value.may_fail)
+        return value.mapped(pc.binary_length, _INT)
     return _mapped(value, pc.utf8_length, _INT)
 
 
@@ -72,12 +70,12 @@ def size_in_bytes(value: Compiled, unit: int = 1) -> Compiled:
 
 def upper(value: Compiled) -> Compiled:
     """Return a text in upper case."""
-    return of_rows(STRING, _in_upper_case, _text(value))
+    return _changed(value, pc.ascii_upper, lambda text: text.upper().translate(_UPPER))
 
 
 def lower(value: Compiled) -> Compiled:
     """Return a text in lower case."""
-    return of_rows(STRING, _in_lower_case, _text(value))
+    return _changed(value, pc.ascii_lower, lambda text: text.lower().translate(_LOWER))
 
 
 def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool = False) -> Compiled:
@@ -261,7 +259,6 @@ def joined(separator: Compiled, values: Sequence[Compiled], timezone: _Timezone)
     if not values or any(v.type.name in ("binary", "array") for v in values):
         raise Refused("only Spark joins values of type BINARY or ARRAY, or none")
     between, *texts = [_text(separator), *(as_text(v, timezone) for v in values)]
-    fields = frozenset[str]().union(*(t.fields for t in (between, *texts)))
 
     def run(rows: pa.RecordBatch) -> pa.Array:
         *given, separators = [as_array(t.run(rows), len(rows)).cast(pa.string()) for t in (*texts, between)]
@@ -269,7 +266,7 @@ def joined(separator: Compiled, values: Sequence[Compiled], timezone: _Timezone)
         found = pc.binary_join_element_wise(*(g.filter(some) for g in (*given, separators)), null_handling="skip")
         return pc.replace_with_mask(pc.if_else(pc.is_valid(separators), "", separators), some, found)
 
-    return Compiled(STRING, run, fields, may_fail=any(t.may_fail for t in (between, *texts)))
+    return Compiled.over(STRING, run, between, *texts)
 
 
 _UPPER: Final = {
@@ -280,22 +277,16 @@ _UPPER: Final = {
 _LOWER: Final = {upper: lower for lower, upper in _UPPER.items()}
 
 
-def _in_upper_case(texts: pa.Array) -> pa.Array:
-    """Return texts in upper case."""
-    return _changed(texts, pc.ascii_upper, lambda text: text.upper().translate(_UPPER))
-
-
-def _in_lower_case(texts: pa.Array) -> pa.Array:
-    """Return texts in lower case."""
-    return _changed(texts, pc.ascii_lower, lambda text: text.lower().translate(_LOWER))
-
-
-def _changed(texts: pa.Array, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> pa.Array:
+def _changed(value: Compiled, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Compiled:
     """Change ASCII texts at once, and each distinct text of the others once."""
-    found = of_ascii(texts)
-    others = pc.invert(pc.string_is_ascii(texts))
-    if not pc.any(others).as_py():
-        return found
-    distinct = texts.filter(others).dictionary_encode()
-    changed = pa.array([of_text(text) for text in distinct.dictionary.to_pylist()], pa.string())
-    return pc.replace_with_mask(found, pc.fill_null(others, False), changed.take(distinct.indices))
+
+    def kernel(texts: pa.Array) -> pa.Array:
+        found = of_ascii(texts)
+        others = pc.invert(pc.string_is_ascii(texts))
+        if not pc.any(others).as_py():
+            return found
+        distinct = texts.filter(others).dictionary_encode()
+        changed = pa.array([of_text(text) for text in distinct.dictionary.to_pylist()], pa.string())
+        return pc.replace_with_mask(found, others, changed.take(distinct.indices))
+
+    return of_rows(STRING, kernel, _text(value))

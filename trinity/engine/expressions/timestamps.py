@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from trinity.calls import current_work
 from trinity.engine.expressions.casts import cast
-from trinity.engine.expressions.dates import as_date, days_after
+from trinity.engine.expressions.dates import as_date, days_after, of_days
 from trinity.engine.expressions.days import (
     LAST_DAY,
     MICROS_OF_DAY,
@@ -146,11 +146,7 @@ def cut_date(value: Compiled, unit: Compiled, timezone: _Timezone) -> Compiled:
     first = _FIRST_DAYS.get(_unit(unit))
     if first is None:
         raise Refused("only Spark cuts dates to this unit")
-
-    def kernel(found: pa.Array) -> pa.Array:
-        return pa.array(first(days_since_1970(found)).astype(np.int32)).cast(pa.date32())
-
-    return of_rows(_DATE, kernel, as_date(value, timezone))
+    return of_days(_DATE, first, value, timezone)
 
 
 def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:

@@ -39,9 +39,7 @@ class Sum(AggregateFunction):
         return None if kind.name in (*_INTEGERS, *_FLOATS, "decimal") else "needs a number"
 
     def aggregate(self, field: Field) -> str:
-        value = _wide(field, field.value)
-        if field.retracts:
-            value = f"IF({field.retract}, -{value}, {value})"
+        value = _signed(field, _wide(field, field.value))
         if _may_leave_decimal(field.type):
             sums, counted = (aggregated(f"{call}({value})", field.when) for call in ("try_sum", "count"))
             return f"named_struct('v', {sums}, 'n', {counted})"
