@@ -8,17 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trinity.errors import TrinityError, nearest
 from trinity.merge.strength import Strength
 from trinity.secrets import is_secret_property
 from trinity.spi import RowChangeParadigm, TableDefinition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from trinity.spi import TableDefinition
 
 
 class MergeEngine(str, Enum):
@@ -325,9 +320,7 @@ def _against(definition: TableDefinition, engine: MergeEngine, producer: Changel
         return why
     if engine is MergeEngine.FIRST_ROW and producer is not ChangelogProducer.LOOKUP:
         return "does not go with merge engine first-row, of which only the first row of a key is ever seen; use lookup"
-    if producer is ChangelogProducer.FULL_COMPACTION and keeps_versions(definition.properties):
-        return "does not go with 'keep-versions', under which nothing is compacted"
-    return None
+    return _not_compacted(definition) if producer is ChangelogProducer.FULL_COMPACTION else None
 
 
 def _against_compaction(definition: TableDefinition, producer: ChangelogProducer) -> str | None:

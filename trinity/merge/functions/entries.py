@@ -87,7 +87,8 @@ class MergeMap(_Entries):
         return f"map_from_entries({entries})"
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        return _floating_key(kind.children[0])
+        floating = any(name in str(kind.children[0]) for name in ("float", "double"))
+        return "has floating-point keys" if floating else None
 
     def folded(self, rows: ColumnRows) -> Folded:
         entries = self._entries(rows)
@@ -145,19 +146,18 @@ def _time_field(row: DataType, options: Mapping[str, str]) -> str:
     return options.get("ts-field", row.fields[-1])
 
 
-def nested_key(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the fields of ``nested-key``."""
-    return tuple(name.strip() for name in options.get("nested-key", "").split(",") if name.strip())
+def _nested_key(options: Mapping[str, str]) -> tuple[str, ...]:
+    return _fields(options, "nested-key")
 
 
 class _Nested(_Entries):
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         if kind.name != "array" or kind.children[0].name != "struct":
             return "needs a column that is an array of structs"
-        names = (*nested_key(options), *_fields(options, "nested-sequence-field"))
+        names = (*_nested_key(options), *_fields(options, "nested-sequence-field"))
         if options.get("nested-key-null-strategy", "merge").lower() not in ("merge", "ignore", "error"):
             return "has nested-key-null-strategy merge, ignore or error"
-        if not nested_key(options) and {"nested-key-null-strategy", "nested-sequence-field"} & set(options):
+        if not _nested_key(options) and {"nested-key-null-strategy", "nested-sequence-field"} & set(options):
             return "needs 'nested-key' for its other options"
         return _unknown_field(kind.children[0], names)
 
@@ -165,8 +165,8 @@ class _Nested(_Entries):
         if options.get("nested-key-null-strategy", "merge").lower() != "error":
             return None
         rows = values.flatten().drop_null()
-        for name in nested_key(options):
-            if pc.struct_field(rows, [rows.type.get_field_index(name)]).null_count:
+        for name in _nested_key(options):
+            if _field(rows, name).null_count:
                 return "CONSTRAINT_VIOLATION", f"NULL in field '{name}' of the nested key"
         return None
 
@@ -176,18 +176,18 @@ class _Nested(_Entries):
     def entries(self, value: str, field: Field) -> str:
         counts = ["e IS NOT NULL"]
         if field.options.get("nested-key-null-strategy", "merge").lower() == "ignore":
-            counts += [f"e.{quoted(k)} IS NOT NULL" for k in nested_key(field.options)]
+            counts += [f"e.{quoted(k)} IS NOT NULL" for k in _nested_key(field.options)]
         return f"filter({value}, e -> {' AND '.join(counts)})"
 
     def same(self, field: Field) -> str:
-        key = nested_key(field.options)
+        key = _nested_key(field.options)
         return " AND ".join(f"t.{quoted(k)} <=> e.{quoted(k)}" for k in key) if key else "t <=> e"
 
     def _entries(self, rows: ColumnRows) -> Entries:
         entries = Entries.of(rows, self.counted(rows))
         counts = valid(entries.values)
         if rows.options.get("nested-key-null-strategy", "merge").lower() == "ignore":
-            for name in nested_key(rows.options):
+            for name in _nested_key(rows.options):
                 counts &= valid(_field(entries.values, name))
         return entries.among(counts)
 
@@ -218,7 +218,7 @@ class NestedUpdate(_Nested):
     def put(self, field: Field) -> str:
         limit = field.options.get("count-limit")
         fits = f"size(b) < {int(limit)}" if limit else "true"
-        if not nested_key(field.options):
+        if not _nested_key(field.options):
             return f"IF({fits}, concat(b, array(e)), b)"
         sequence = _fields(field.options, "nested-sequence-field")
         replaced = "e"
@@ -228,7 +228,7 @@ class NestedUpdate(_Nested):
         return _put_entry("e", self.same(field), replaced, fits)
 
     def folded(self, rows: ColumnRows) -> Folded:
-        entries, key = self._entries(rows), nested_key(rows.options)
+        entries, key = self._entries(rows), _nested_key(rows.options)
         sequence = _fields(rows.options, "nested-sequence-field")
         if sequence:
             entries = replace(entries, newer=(self._codes(entries, sequence), True))
@@ -249,7 +249,7 @@ class NestedPartialUpdate(_Nested):
     }
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        return super().problem(kind, options) or (None if nested_key(options) else "needs 'nested-key'")
+        return super().problem(kind, options) or (None if _nested_key(options) else "needs 'nested-key'")
 
     def put(self, field: Field) -> str:
         names = field.type.children[0].fields
@@ -258,7 +258,7 @@ class NestedPartialUpdate(_Nested):
 
     def folded(self, rows: ColumnRows) -> Folded:
         entries = self._entries(rows)
-        codes = self._codes(entries, nested_key(rows.options))
+        codes = self._codes(entries, _nested_key(rows.options))
         firsts = first_of_each(entries.keys, codes)
         row = np.empty(len(codes), np.int64)  # the number of the row that each entry belongs to
         order = np.lexsort((codes, entries.keys))
@@ -274,11 +274,6 @@ class NestedPartialUpdate(_Nested):
 def _field(rows: pa.StructArray, name: str) -> pa.Array:
     """Return a field of structs; NULL for a NULL struct."""
     return pc.struct_field(rows, [rows.type.get_field_index(name)])
-
-
-def _floating_key(kind: DataType) -> str | None:
-    floating = any(name in str(kind) for name in ("float", "double"))
-    return "has floating-point keys" if floating else None
 
 
 def _fields(options: Mapping[str, str], option: str) -> tuple[str, ...]:
