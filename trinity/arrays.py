@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def as_arrow(values: np.ndarray, kind: pa.DataType | None = None, *, mask: np.ndarray | None = None) -> Any:
@@ -44,6 +45,16 @@ def as_numpy(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
     dtype = np.dtype(kind.to_pandas_dtype())
     data = values.buffers()[1]
     return np.frombuffer(data or b"", dtype, len(values), values.offset * dtype.itemsize if data else 0)
+
+
+def valid(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return True for each value that is not NULL."""
+    return as_numpy(values.is_valid()) if values.null_count else np.ones(len(values), bool)
+
+
+def where_true(condition: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return True where a condition is true, and not NULL."""
+    return as_numpy(pc.fill_null(condition, FALSE))
 
 
 def _booleans(values: pa.BooleanArray) -> np.ndarray:

@@ -18,13 +18,13 @@ from trinity_delta.schema import (
     FEED,
     MODE,
     PARTITIONED,
-    PHYSICAL,
     TABLE,
     TEXT,
     definition_digest,
     every_field,
     fields_of,
     is_true,
+    name_in_files,
     stored_as,
 )
 
@@ -94,7 +94,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
     for field in fields_of(metadata):
         column = as_column(table, field, metadata)
         # the engine's own scan goes by the names of what is within a column
-        parts = [f["name"] for f in every_field([field]) if f is not field and _name_in_files(f) != f["name"]]
+        parts = [f["name"] for f in every_field([field]) if f is not field and name_in_files(f) != f["name"]]
         if parts:
             raise refused(table, f"the column '{column.name}', whose part '{parts[0]}' has another name in data files")
         was = by_name.get(column.stored_name)
@@ -117,10 +117,6 @@ def _adopted_column(was: Column, now: Column, field: Mapping[str, Any], known: T
         default=field["metadata"].get(DEFAULT, was.default),
         field_id=was.field_id,
     )
-
-
-def _name_in_files(field: Mapping[str, Any]) -> str:
-    return str(field["metadata"].get(PHYSICAL, field["name"]))
 
 
 def _check_partitions(table: TableHandle, definition: TableDefinition, metadata: Mapping[str, Any]) -> None:

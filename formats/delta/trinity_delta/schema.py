@@ -131,7 +131,7 @@ def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
 
     Where columns are mapped, fields have their names in data files.
     """
-    present = {_physical(f): f for f in json.loads(schema)["fields"]}
+    present = {name_in_files(f): f for f in json.loads(schema)["fields"]}
     fields = []
     for column in definition.columns:
         # a new column is nullable whatever its definition says, because older rows have no value
@@ -147,12 +147,13 @@ def replaced(definition: TableDefinition, *, mapped: bool) -> str:
 
 def renamed_columns(before: str, after: str) -> list[tuple[str, str]]:
     """Return old and new names of the columns that were renamed between two ``schemaString``s."""
-    names = {_physical(f): f["name"] for f in json.loads(before)["fields"]}
-    present = [(names.get(_physical(f), f["name"]), f["name"]) for f in json.loads(after)["fields"]]
+    names = {name_in_files(f): f["name"] for f in json.loads(before)["fields"]}
+    present = [(names.get(name_in_files(f), f["name"]), f["name"]) for f in json.loads(after)["fields"]]
     return [(old, new) for old, new in present if old != new]
 
 
-def _physical(field: Mapping[str, Any]) -> str:
+def name_in_files(field: Mapping[str, Any]) -> str:
+    """Return the name that a field has in data files."""
     return str(field["metadata"].get(PHYSICAL, field["name"]))
 
 

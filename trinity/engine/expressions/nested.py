@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy
+from trinity.arrays import as_arrow, as_numpy, where_true
 from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.node import STRING, TEXTS, VOID, WHOLE, Compiled, Refused, as_array
 from trinity.engine.expressions.rows import of_rows
@@ -70,7 +70,7 @@ def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
     first, end = starts[0], starts[-1]
     rows = np.repeat(np.arange(len(maps)), np.diff(starts))
     same = pc.equal(maps.keys.slice(first, end - first), keys.take(as_arrow(rows)))
-    hits = np.flatnonzero(as_numpy(pc.fill_null(same, False)))
+    hits = np.flatnonzero(where_true(same))
     having, which = np.unique(rows[hits], return_index=True)
     places = np.full(len(maps), -1, np.int64)
     places[having] = first + hits[which]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy
+from trinity.arrays import as_arrow, as_numpy, where_true
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.arrow.groups import GroupFold
@@ -118,11 +118,11 @@ class ColumnFold:
         if self.spec.row_kind:
             row_kinds = pc.utf8_rtrim(versions.column(self.spec.row_kind).combine_chunks(), " ")
             deleted = FoldKind.CUT if self.spec.remove_on_delete else FoldKind.RETRACT_DELETE
-            kinds[_true(pc.equal(row_kinds, "-D"))] = deleted
-            kinds[_true(pc.equal(row_kinds, "-U"))] = FoldKind.RETRACT_UPDATE
+            kinds[where_true(pc.equal(row_kinds, "-D"))] = deleted
+            kinds[where_true(pc.equal(row_kinds, "-U"))] = FoldKind.RETRACT_UPDATE
         if ROW_KIND in versions.column_names:
             stored = versions.column(ROW_KIND).combine_chunks()
-            kinds[_true(pc.equal(stored, pa.scalar(StoredKind.DELETED, stored.type)))] = FoldKind.CUT
+            kinds[where_true(pc.equal(stored, pa.scalar(StoredKind.DELETED, stored.type)))] = FoldKind.CUT
         return kinds
 
     def _by_sequence(self, versions: pa.Table) -> np.ndarray:
@@ -313,7 +313,7 @@ class _Fold:
         assert self.marks is not None
         place = self.of.definition.all_columns.index(self.of.definition.column(name))
         marks = pc.utf8_slice_codeunits(self.marks, place, place + 1)
-        return _true(pc.equal(marks, mark))
+        return where_true(pc.equal(marks, mark))
 
 
 def _of_columns(values: Mapping[str, pa.Array], storage: pa.Schema, rows: int) -> pa.Table:
@@ -325,10 +325,4 @@ def _of_columns(values: Mapping[str, pa.Array], storage: pa.Schema, rows: int) -
 
 def _is_retract(kinds: np.ndarray) -> np.ndarray:
     found: np.ndarray = (kinds == FoldKind.RETRACT_UPDATE) | (kinds == FoldKind.RETRACT_DELETE)
-    return found
-
-
-def _true(condition: pa.Array) -> np.ndarray:
-    """Return True where a condition is true, and not NULL."""
-    found: np.ndarray = as_numpy(pc.fill_null(condition, False))
     return found

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from trinity.arrays import valid
 from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
-from trinity.merge.arrow.rows import picked, valid
+from trinity.merge.arrow.rows import picked
 from trinity.merge.spec import SequenceGroup
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy, as_scalar
+from trinity.arrays import as_arrow, as_numpy, as_scalar, valid
 
 _MOST: Final = np.int64(np.iinfo(np.int64).max)
 
@@ -160,7 +160,7 @@ class _Numbers:
         return len(self.found)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        return np.where(_valid(column), self.places_of(_integers(column)), _NONE)
+        return np.where(valid(column), self.places_of(_integers(column)), _NONE)
 
     def places_of(self, values: np.ndarray) -> np.ndarray:
         if not len(self.found):
@@ -205,7 +205,7 @@ _Values = _Numbers | _Others
 def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
     """Return the distinct values of a column, and the number of each row's."""
     if _is_integer(column.type):
-        return _distinct(_integers(column), _valid(column))
+        return _distinct(_integers(column), valid(column))
     found = column.combine_chunks().dictionary_encode()
     numbers = as_numpy(pc.fill_null(found.indices, as_scalar(_NONE, found.indices.type))).astype(np.int64)
     return _Others(found.dictionary), numbers
@@ -246,8 +246,3 @@ def _integers(column: pa.ChunkedArray) -> np.ndarray:
     found = as_integers(column.combine_chunks())
     assert found is not None
     return found
-
-
-def _valid(column: pa.ChunkedArray) -> np.ndarray:
-    valid: np.ndarray = as_numpy(column.is_valid())
-    return valid

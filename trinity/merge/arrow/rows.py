@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from trinity.arrays import as_arrow, as_numpy
+from trinity.arrays import as_arrow, valid
 from trinity.merge.arrow.order import FoldOrder
 from trinity.spi import DataType
 
@@ -58,14 +58,6 @@ class Folded:
     values: pa.Array
     unfit: np.ndarray | None = None
     shown: Callable[[int], str] = str
-
-
-def valid(values: pa.Array) -> np.ndarray:
-    """Return True for each value that is not NULL."""
-    if not values.null_count:
-        return np.ones(len(values), bool)
-    found: np.ndarray = as_numpy(values.is_valid())
-    return found
 
 
 def picked(values: pa.Array, rows: np.ndarray) -> pa.Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy
+from trinity.arrays import as_arrow, as_numpy, valid, where_true
 
 
 def is_comparable(kind: pa.DataType) -> bool:
@@ -19,7 +19,7 @@ def is_comparable(kind: pa.DataType) -> bool:
 def equal_values(some: pa.Array, others: pa.Array) -> np.ndarray:
     """Return True for each row whose two values, of one type, are equal."""
     kind = some.type
-    there, other = _valid(some), _valid(others)
+    there, other = valid(some), valid(others)
     if pa.types.is_struct(kind):
         inner = np.ones(len(some), bool)
         for number in range(kind.num_fields):
@@ -31,13 +31,13 @@ def equal_values(some: pa.Array, others: pa.Array) -> np.ndarray:
     same = pc.equal(some, others)
     if pa.types.is_floating(kind):
         same = pc.or_(same, pc.and_(pc.is_nan(some), pc.is_nan(others)))
-    equal: np.ndarray = as_numpy(pc.fill_null(same, False)).copy()
+    equal: np.ndarray = where_true(same).copy()
     equal |= ~(there | other)
     return equal
 
 
 def _equal_lists(some: pa.Array, others: pa.Array) -> np.ndarray:
-    there, other = _valid(some), _valid(others)
+    there, other = valid(some), valid(others)
     counts = [as_numpy(pc.fill_null(pc.list_value_length(_as_list(side)), 0)) for side in (some, others)]
     same: np.ndarray = (there & other & (counts[0] == counts[1])) | ~(there | other)
     compared = np.flatnonzero(there & other & same & (counts[0] > 0))
@@ -67,8 +67,3 @@ def _as_list(lists: pa.Array) -> pa.Array:
         return lists
     entry = pa.struct([pa.field("key", lists.type.key_type), pa.field("value", lists.type.item_type)])
     return lists.cast(pa.list_(entry))
-
-
-def _valid(values: pa.Array) -> np.ndarray:
-    valid: np.ndarray = as_numpy(values.is_valid())
-    return valid

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.arrays import where_true
 from trinity.engine.feed.local.images import feed_schema
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import Step
@@ -39,13 +40,8 @@ def _kinds(spec: MergeSpec, rows: pa.Table) -> pa.Array:
     row_kinds = pc.utf8_rtrim(rows.column(spec.row_kind), " ") if spec.row_kind else pa.nulls(len(rows), pa.string())
     kinds = np.full(len(rows), "insert", object)
     if CARRIED in rows.column_names:  # an update carries some columns alone
-        kinds[_true(pc.match_substring(rows.column(CARRIED), "1"))] = "update_postimage"
-    kinds[_true(pc.equal(row_kinds, "+U"))] = "update_postimage"
-    kinds[_true(is_deleted(spec, rows))] = "delete"  # a writer's delete copies the row's kind, too
-    kinds[_true(pc.equal(row_kinds, "-U"))] = "update_preimage"
+        kinds[where_true(pc.match_substring(rows.column(CARRIED), "1"))] = "update_postimage"
+    kinds[where_true(pc.equal(row_kinds, "+U"))] = "update_postimage"
+    kinds[where_true(is_deleted(spec, rows))] = "delete"  # a writer's delete copies the row's kind, too
+    kinds[where_true(pc.equal(row_kinds, "-U"))] = "update_preimage"
     return pa.array(kinds, pa.string())
-
-
-def _true(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    mask: np.ndarray = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
-    return mask

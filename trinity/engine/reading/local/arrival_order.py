@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy, as_scalar
+from trinity.arrays import as_arrow, as_numpy, as_scalar, where_true
 from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_order_message
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
@@ -80,7 +80,7 @@ class RowArrival:
         if self.spec.by_column and ROW_KIND in rows.column_names:
             # a key that a statement vacates and fills starts blank: its hard delete comes first
             kinds = rows.column(ROW_KIND)
-            keys.append(~as_numpy(pc.fill_null(pc.equal(kinds, as_scalar(StoredKind.DELETED, kinds.type)), False)))
+            keys.append(~where_true(pc.equal(kinds, as_scalar(StoredKind.DELETED, kinds.type))))
         rows = rows.take(as_arrow(np.lexsort((place, *keys, as_numpy(rows.column(MOMENT))))))
         if self.spec.by_column:  # whose every row may count
             self.check(rows, np.arange(len(rows)))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trinity.arrays import as_arrow, as_numpy
+from trinity.arrays import as_arrow, where_true
 from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
@@ -143,7 +142,7 @@ class Selection:
             places, _ = self._listed_keys.lookup(pa.Table.from_batches([shown]))
             rows, shown = rows[places], shown.take(as_arrow(places))
         holds = self._condition.evaluate(shown)
-        found: np.ndarray = rows[as_numpy(pc.fill_null(holds, False))]
+        found: np.ndarray = rows[where_true(holds)]
         return found
 
     @cached_property
