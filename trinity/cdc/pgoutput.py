@@ -157,8 +157,7 @@ def _name(message: bytes, at: int) -> tuple[str, int]:
 def _truncated_relations(message: bytes) -> tuple[int, ...]:
     """Return the OIDs of the relations that a TRUNCATE empties."""
     (count,) = _OID.unpack_from(message, 1)
-    found: tuple[int, ...] = struct.unpack_from(f">{count}I", message, 6)
-    return found
+    return struct.unpack_from(f">{count}I", message, 6)
 
 
 def _change(message: bytes, relation: Relation, lsn: int) -> Change:

@@ -109,5 +109,4 @@ def ask_worker(
         return json.dumps({"version": version("trinity-merge"), "unseen": unseen})
 
     row = spark.range(0, 1, 1, 1).select(F.udf(missing_modules, "string", useArrow=False)("id")).head()
-    answer: dict[str, Any] = json.loads(row[0]) if row is not None else {}
-    return answer
+    return json.loads(row[0]) if row is not None else {}

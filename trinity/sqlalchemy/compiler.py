@@ -131,8 +131,7 @@ class DDLCompiler(compiler.DDLCompiler):
         given = getattr(column.server_default, "arg", None)
         if isinstance(column.type, sa.Integer | sa.Numeric) and isinstance(given, str) and _NUMBER.fullmatch(given):
             return given
-        found: str | None = super().get_column_default_string(column)
-        return found
+        return super().get_column_default_string(column)
 
     def get_column_specification(self, column: Any, **kwargs: Any) -> str:
         if column.computed is not None:

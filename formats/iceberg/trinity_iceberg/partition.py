@@ -172,8 +172,7 @@ def _physical(value: Any) -> Any:
 
 def _transform(field: PartitionField) -> Transform[Any, Any]:
     name = _ICEBERG_NAMES.get(field.transform, field.transform)
-    found: Transform[Any, Any] = parse_transform(name if field.argument is None else f"{name}[{field.argument}]")
-    return found
+    return parse_transform(name if field.argument is None else f"{name}[{field.argument}]")
 
 
 def _field_names(fields: Iterable[PartitionField], columns: Iterable[str]) -> list[str]:

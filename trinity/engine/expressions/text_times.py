@@ -115,5 +115,4 @@ def _instants(clocks: Numbers, zone: str | int | None) -> Numbers:
     if isinstance(zone, int):
         return clocks - zone * _SECOND
     times = instants_of(pa.array(clocks).cast(pa.timestamp("us")), str(zone))
-    found: Numbers = as_numpy(times.cast(pa.int64()))
-    return found
+    return as_numpy(times.cast(pa.int64()))

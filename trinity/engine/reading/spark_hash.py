@@ -30,8 +30,7 @@ def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
             column = rows.column(name).combine_chunks()
             valid: np.ndarray = as_numpy(column.is_valid())
             found = np.where(valid, _hashed(column, found), found)
-    buckets: np.ndarray = np.mod(found.view(np.int32), np.int32(count))
-    return buckets
+    return np.mod(found.view(np.int32), np.int32(count))
 
 
 def in_bucket_order(rows: pa.Table, key: Sequence[str], count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,8 +62,7 @@ def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
 
 
 def _filled(column: pa.Array) -> np.ndarray:
-    values: np.ndarray = as_numpy(column.fill_null(0))
-    return values
+    return as_numpy(column.fill_null(0))
 
 
 def _of_ints(values: np.ndarray, seed: np.ndarray) -> np.ndarray:
@@ -111,13 +109,11 @@ def _of_bytes(column: pa.Array, seed: np.ndarray) -> np.ndarray:
 
 def _mix(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
     words = _rotate(words * _C1, 15) * _C2
-    mixed: np.ndarray = _rotate(hashes ^ words, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    return mixed
+    return _rotate(hashes ^ words, 13) * np.uint32(5) + np.uint32(0xE6546B64)
 
 
 def _rotate(words: np.ndarray, bits: int) -> np.ndarray:
-    turned: np.ndarray = (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
-    return turned
+    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
 
 
 def _finalize(hashes: np.ndarray, lengths: np.ndarray | np.uint32) -> np.ndarray:

@@ -68,8 +68,7 @@ def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
     arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
     order = [*((c, way, "at_end") for c in spec.ordering), (ARRIVAL, arrival, "at_end")]
     compared = comparable(versions.select(list(dict.fromkeys(name for name, *_ in order))))
-    ranked: np.ndarray = as_numpy(pc.sort_indices(compared, sort_keys=order))
-    return ranked
+    return as_numpy(pc.sort_indices(compared, sort_keys=order))
 
 
 def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
@@ -87,8 +86,7 @@ def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
         strictly = pc.or_(pc.fill_null(fresher(mine, other), FALSE), there)
         alike = pc.or_(pc.fill_null(pc.equal(mine, other), FALSE), pc.and_(pc.is_null(mine), pc.is_null(other)))
         wins = pc.or_(strictly, pc.and_(alike, wins))
-    found: np.ndarray = as_numpy(wins)
-    return found
+    return as_numpy(wins)
 
 
 def _differing_columns(spec: MergeSpec) -> list[str]:

@@ -31,8 +31,7 @@ def as_integers(values: pa.Array) -> np.ndarray | None:
     elif pa.types.is_floating(kind):
         exact = one_zero(values.cast(pa.float64()))
         bits = as_numpy(exact.fill_null(as_scalar(0.0)) if exact.null_count else exact).view(np.int64)
-        ascending: np.ndarray = bits ^ ((bits >> 63) & _MOST)
-        return ascending
+        return bits ^ ((bits >> 63) & _MOST)
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
@@ -40,8 +39,7 @@ def as_integers(values: pa.Array) -> np.ndarray | None:
     elif not pa.types.is_signed_integer(kind):
         return None
     whole = values.cast(pa.int64())
-    found: np.ndarray = as_numpy(whole.fill_null(as_scalar(0)) if whole.null_count else whole)
-    return found
+    return as_numpy(whole.fill_null(as_scalar(0)) if whole.null_count else whole)
 
 
 def comparable(rows: pa.Table) -> pa.Table:

@@ -77,8 +77,7 @@ class ListAgg(ListFunction):
 
 
 def _not_blank(texts: pa.Array) -> np.ndarray:
-    found: np.ndarray = as_numpy(pc.match_substring_regex(texts, _A_CHARACTER))
-    return found
+    return as_numpy(pc.match_substring_regex(texts, _A_CHARACTER))
 
 
 _A_CHARACTER: Final = r"[^ \t\n\x0B\f\r]"

@@ -95,8 +95,7 @@ class Query(_Rows):
             def started() -> pa.RecordBatchReader:
                 done = connection.sql(self.text)
                 read = getattr(done, "to_arrow_reader", None) or done.fetch_arrow_reader  # its name before DuckDB 1.5
-                found: pa.RecordBatchReader = read(_ROWS_AT_ONCE)
-                return found
+                return read(_ROWS_AT_ONCE)
 
             try:
                 reader = _interruptible(connection, thread.submit(started))

@@ -81,8 +81,7 @@ def _in_window(window: exp.Window, found: exp.Expr) -> exp.Expr:
         part.set("this", node)
         return part
 
-    parts: exp.Expr = found.transform(over)
-    return parts
+    return found.transform(over)
 
 
 def _average(value: exp.Expr, kind: DataType) -> exp.Expr:
