@@ -88,7 +88,7 @@ class _Compiler:
             return logic.negated(self.compiled(_without_not(tree)))
         compile_kind = _KINDS.get(type(tree))
         if compile_kind is None:
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         found = compile_kind(self, tree)
         return found if compile_kind in _LITERALS else replace(found, literal=False)
 
@@ -115,12 +115,12 @@ class _Compiler:
 
     def field(self, tree: exp.Expr) -> Compiled:
         if not isinstance(tree.expression, exp.Identifier):
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         return nested.field(self.operand(tree.this), tree.expression.name)
 
     def item(self, tree: exp.Expr) -> Compiled:
         if tree.args.get("offset") or len(tree.expressions) != 1:
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         return nested.item(self.operand(tree.this), self.operand(tree.expressions[0]))
 
     def struct(self, tree: exp.Expr) -> Compiled:
@@ -138,7 +138,7 @@ class _Compiler:
         days = timestamps.days_of(step) if step is not None else None
         parts = [part for part in (first, last, step if days is None else None) if part is not None]
         if tree.args.get("is_end_exclusive"):
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         return nested.sequence([self.operand(part) for part in parts], days, self.timezone)
 
     def map_of(self, tree: exp.Expr) -> Compiled:
@@ -167,7 +167,7 @@ class _Compiler:
 
     def cast(self, tree: exp.Expr) -> Compiled:
         if tree.args.get("safe") or tree.args.get("format"):
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         kind = literals.type_of(tree)
         if isinstance(tree.this.unnest(), exp.Literal | exp.Null | exp.Neg):
             try:
@@ -195,7 +195,7 @@ class _Compiler:
         days = tree.expression
         before = isinstance(days, exp.Mul) and days.expression == exp.Neg(this=exp.Literal.number(1))
         if tree.text("unit").upper() != "DAY":
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         number = self.operand(days.this if before else days)
         return dates.days_after(self.compiled(tree.this), number, self.timezone, before=before)
 
@@ -209,7 +209,7 @@ class _Compiler:
             or tree.args.get("this")
             or self.scope.has("", tree.key.replace("current", "current_"))
         ):
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         now = timestamps.now()
         return now if isinstance(tree, exp.CurrentTimestamp) else dates.as_date(now, self.timezone)
 
@@ -218,11 +218,11 @@ class _Compiler:
             return self.present(exp.CurrentTimestamp())
         build = NAMED.get(tree.name.lower())
         if build is None:
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         try:
             return build(self.timezone, *map(self.operand, tree.expressions))
         except TypeError as error:  # another number of arguments
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'") from error
+            raise Refused.of(tree) from error
 
     def time_cut(self, tree: exp.Expr) -> Compiled:
         return timestamps.cut_time(self.operand(tree.this), tree.text("unit"), self.timezone)
@@ -230,7 +230,7 @@ class _Compiler:
     def part(self, tree: exp.Expr) -> Compiled:
         function = _PARTS.get(tree.name.upper())
         if function is None:
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         return self.function(function(this=tree.expression.copy()))
 
     def padded(self, tree: exp.Expr) -> Compiled:
@@ -240,7 +240,7 @@ class _Compiler:
 
     def escape(self, tree: exp.Expr) -> Compiled:
         if not isinstance(tree.this, exp.Like | exp.ILike) or not isinstance(tree.expression, exp.Literal):
-            raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+            raise Refused.of(tree)
         if tree.this.args.get("negate"):
             return logic.negated(
                 self.escape(exp.Escape(this=_without_not(tree.this), expression=tree.expression.copy()))
@@ -288,7 +288,7 @@ class _Compiler:
         rows = self.scope.queries.get(tables[0].name) if len(tables) == 1 else None
         where = select.args.pop("where", None)
         if rows is None or select != exp.select("*").from_(tables[0].name):
-            raise Refused(f"only Spark evaluates '{query.sql(dialect='spark')}'")
+            raise Refused.of(query)
         parts = list(conjuncts(where.this)) if where is not None else []
         keys = [(self.operand(part.expression), part.this.name) for part in parts]
         return subqueries.Rows(rows, keys, self.timezone)
@@ -313,19 +313,13 @@ class _Compiler:
             return logic.is_null(value)
         if isinstance(what, exp.Boolean):
             return logic.is_true(value, wanted=bool(what.this))
-        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        raise Refused.of(tree)
 
     def and_(self, tree: exp.Expr) -> Compiled:
-        first, *others = [self.compiled(part) for part in tree.flatten()]
-        for other in others:
-            first = logic.both(first, other)
-        return first
+        return reduce(logic.both, [self.compiled(part) for part in tree.flatten()])
 
     def or_(self, tree: exp.Expr) -> Compiled:
-        first, *others = [self.compiled(part) for part in tree.flatten()]
-        for other in others:
-            first = logic.either(first, other)
-        return first
+        return reduce(logic.either, [self.compiled(part) for part in tree.flatten()])
 
     def not_(self, tree: exp.Expr) -> Compiled:
         return logic.negated(self.compiled(tree.this))

@@ -128,5 +128,5 @@ def arguments(tree: exp.Expr, names: tuple[str, ...], compiled: Callable[[exp.Ex
         else:
             found.append(None if value is None else compiled(value))
     if given:
-        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        raise Refused.of(tree)
     return found

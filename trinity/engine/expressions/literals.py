@@ -56,7 +56,7 @@ def _number_text(tree: exp.Expr) -> str:
     negative = isinstance(tree, exp.Neg)
     number = tree.this if negative else tree
     if not isinstance(number, exp.Literal) or number.is_string or not _NUMBER.fullmatch(number.name):
-        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        raise Refused.of(tree)
     return f"-{number.name}" if negative else number.name
 
 
@@ -94,7 +94,7 @@ def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -
     Raises:
         Refused: for what is none, and for values that Spark changes to fit the type.
     """
-    value, text = tree.this.unnest(), tree.sql(dialect="spark")
+    value = tree.this.unnest()
     if isinstance(value, exp.Null):
         return constant(kind, None)
     if isinstance(value, exp.Literal) and value.is_string and not value.meta.get(ESCAPED):
@@ -106,7 +106,7 @@ def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -
         return _floating(number, kind)
     if kind.name == "decimal" and "e" not in number.lower():
         return _decimal(number, kind)
-    raise Refused(f"only Spark evaluates '{text}'")
+    raise Refused.of(tree)
 
 
 def value_of_text(text: str, kind: DataType, timezone: Callable[[], str]) -> Compiled:

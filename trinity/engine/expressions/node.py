@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 FLOATS: Final = ("float", "double")
@@ -43,6 +46,11 @@ ONE_ROW: Final = pa.RecordBatch.from_pydict({"": pa.nulls(1)})
 
 class Refused(Exception):
     """An expression that this process does not evaluate; its text is the reason."""
+
+    @classmethod
+    def of(cls, tree: exp.Expr) -> Refused:
+        """Return the refusal of an expression that only Spark knows."""
+        return cls(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
 
 
 @dataclass(frozen=True)

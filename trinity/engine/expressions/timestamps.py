@@ -78,12 +78,12 @@ def interval_of(tree: exp.Expr) -> Interval | None:
     unit = tree.text("unit").upper().removesuffix("S")
     number = tree.this.sql() if isinstance(tree.this, exp.Neg) else tree.name
     if not re.fullmatch("-?[0-9]{1,8}", number):
-        raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+        raise Refused.of(tree)
     if unit in _MONTHS:
         return Interval(int(number) * _MONTHS[unit])
     if unit in _MICROS:
         return Interval(None, int(number) * _MICROS[unit], unit in ("WEEK", "DAY"))
-    raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+    raise Refused.of(tree)
 
 
 def days_of(tree: exp.Expr) -> int | None:
