@@ -22,7 +22,6 @@ from trinity.engine.expressions import (
 from trinity.engine.expressions.node import Compiled, Refused
 from trinity.hidden import HIDDEN_PREFIX
 
-_Timezone = Callable[[], str]
 _Build = Callable[..., Compiled]
 """Takes the zone, then the arguments; None for an optional one that is not given."""
 

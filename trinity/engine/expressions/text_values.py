@@ -83,7 +83,12 @@ def days_of(found: pa.StructArray) -> tuple[Numbers, np.ndarray]:
     """Return the days since 1970 of dates in the parts of :data:`DATE_PARTS`, and True for dates that do not exist."""
     negative = pc.equal(found.field("sign"), "-").to_numpy(zero_copy_only=False)
     year, month, day = (number_of(found.field(part), 1) for part in ("year", "month", "day"))
-    first = first_days((np.where(negative, -year, year) - 1970) * 12 + np.clip(month, 1, 12) - 1)
+    return days_at(np.where(negative, -year, year), month, day)
+
+
+def days_at(year: Numbers, month: Numbers, day: Numbers) -> tuple[Numbers, np.ndarray]:
+    """Return the days since 1970 of dates, and True for those that there are not."""
+    first = first_days((year - 1970) * 12 + np.clip(month, 1, 12) - 1)
     days = first + day - 1
     return days, (month < 1) | (month > 12) | (day < 1) | (days > month_ends(first))
 

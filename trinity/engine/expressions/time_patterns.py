@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.expressions.casts import cast
-from trinity.engine.expressions.days import LAST_DAY, MICROS_OF_DAY, Numbers, first_days, month_ends, parts
+from trinity.engine.expressions.days import LAST_DAY, MICROS_OF_DAY, Numbers, parts
 from trinity.engine.expressions.node import STRING, TEXTS, TIMES, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
-from trinity.engine.expressions.text_values import number_of
+from trinity.engine.expressions.text_values import days_at, number_of
 from trinity.engine.writing.clocks import clocks_of, instants_of
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
@@ -147,10 +147,8 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
         found = pc.extract_regex(texts, f"^{read}$")
         _refuse_where(pc.is_null(found), texts, shown)
         numbers = {letter: number_of(pc.utf8_ltrim(found.field(letter), "+"), 0) for letter in letters}
-        first = first_days((numbers["yyyy"] - 1970) * 12 + np.clip(numbers["MM"], 1, 12) - 1)
-        days = first + numbers["dd"] - 1
+        days, wrong = days_at(numbers["yyyy"], numbers["MM"], numbers["dd"])
         hour, minute, second, thousandth = (numbers.get(letter, np.int64(0)) for letter in ("HH", "mm", "ss", "SSS"))
-        wrong = (numbers["MM"] < 1) | (numbers["MM"] > 12) | (numbers["dd"] < 1) | (days > month_ends(first))
         wrong |= (hour > 23) | (minute > 59) | (second > 59) | (np.abs(days) > LAST_DAY)
         _refuse_where(pa.array(wrong), texts, shown)
         micros = days * MICROS_OF_DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + thousandth * 1000
