@@ -6,6 +6,7 @@ it is one of pandas'. That would be a good part of the first read of a process.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -55,6 +56,18 @@ def valid(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
 def where_true(condition: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return True where a condition is true, and not NULL."""
     return as_numpy(pc.fill_null(condition, FALSE))
+
+
+def row_numbers(columns: Iterable[pa.Array]) -> np.ndarray:
+    """Return a number for each row; rows that are equal in all columns have the same."""
+    numbers: np.ndarray | None = None
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        part = as_numpy(encoded.indices).astype(np.int64)
+        both = part if numbers is None else numbers * len(encoded.dictionary) + part
+        numbers = np.unique(both, return_inverse=True)[1]
+    assert numbers is not None
+    return numbers
 
 
 def _booleans(values: pa.BooleanArray) -> np.ndarray:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from trinity.engine.compacting.compactor import Compactor, Resolve, highest_commit, sidecar_schema
+from trinity.engine.compacting.compactor import Compactor, Resolve, highest_commit, sidecar_of
 from trinity.engine.compacting.local.compactor import LocalCompactor
 from trinity.engine.compacting.plan import CompactionPlan, Rewrite, plan_compaction
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.files import bucket_types
-from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
+from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.merge.spec import MergeSpec
 from trinity.merge.strength import Strength
 from trinity.spi import Bucket, CommitResult, Connector, RewriteTableHandle, SplitSource, TableHandle, Tier
@@ -100,12 +100,11 @@ class _Compaction:
         return RewriteTask(self.connector.sinks, self.handle.target, tier, highest_commit(self.handle.replaced))
 
     def _base_task(self, spec: MergeSpec) -> RewriteTask:
-        count, handle = self.plan.count, self.handle
-        columns = sidecar_schema(handle.target.storage, spec)
+        count = self.plan.count
         return replace(
             self._task(Tier.BASE),
             buckets=Bucket(0, count, bucket_types(self.splits.definition)) if count else None,
-            sidecar=columns and sidecar_target(handle.target, f"{handle.table.location}/_trinity", columns),
+            sidecar=sidecar_of(self.handle, spec),
         )
 
     def finish(self, fragments: list[bytes], deletes: list[bytes]) -> CommitResult:

@@ -13,7 +13,7 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SinkId, SplitSource, Tier
+from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SinkId, SplitSource, Tier, WriteTarget
 
 
 def highest_commit(files: Sequence[DataFile]) -> int:
@@ -21,19 +21,21 @@ def highest_commit(files: Sequence[DataFile]) -> int:
     return max(f.commit or 0 for f in files)
 
 
-def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema | None:
-    """Return the columns of the sidecar, with the time of each row's entry; None for a table without sidecar.
+def sidecar_of(rewrite: RewriteTableHandle, spec: MergeSpec) -> WriteTarget | None:
+    """Return the target of a rewrite's sidecar, with the time of each row's entry; None for a table without sidecar.
 
     Of an engine that folds by column these are whole row versions, with their order. Columns are nullable, since a row
     removed by a group's -D keeps only its thresholds (D5).
     """
     if not spec.may_need_sidecar:
         return None
+    storage, further = rewrite.target.storage, [pa.field(SINCE, pa.int64())]
     if spec.by_column:
-        further = [pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())]
-        return pa.schema([*(f.with_nullable(True) for f in storage), *further])
-    wanted = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
-    return pa.schema([*wanted, pa.field(SINCE, pa.int64())])
+        columns = [f.with_nullable(True) for f in storage]
+        further.append(pa.field(ARRIVAL, pa.int64()))
+    else:
+        columns = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
+    return sidecar_target(rewrite.target, f"{rewrite.table.location}/_trinity", pa.schema([*columns, *further]))
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,11 @@ class Resolve:
         """The files that go."""
         return [*self.fold.log, *self.fold.runs]
 
-    def rewrite_task(self, sidecar_columns: pa.Schema | None) -> RewriteTask:
-        """Return a writer of live rows to the run, and of all others to a sidecar, unless its columns are None."""
-        target = self.rewrite.target
-        sidecar = (
-            None
-            if sidecar_columns is None
-            else sidecar_target(target, f"{self.rewrite.table.location}/_trinity", sidecar_columns)
-        )
-        return RewriteTask(self.sinks, target, Tier.BASE, highest_commit(self.fold.splits.files), None, sidecar)
+    @property
+    def rewrite_task(self) -> RewriteTask:
+        """What writes live rows to the run, and others to the sidecar."""
+        sidecar, commit = sidecar_of(self.rewrite, self.fold.spec), highest_commit(self.fold.splits.files)
+        return RewriteTask(self.sinks, self.rewrite.target, Tier.BASE, commit, None, sidecar)
 
 
 @dataclass(frozen=True)

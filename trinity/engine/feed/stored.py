@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.writing.ingest import AppendTask, StoredForm, plan_ingest
 from trinity.spi import Column, DataFile, TableDefinition
@@ -19,19 +18,6 @@ MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
 """Columns that the files have after the table's."""
 Written: TypeAlias = Mapping[int, Sequence[DataFile]]
 """Version -> the files with its changes."""
-
-
-@dataclass(frozen=True)
-class EqualColumns:
-    """Parts of a table's history, in their order, whose versions have the columns of one definition."""
-
-    definition: TableDefinition
-    parts: Sequence[Interval]
-
-    def written(self, target: Target) -> TableDefinition:
-        """Return columns, partitioning and options of the files of their changes."""
-        columns = written_columns(self.definition.visible)
-        return replace(columns, partition_by=(VERSION,), properties=target.properties)
 
 
 def stored_columns(columns: Iterable[Column]) -> tuple[Column, ...]:

@@ -6,15 +6,16 @@ They are written right after a commit, as ``changelog-producer`` asks, or when a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.feed import LocalFeed
-from trinity.engine.feed.shape import FeedMode
+from trinity.engine.feed.shape import VERSION, FeedMode
 from trinity.engine.feed.steps import splits_within
-from trinity.engine.feed.stored import EqualColumns, Written, by_version, stored_columns, writing
+from trinity.engine.feed.stored import Written, by_version, stored_columns, writing, written_columns
 from trinity.spi import HistoryEntry, from_fragments
 from trinity.storage.changelog import StoredChanges
 from trinity.target import Target
@@ -41,51 +42,48 @@ def store_changes(
     found = known.find([history[places[version]] for version in versions])
     missing = sorted(places[version] for version in {*versions}.difference(found))
     if missing:
-        for equal_columns in _runs_of_equal_columns(target, history, missing):
-            found |= _listed(known, equal_columns, _write_changes(known, target, equal_columns))
+        for feed in _feeds_of_equal_columns(known, target, history, missing):
+            found |= _listed(known, feed, _write_changes(known, feed))
     return [found[version] for version in versions]
 
 
-def _write_changes(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written:
-    """Compute and write the changes of versions that have the same columns."""
+def _write_changes(known: TableChangelog, feed: LocalFeed) -> Written:
+    """Compute and write the changes of a feed into files, partitioned by version."""
+    target, folder = feed.target, known.changelog.store.root
+    written = replace(written_columns(feed.columns), partition_by=(VERSION,), properties=target.properties)
+
+    def local() -> Written | NotLocal:
+        if (why := feed.why_not()) is not None:
+            return why
+        rows = feed.rows()
+        return by_version(from_fragments(writing(target, folder, written, rows.schema)(0, rows.to_reader())))
 
     def by_spark() -> Written:
         from trinity.engine.feed.spark.stored_changes import written_by_spark
 
-        return written_by_spark(known, target, equal_columns)
+        return written_by_spark(feed, folder, written)
 
-    what, files = f"The changes of '{target.name}'", target.splits().files
-    return execute(
-        target.session, what, lambda: _written_locally(known, target, equal_columns), by_spark, size=size_of(files)
-    )
+    what, size = f"The changes of '{target.name}'", size_of(target.splits().files)
+    return execute(target.session, what, local, by_spark, size=size)
 
 
-def _listed(known: TableChangelog, equal_columns: EqualColumns, files: Written) -> dict[int, StoredChanges]:
-    columns = stored_columns(equal_columns.definition.visible)
+def _listed(known: TableChangelog, feed: LocalFeed, files: Written) -> dict[int, StoredChanges]:
+    columns = stored_columns(feed.columns)
     return {
         entry.version: known.changelog.put(entry.version, known.tag(entry), columns, files.get(entry.version, ()))
-        for part in equal_columns.parts
+        for part in feed.parts
         for entry in part.entries
     }
 
 
-def _runs_of_equal_columns(
-    target: Target, history: list[HistoryEntry], places: Sequence[int]
-) -> Iterator[EqualColumns]:
-    """Yield ranges of a history's indices whose versions have the same columns."""
+def _feeds_of_equal_columns(
+    known: TableChangelog, target: Target, history: list[HistoryEntry], places: Sequence[int]
+) -> Iterator[LocalFeed]:
+    """Yield the feeds of runs of places in a history that have the same columns."""
     shown = ((splits_within(target, history[place].version).definition, place) for place in places)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
         behind = alike[-1][1] + 1
         others = {history[n].version for n in range(behind)} - {history[n].version for _, n in alike}
-        yield EqualColumns(alike[0][0], Interval(history, 0, behind).without(others))
-
-
-def _written_locally(known: TableChangelog, target: Target, equal_columns: EqualColumns) -> Written | NotLocal:
-    """Compute and write the changes of versions with the same columns; or return why only Spark can."""
-    feed = LocalFeed(target, equal_columns.parts, (), equal_columns.definition, known.producer, FeedMode())
-    if (why := feed.why_not()) is not None:
-        return why
-    rows = feed.rows()
-    task = writing(target, known.changelog.store.root, equal_columns.written(target), rows.schema)
-    return by_version(from_fragments(task(0, rows.to_reader())))
+        parts = Interval(history, 0, behind).without(others)
+        yield LocalFeed(target, parts, (), alike[0][0], known.producer, FeedMode())

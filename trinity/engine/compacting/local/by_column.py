@@ -7,6 +7,8 @@ deleted by position.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -44,19 +46,16 @@ class ColumnRewrite:
         self.lost = dict[str, list[pa.Array]]()
         """Path of a base file that stays -> positions of rows that were folded."""
 
-    def lay_out(self) -> Parts:
-        """Return the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.
+    @contextmanager
+    def lay_out(self) -> Iterator[Parts]:
+        """Give the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.
 
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
-        parts = Parts(self.schema)
-        try:
+        with Parts(self.schema) as parts:
             self._add_all(parts)
-        except BaseException:
-            parts.__exit__(None, None, None)
-            raise
-        return parts
+            yield parts
 
     def _add_all(self, parts: Parts) -> None:
         read = self.storage.append(pa.field(SINCE, pa.int64()))

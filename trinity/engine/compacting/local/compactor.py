@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, in_order
-from trinity.engine.compacting.compactor import DeleteTask, Resolve, sidecar_schema
+from trinity.engine.compacting.compactor import DeleteTask, Resolve
 from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.parts import PartLayout, Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, RetainedRows, stored_schema
@@ -119,10 +120,9 @@ class LocalCompactor:
         found = _find_winners(fold, touched, deleted_too=spec.keeps_tombstones)
         losing = {f.path: [as_arrow(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
-        write = resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, spec))
         count = fold.splits.definition.partition_by
         layout = PartLayout.of_partitions(resolve.replaced, spec) if count else PartLayout(spec.key, 1)
-        task = BucketTask(write, BucketMerge(spec, storage, {}))
+        task = BucketTask(resolve.rewrite_task, BucketMerge(spec, storage, {}))
         deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
         with _laid_out(found.retained, storage, layout) as parts:
             rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
@@ -134,7 +134,7 @@ def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | N
     if (why := _why_not_folded(fold)) is not None:
         return why
     rewrite = ColumnRewrite(fold, 1, stays=True)
-    rows = _rewritten(rewrite, resolve.rewrite_task(sidecar_schema(resolve.rewrite.target.storage, fold.spec)))
+    rows = _rewritten(rewrite, resolve.rewrite_task)
     deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in rewrite.touched})
     return rows, deletes.write(0, rewrite.lost)
 
@@ -194,25 +194,24 @@ def _find_winners(
     return _FoldOutcome(files.retained(), [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
 
 
-def _laid_out(stays: Sequence[RetainedRows], storage: pa.Schema, layout: PartLayout, *, ordered: bool = False) -> Parts:
+@contextmanager
+def _laid_out(
+    stays: Sequence[RetainedRows], storage: pa.Schema, layout: PartLayout, *, ordered: bool = False
+) -> Iterator[Parts]:
     """Read the rows that stay, each into its part; several files at a time unless the rows are in an order."""
-    parts = Parts(stored_schema(storage))
+    with Parts(stored_schema(storage)) as parts:
 
-    def read(rows: RetainedRows) -> None:
-        for page in rows.pages(storage):
-            parts.add(page, layout.parts(rows.file, page))
+        def read(rows: RetainedRows) -> None:
+            for page in rows.pages(storage):
+                parts.add(page, layout.parts(rows.file, page))
 
-    try:
         if ordered:
             for rows in stays:
                 read(rows)
         else:
             _each(read, stays)
-    except BaseException:
-        parts.__exit__(None, None, None)
-        raise
-    pa.default_memory_pool().release_unused()
-    return parts
+        pa.default_memory_pool().release_unused()
+        yield parts
 
 
 def _each(work: Callable[[_T], _R], items: Iterable[_T], threads: int | None = None) -> list[_R]:

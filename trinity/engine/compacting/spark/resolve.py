@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
 from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
-from trinity.engine.compacting.compactor import DeleteTask, Resolve, sidecar_schema
+from trinity.engine.compacting.compactor import DeleteTask, Resolve
 from trinity.engine.compacting.spark.driver_merge import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, with_tombstones
 from trinity.engine.executes import NotLocal
@@ -78,7 +78,7 @@ class _Resolve(ABC):
     @cached_property
     def rewrite_task(self) -> RewriteTask:
         """What writes run and sidecar."""
-        return self.resolve.rewrite_task(sidecar_schema(self.resolve.rewrite.target.storage, self.spec))
+        return self.resolve.rewrite_task
 
     @property
     @abstractmethod

@@ -23,10 +23,11 @@ def distributed(
     rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
 ) -> DataFrame:
     """Return the rows sorted by key, distributed to tasks by the key's hash; by partition where ``tasks`` is None."""
-    if tasks is None:
-        return _by_partition(rows, splits.definition, spec, files, FILE_BYTES)
-    key = [quoted(k) for k in spec.key]
     ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    if tasks is None:
+        rows, order = _by_partition(rows, splits.definition, spec, files)
+        return rows.sortWithinPartitions(*order, *ties)
+    key = [quoted(k) for k in spec.key]
     return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
 
 
@@ -47,9 +48,9 @@ _MOST_TASKS: Final = 1024
 
 
 def _by_partition(
-    rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile], file_bytes: int
-) -> DataFrame:
-    """Return the rows of a keyed table, sorted by partition, key and arrival, with one task for all of a partition.
+    rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile]
+) -> tuple[DataFrame, Sequence[str]]:
+    """Return the rows of a keyed table with one task for all of a partition, and by what to sort: partition and key.
 
     A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
     transforms, since those of dates, numbers and texts keep the order of their column.
@@ -61,12 +62,11 @@ def _by_partition(
     if spec.buckets:
         part = F.expr(f"pmod(hash({', '.join(map(quoted, spec.key))}), {spec.buckets})")
         rows = rows.repartition(min(_MOST_TASKS, len(sizes) * spec.buckets), *columns, part)
-    elif all(f.identity for f in definition.partition_fields) and max(sizes, default=0) <= 2 * file_bytes:
+    elif all(f.identity for f in definition.partition_fields) and max(sizes, default=0) <= 2 * FILE_BYTES:
         rows = rows.repartition(min(tasks, len(sizes)), *columns)
     else:
         rows = rows.repartitionByRange(tasks, *order)
-    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
-    return rows.sortWithinPartitions(*order, *ties)
+    return rows, order
 
 
 def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], splits: SplitSource) -> DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy
+from trinity.arrays import as_arrow, row_numbers
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.steps import Step
@@ -34,7 +34,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
     sizes = [len(part) for _, _, part in parts]
     versions = np.repeat([step.version for step, _, _ in parts], sizes)
     signs = np.repeat([sign for _, sign, _ in parts], sizes)
-    groups = _numbers([*_flat(rows), *([] if net else [as_arrow(versions)])])
+    groups = row_numbers([*_flat(rows), *([] if net else [as_arrow(versions)])])
     count = int(groups.max(initial=-1)) + 1
     sums, last, first = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, len(rows))
     np.add.at(sums, groups, signs)
@@ -69,15 +69,3 @@ def _plain(values: pa.Array) -> Iterator[pa.Array]:
         yield pc.if_else(pc.is_nan(values), one_nan, one_zero)
     else:
         yield values
-
-
-def _numbers(columns: Iterable[pa.Array]) -> np.ndarray:
-    """Return a number for each row; rows that are equal in all columns have the same."""
-    numbers: np.ndarray | None = None
-    for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        part = as_numpy(encoded.indices).astype(np.int64)
-        both = part if numbers is None else numbers * len(encoded.dictionary) + part
-        numbers = np.unique(both, return_inverse=True)[1]
-    assert numbers is not None
-    return numbers

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.executes import NotLocal
-from trinity.engine.feed.changelog import found_changes, is_usable
-from trinity.engine.feed.compaction_intervals import compaction_intervals
-from trinity.engine.feed.interval import Interval
 from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.compared import compared_pairs
 from trinity.engine.feed.local.counted import counted_changes, is_counted
@@ -23,67 +18,18 @@ from trinity.engine.feed.local.ingested import ingested_rows
 from trinity.engine.feed.local.moments import folded_pairs
 from trinity.engine.feed.local.rows import InColumns, why_not_shown
 from trinity.engine.feed.local.whole_rows import whole_row_pairs
-from trinity.engine.feed.shape import TIMESTAMP, VERSION, FeedMode
-from trinity.engine.feed.steps import Step, runs, steps, steps_of
+from trinity.engine.feed.plan import FeedPlan
+from trinity.engine.feed.shape import TIMESTAMP, VERSION
+from trinity.engine.feed.steps import Step, runs
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.reading.plan import plan_read
-from trinity.merge.options import ChangelogProducer, changelog_producer
-from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
+from trinity.spi import DataFile, HistoryEntry, SplitSource
 from trinity.storage import parquet_footer
 from trinity.storage.changelog import StoredChanges
-from trinity.target import Target
 
 
-@dataclass(frozen=True)
-class LocalFeed:
-    """The feed of a part of a table's history.
-
-    Attributes:
-        parts: the commits whose changes are computed.
-        stored: changes that are read from disk.
-        definition: the columns and the key of the feed: those of its last version.
-    """
-
-    target: Target
-    parts: Sequence[Interval]
-    stored: Sequence[StoredChanges]
-    definition: TableDefinition
-    producer: ChangelogProducer
-    mode: FeedMode
-
-    @classmethod
-    def of(cls, target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> LocalFeed:
-        """Return the feed of a part of the history: changes on disk are read, and all others are computed."""
-        producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
-        found = found_changes(target, part.entries, producer).values()
-        stored = [changes for changes in found if is_usable(changes, definition, mode)]
-        return cls(target, part.without({changes.version for changes in stored}), stored, definition, producer, mode)
-
-    @cached_property
-    def _columns(self) -> Sequence[Column]:
-        return self.definition.visible
-
-    @cached_property
-    def _groups(self) -> list[tuple[int | None, list[Step]]]:
-        """Computed steps: (version, steps) of each full-compaction interval, or one group with version None."""
-        if self.producer is ChangelogProducer.FULL_COMPACTION:
-            return [
-                (r.version, steps(self.target, r.before, r.entries))
-                for r in compaction_intervals(self.target, self.parts)
-            ]
-        return [(None, [step for step in self._steps if not self._passes_through(step)])]
-
-    @cached_property
-    def _steps(self) -> list[Step]:
-        return steps_of(self.target, self.parts)
-
-    @cached_property
-    def _passthrough_steps(self) -> list[Step]:
-        """The steps whose appended rows are shown unchanged."""
-        return [step for step in self._steps if self._passes_through(step)]
-
-    def _passes_through(self, step: Step) -> bool:
-        return self.producer is ChangelogProducer.INPUT and step.ingests
+class LocalFeed(FeedPlan):
+    """A feed whose rows this process finds."""
 
     def why_not(self) -> NotLocal | None:
         """Return why this process cannot compute the feed, or None.
@@ -92,10 +38,10 @@ class LocalFeed:
             TrinityError: as :func:`~trinity.engine.feed.steps.steps` and
                 :func:`~trinity.engine.feed.compaction_intervals.compaction_intervals`.
         """
-        known = [self._why_not_by_step(step) for _, found in self._groups for step in found]
-        known += [why_not_shown(step.after.definition.visible, self._columns) for step in self._passthrough_steps]
-        known += [why_not_shown(stored.columns, self._columns) for stored in self.stored]
-        kinds = self.definition.with_columns(self._columns).to_arrow().types
+        known = [self._why_not_by_step(step) for _, found in self.groups for step in found]
+        known += [why_not_shown(step.after.definition.visible, self.columns) for step in self.passthrough_steps]
+        known += [why_not_shown(stored.columns, self.columns) for stored in self.stored]
+        kinds = self.definition.with_columns(self.columns).to_arrow().types
         comparable = is_comparable if self.definition.keyed else is_counted
         if not all(map(comparable, kinds)):
             known.append(NotLocal("Arrow does not compare values of all of its columns"))
@@ -104,7 +50,7 @@ class LocalFeed:
     def _why_not_by_step(self, step: Step) -> NotLocal | None:
         both = (step.before, step.after)
         known = (
-            (plan_read(splits).not_local, why_not_shown(splits.definition.visible, self._columns)) for splits in both
+            (plan_read(splits).not_local, why_not_shown(splits.definition.visible, self.columns)) for splits in both
         )
         return next((why for whys in known for why in whys if why is not None), None)
 
@@ -113,30 +59,30 @@ class LocalFeed:
     def rows(self) -> pa.Table:
         """Return the rows of the feed, without their commits' times. Raises BAD_DATA naming a file."""
         shown = self._of_keys() if self.definition.keyed else self._of_rows()
-        return pa.concat_tables([feed_schema(self._columns).empty_table(), *shown])
+        return pa.concat_tables([feed_schema(self.columns).empty_table(), *shown])
 
     def _of_rows(self) -> Iterable[pa.Table]:
         """Yield the changes of a plain table."""
         yield from map(self._on_disk, self.stored)
-        for _, found in self._groups:
+        for _, found in self.groups:
             if found:
-                yield counted_changes(found, self._columns, net=self.mode.net)
+                yield counted_changes(found, self.columns, net=self.mode.net)
 
     def _of_keys(self) -> Iterable[pa.Table]:
         """Yield the changes of a keyed table."""
-        yield from (in_mode(ingested_rows(step, self._columns), self.mode) for step in self._passthrough_steps)
+        yield from (in_mode(ingested_rows(step, self.columns), self.mode) for step in self.passthrough_steps)
         key, pairs = self.definition.primary_key, list[Pairs]()
-        for version, found in self._groups:
+        for version, found in self.groups:
             mine = [self._pairs(run) for run in runs(found)]
             if version is not None and mine:
                 net = unioned(mine).net(key)
                 mine = [Pairs(net.rows, net.before, net.after, np.full(len(net.versions), version))]
             pairs += mine
         for stored in self.stored:
-            if not self.mode.recomputes(stored.columns, self._columns):
+            if not self.mode.recomputes(stored.columns, self.columns):
                 yield in_mode(self._on_disk(stored), self.mode)
             elif stored.files:
-                pairs.append(paired(self._on_disk(stored), self._columns, key).that_differ())
+                pairs.append(paired(self._on_disk(stored), self.columns, key).that_differ())
         if self.mode.net and pairs:
             pairs = [unioned(pairs).net(key)]
         yield from (each.shown(self.mode) for each in pairs)
@@ -145,14 +91,14 @@ class LocalFeed:
         if run[0].appends:
             appends = Appends.of(run)
             found = folded_pairs if appends.spec.by_column else whole_row_pairs
-            return found(appends, self._columns)
-        return compared_pairs(run[0], self._columns, self.definition.primary_key)
+            return found(appends, self.columns)
+        return compared_pairs(run[0], self.columns, self.definition.primary_key)
 
     def _on_disk(self, stored: StoredChanges) -> pa.Table:
         """Return the rows of the feed that are in files."""
         written = written_columns(stored.columns)
         splits = SplitSource(0, 0, written, stored_schema(written), ())
-        shown = InColumns(splits, (*self._columns, *MARKS))
+        shown = InColumns(splits, (*self.columns, *MARKS))
         files = [DataFile(path, 0, parquet_footer(path).num_rows) for path in stored.files]
         return shown.at((file, np.arange(file.rows)) for file in files)
 

@@ -6,21 +6,24 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.changelog import found_changes, is_usable
-from trinity.engine.feed.interval import Bound, Interval, interval
-from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, FeedMode, check_names, check_net
-from trinity.engine.feed.spark.computed import Changes, computed_changes
+from trinity.engine.feed.interval import Bound
+from trinity.engine.feed.plan import FeedPlan, part_between
+from trinity.engine.feed.shape import CHANGE_TYPE, TIMESTAMP, VERSION, FeedMode
+from trinity.engine.feed.spark.compared import compared_pairs
 from trinity.engine.feed.spark.counted import counted_changes
-from trinity.engine.feed.spark.images import changed_rows, differ, in_mode, net_pairs, paired, union
-from trinity.engine.feed.spark.stored_changes import stored_change_rows
-from trinity.engine.feed.steps import steps_of
-from trinity.merge.options import ChangelogProducer, changelog_producer
+from trinity.engine.feed.spark.images import changed_rows, differ, feed_rows, in_mode, net_pairs, paired, union
+from trinity.engine.feed.spark.ingested import ingested_rows
+from trinity.engine.feed.spark.moments import appended_pairs
+from trinity.engine.feed.steps import Step, runs
+from trinity.engine.feed.stored import stored_schema, written_columns
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import plain_scan
 from trinity.spark.frames import local_frame
 from trinity.spark.settings import pinned
 from trinity.spark.texts import with_char
 from trinity.spark.types import spark_type
 from trinity.spark_names import DataFrame, F
-from trinity.spi import Column, HistoryEntry, TableDefinition
+from trinity.spi import Column, DataFile, HistoryEntry, SplitSource
 from trinity.storage.changelog import StoredChanges
 from trinity.syntax.quoting import quoted
 from trinity.target import Target
@@ -36,65 +39,60 @@ def change_feed(target: Target, start: Bound, end: Bound | None, mode: FeedMode)
     """Return the rows of the feed, lazily: the columns of its last version, and change type, version and time.
 
     Raises:
-        TrinityError: see :func:`~trinity.engine.feed.interval.interval` and :func:`~trinity.engine.feed.steps.steps`;
-            DUPLICATE_COLUMN_NAME where a column of the table has the name of one of these three.
+        TrinityError: as :func:`~trinity.engine.feed.interval.interval`; as :class:`~trinity.engine.feed.plan.FeedPlan`.
     """
-    part = interval(target, target.connector.metadata.history(target.handle), start, end)
-    last = part.entries[-1] if part.entries else part.before
-    return feed_of(target, part, target.splits(last.version if last else None).definition, mode)
+    part, splits = part_between(target, start, end)
+    return feed_of(FeedPlan.of(target, part, splits.definition, mode), part.entries)
 
 
-def feed_of(target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> DataFrame:
-    """Return the rows of the feed of the commits, under the definition of the last version.
-
-    Raises as :func:`change_feed`.
-    """
+def feed_of(plan: FeedPlan, commits: Sequence[HistoryEntry]) -> DataFrame:
+    """Return the rows of the feed of some commits. Raises as :func:`change_feed`."""
     from trinity.calls import spark_errors
 
-    spark = target.session.spark
+    spark = plan.target.session.spark
     with pinned(spark), spark_errors():
-        check_names(target, definition)
-        check_net(target, mode)
-        rows = _with_timestamp(spark, _rows(target, part, definition, mode), part.entries)
-        shown = rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
-        return with_char(shown, definition.visible)
+        rows = rows_of(plan)
+        rows = _with_timestamp(spark, _empty_feed(spark, plan.columns) if rows is None else rows, commits)
+        shown = rows.select(*(quoted(c.name) for c in plan.columns), CHANGE_TYPE, VERSION, TIMESTAMP)
+        return with_char(shown, plan.columns)
 
 
-def _rows(target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> DataFrame:
-    producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
-    found = found_changes(target, part.entries, producer)
-    stored = {version: changes for version, changes in found.items() if is_usable(changes, definition, mode)}
-    rest = part.without(stored)
-    columns = definition.visible
-    if definition.keyed:
-        changes = computed_changes(target, rest, definition, producer)
-        shown = _shown(_with_stored(target, changes, stored.values(), definition, mode), definition, mode)
-    else:
-        shown = [rows for rows in (stored_change_rows(target, stored.values(), columns),) if rows is not None]
-        if moved := steps_of(target, rest):
-            shown.append(counted_changes(target.session.spark, moved, columns, net=mode.net))
-    return union(shown) if shown else _empty_feed(target.session.spark, columns)
+def rows_of(plan: FeedPlan) -> DataFrame | None:
+    """Return the rows of a feed without their commits' times, not run yet; None when there are none."""
+    shown = _of_keys(plan) if plan.definition.keyed else _of_rows(plan)
+    return union(shown) if shown else None
 
 
-def _with_stored(
-    target: Target, changes: Changes, stored: Iterable[StoredChanges], definition: TableDefinition, mode: FeedMode
-) -> Changes:
-    """Return computed changes united with those on disk; as pairs of images where these must be compared."""
-    columns = definition.visible
-    as_they_are: list[StoredChanges] = []
-    compared: list[StoredChanges] = []
-    for each in stored:
-        (compared if mode.recomputes(each.columns, columns) else as_they_are).append(each)
-    rows, pairs = (stored_change_rows(target, each, columns) for each in (as_they_are, compared))
-    found = [] if pairs is None else [paired(pairs, columns, definition.primary_key).where(differ(columns))]
-    return Changes([*changes.pairs, *found], [*changes.rows, *([] if rows is None else [rows])])
+def _of_rows(plan: FeedPlan) -> list[DataFrame]:
+    """Return the changes of a plain table."""
+    spark, on_disk = plan.target.session.spark, _stored_rows(plan.target, plan.stored, plan.columns)
+    computed = [counted_changes(spark, found, plan.columns, net=plan.mode.net) for _, found in plan.groups if found]
+    return [*([] if on_disk is None else [on_disk]), *computed]
 
 
-def _shown(changes: Changes, definition: TableDefinition, mode: FeedMode) -> list[DataFrame]:
-    columns, pairs = definition.visible, changes.pairs
+def _of_keys(plan: FeedPlan) -> list[DataFrame]:
+    """Return the changes of a keyed table; those on disk as pairs of images where these must be compared."""
+    spark, columns, key, mode = plan.target.session.spark, plan.columns, plan.definition.primary_key, plan.mode
+    rows, pairs = [ingested_rows(spark, step, columns) for step in plan.passthrough_steps], list[DataFrame]()
+    for version, found in plan.groups:
+        mine = [_pairs(spark, run, columns, key) for run in runs(found)]
+        if version is not None and mine:
+            mine = [net_pairs(union(mine), columns, key).withColumn(VERSION, F.lit(version).cast("bigint"))]
+        pairs += mine
+    compared = [stored for stored in plan.stored if mode.recomputes(stored.columns, columns)]
+    if (on_disk := _stored_rows(plan.target, compared, columns)) is not None:
+        pairs.append(paired(on_disk, columns, key).where(differ(columns)))
+    as_they_are = [stored for stored in plan.stored if not mode.recomputes(stored.columns, columns)]
+    if (on_disk := _stored_rows(plan.target, as_they_are, columns)) is not None:
+        rows.append(on_disk)
     if mode.net and pairs:
-        pairs = [net_pairs(union(pairs), columns, definition.primary_key)]
-    return [*(changed_rows(each, columns, mode) for each in pairs), *(in_mode(each, mode) for each in changes.rows)]
+        pairs = [net_pairs(union(pairs), columns, key)]
+    return [*(changed_rows(each, columns, mode) for each in pairs), *(in_mode(each, mode) for each in rows)]
+
+
+def _pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
+    """Return the pairs of images of steps that are handled together (see :func:`runs`)."""
+    return appended_pairs(spark, run, columns) if run[0].appends else compared_pairs(spark, run[0], columns, key)
 
 
 def _empty_feed(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
@@ -113,3 +111,20 @@ def _with_timestamp(spark: SparkSession, rows: DataFrame, commits: Sequence[Hist
 
 def _moment(commit: HistoryEntry) -> tuple[int, dt.datetime]:
     return commit.version, dt.datetime.fromtimestamp(commit.timestamp_ms / 1000, dt.UTC)
+
+
+def _stored_rows(target: Target, stored: Iterable[StoredChanges], columns: Sequence[Column]) -> DataFrame | None:
+    """Return the rows of the feed that are in files, in the columns of another version; None when there are none."""
+    equal_columns: dict[tuple[Column, ...], list[str]] = {}
+    for changes in stored:
+        equal_columns.setdefault(changes.columns, []).extend(changes.files)
+    found = [_scanned(target, files, old, columns) for old, files in equal_columns.items() if files]
+    return union(found) if found else None
+
+
+def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], columns: Sequence[Column]) -> DataFrame:
+    written = written_columns(old)
+    storage = stored_schema(written)
+    rows = plain_scan(target.session.spark, [DataFile(path, 0, 0) for path in files], storage)
+    rows = to_user_columns(rows, SplitSource(0, 0, written, storage, ()))
+    return feed_rows(rows, columns, old)

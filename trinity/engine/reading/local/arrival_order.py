@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy, as_scalar, where_true
+from trinity.arrays import as_arrow, as_numpy, as_scalar, row_numbers, where_true
 from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_order_message
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
@@ -104,16 +104,10 @@ class RowArrival:
         stranger = unstamped & (moments > BEFORE)
         changed = ~unstamped & (moments >= 0) & (moments % 2 == 0)
         placed = unstamped & (moments >= 0)  # by its file, which may have copied it: it too may be the winner
-        tied = _numbers(rows.select(dict.fromkeys((*self.spec.key, *self.spec.ordering))))
+        compared = comparable(rows.select(dict.fromkeys((*self.spec.key, *self.spec.ordering))))
+        tied = row_numbers(column.combine_chunks() for column in compared.columns)
         found: np.ndarray = changed & _in_any(stranger, tied) | placed & _in_any(changed, tied)
         return found
-
-
-def _numbers(rows: pa.Table) -> np.ndarray:
-    """Return a number for each row, equal for rows with equal values; NULL equals NULL."""
-    codes = [as_numpy(c.combine_chunks().dictionary_encode("encode").indices) for c in comparable(rows).columns]
-    found: np.ndarray = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1)
-    return found
 
 
 def _in_any(marks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
