@@ -14,7 +14,7 @@ from trinity.errors import TrinityError
 from trinity.storage import ObjectStore, Stat
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
 from trinity_delta.checkpoint_files import checkpoints_of
-from trinity_delta.repair import damaged
+from trinity_delta.damaged_log import damaged
 from trinity_delta.shapes import action_fault
 
 _AT_ONCE: Final = 16

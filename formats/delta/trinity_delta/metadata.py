@@ -46,11 +46,11 @@ from trinity.storage import (
 from trinity_delta.actions import LOG, check_partitions, new_metadata, vacuum_mark
 from trinity_delta.adopt import check_dropped
 from trinity_delta.commit import DeltaAttempt, check_vectors
+from trinity_delta.damaged_log import made_by_trinity
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable, external_storage
 from trinity_delta.logs import Logs
-from trinity_delta.mending import repair
-from trinity_delta.repair import made_by_trinity
+from trinity_delta.repair import repair
 from trinity_delta.row_tracking import check_tracking
 from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
 from trinity_delta.snapshot import Snapshots

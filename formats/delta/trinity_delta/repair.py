@@ -1,59 +1,81 @@
-"""A log with damaged newest commits: whose table it is, and how those commits are set aside."""
+"""The repair of a table with damaged newest commits, or whose log has lost what Trinity keeps there."""
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import replace
 
 from trinity.errors import TrinityError
-from trinity.storage import ObjectStore
-from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
-from trinity_delta.schema import DEFINITION
-
-_DAMAGED: Final = "_trinity/damaged"
-"""Folder below the table's, in which no reader looks."""
-
-
-def damaged(table: str, commit: str, what: str) -> TrinityError:
-    """Return the error of a read that found a damaged commit file."""
-    return TrinityError(
-        "BAD_DATA",
-        f"Commit file '{commit}' of Delta table '{table}' is {what}; restore it from a copy. A table that Trinity made "
-        "goes back to the newest version that can be read by session.repair().",
-    )
+from trinity.spi import CommitResult, NewerMetadata, RepairResult, TableHandle
+from trinity.storage import commit_loop, commit_result, repair_preview, repair_result
+from trinity_delta.actions import TAG_OPERATION
+from trinity_delta.adopt import is_own, on_record
+from trinity_delta.damaged_log import move_damaged
+from trinity_delta.own_log import OwnTransaction
+from trinity_delta.protocol import DOMAIN_METADATA, SUPPORTED
+from trinity_delta.schema import DEFINITION, TABLE
+from trinity_delta.snapshot import Snapshots
+from trinity_delta.state import Forgotten, State, domains_in_force
 
 
-def made_by_trinity(location: str) -> bool:
-    """Return whether any readable commit or checksum shows that Trinity made the table."""
-    found = (action.get("metaData") or action.get("metadata") or {} for action in _actions(ObjectStore(location)))
-    return any(DEFINITION in metadata.get("configuration", {}) for metadata in found)
+def repair(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry_run: bool) -> RepairResult:
+    """Repair a table; arguments and errors are those of :meth:`~trinity.spi.ConnectorMetadata.repair`.
 
-
-def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
-    for name in sorted(name for name in store.names(LOG) if name[:20].isdigit() and name.endswith((".json", ".crc"))):
-        for line in store.get(f"{LOG}/{name}").splitlines():
-            try:
-                found = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(found, dict):
-                yield found
-
-
-def move_damaged(location: str, readable: int, newest: int) -> None:
-    """Move the log files of versions above a readable one to where no reader looks.
-
-    This begins with the newest version, and moves each version's commit file last. So after a crash the log has no gap,
-    and a second run continues.
+    If it is not damaged, the definition and the domain metadata are put back.
     """
-    store, damaged = ObjectStore(location), f"{_DAMAGED}/{uuid.uuid4().hex}"
-    store.make_folder(damaged)
-    store.delete([LAST_CHECKPOINT])  # a hint, which may name one of those versions
-    for version in range(newest, readable, -1):
-        commit = commit_name(version).removeprefix(f"{LOG}/")
-        found = [name for name in store.names(LOG) if name.lstrip(".").startswith(f"{version:020d}.")]
-        for name in sorted(found, key=lambda name: name == commit):
-            store.move(f"{LOG}/{name}", f"{damaged}/{name}")
-    store.sync_folders([LOG, damaged])
+    state, lost = snapshots.newest_readable(table)
+    if not lost:
+        return repair_result(_put_back(snapshots, table, dry_run=dry_run), state.version, ())
+    if (preview := repair_preview(table, state.version, lost, version, dry_run=dry_run)) is None:
+        move_damaged(table.location, state.version, state.version + len(lost))
+    return preview or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
+
+
+def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> CommitResult:
+    """Put back the definition and the domain metadata of a table by one commit, which leaves all rows as they are.
+
+    Returns:
+        the version that holds them again; ``skipped`` where nothing is missing.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED where the log does not have them any more, or the table is unreadable otherwise.
+    """
+    newest = replace(table, version=None)
+
+    def attempt() -> CommitResult:
+        state = snapshots.state(newest)
+        if state.refusal is None and state.forgotten is None:
+            return CommitResult(state.version, skipped=True)
+        if state.forgotten in (Forgotten.UNKNOWN, Forgotten.COPIED):
+            raise state.forgotten.error(table)
+        settings = {**state.metadata["configuration"], f"{SUPPORTED}{DOMAIN_METADATA}": "supported"}
+        if state.refusal:
+            settings |= _definition(snapshots, newest, state, state.refusal)
+        replace(state, refusal=None, forgotten=None).check_readable(table)
+        if dry_run:
+            return CommitResult(state.version)
+        started = OwnTransaction(newest, state, snapshots, domains_in_force(newest, state))
+        started.update({"configuration": settings})
+        version = started.commit((), operation="Optimize", tags={TAG_OPERATION: "repair"})
+        return commit_result(version, state.files.values())
+
+    return commit_loop(table.location, attempt)
+
+
+def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal: TrinityError) -> Mapping[str, str]:
+    """Return the configuration with the definition, of the newest version that has it. Raises the refusal."""
+    for version in range(state.version - 1, state.oldest - 1, -1):
+        before = snapshots.state(replace(table, version=version)).metadata
+        if before["id"] != state.metadata["id"] or not is_own([{"metaData": before}]):
+            break
+        try:
+            on_record(table, before)
+        except NewerMetadata:
+            raise
+        except TrinityError:
+            continue
+        written = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
+        if written.items() <= state.metadata["configuration"].items():  # something else is wrong
+            break
+        return written
+    raise refusal

@@ -33,10 +33,10 @@ from trinity_delta.actions import (
     sidecar_list,
 )
 from trinity_delta.adopt import CLUSTERING, adopted, clustered_by, is_own, on_record
+from trinity_delta.damaged_log import damaged
 from trinity_delta.deletes import deletion_vector
 from trinity_delta.external import apply_external, external_definition
 from trinity_delta.protocol import CONDITIONAL_PUT, DOMAIN_METADATA, check_own_writable, check_readable, check_writable
-from trinity_delta.repair import damaged
 from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE, schema_fault
 
