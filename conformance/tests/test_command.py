@@ -163,10 +163,13 @@ def test_settings_of_a_catalog_that_are_none(command: list[str], message: str, t
     assert (done.exit_code, message in done.output) == (2, True), done.output
 
 
-def test_a_warehouse_with_tables_is_refused(tmp_path: Path) -> None:
-    with trinity.connect(tmp_path, catalog="parquet") as session:
+@pytest.mark.parametrize("command", [["run", "parquet", "--no-spark"], ["replay", "TRACE", "--format", "parquet"]])
+def test_a_warehouse_with_tables_is_refused(command: list[str], tmp_path: Path) -> None:
+    with trinity.connect(tmp_path, catalog="parquet", engine="local") as session:
         session.create_table("t", [Column("k", "int")])
-    command = ["run", "parquet", "--check", "idempotence", "--warehouse", str(tmp_path / "parquet")]
+    part = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, EVERYTHING, Tally()))
+    trace = str(traces.save(next(iter(part.histories)), tmp_path / "traces"))
+    command = [trace if word == "TRACE" else word for word in command] + ["--warehouse", str(tmp_path / "parquet")]
     done = CliRunner().invoke(cli.app, command)
     assert (done.exit_code, "has tables already, as 't'" in done.output) == (2, True), done.output
 

@@ -23,6 +23,7 @@ from trinity.spi import Format
 from trinity_conformance.command.environment import (
     adapter,
     catalog_options,
+    check_empty,
     crash_saved,
     ended_by_sigterm,
     known,
@@ -126,6 +127,7 @@ def run(
     _check_forms(report or ())
     options = catalog_options(warehouse, option)
     expected = _gaps(gaps)
+    check_empty(subject, options)
     console = _console(no_color)
     console.print(f"{connector} ({origin(connector)}): {check or f'{checks} checks'}, {budget}, seed {seed}")
     opened = nullcontext(None) if no_spark else local_spark(subject, options)
@@ -353,6 +355,7 @@ def _replayed(
     spark: bool,
 ) -> bool:
     """Play a trace again on an adapter; return whether nothing differed."""
+    check_empty(subject_class, options)
     opened = local_spark(subject_class, options) if spark else nullcontext(None)
     with opened as found, TemporaryDirectory(prefix="trinity-conformance-") as tables:
         subject = TrinitySubject(subject_class, found, Path(tables), options)

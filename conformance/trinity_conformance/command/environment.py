@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -77,9 +77,25 @@ def catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict[
     return options
 
 
+def check_empty(connector: str | type[Format], options: Mapping[str, str]) -> None:
+    """Exit where a catalog has tables already: those of an earlier run would be taken for faults of the adapter.
+
+    What an adapter cannot list is left to the first steps, which say why.
+    """
+    import trinity
+
+    tables: Sequence[object] = ()
+    with TemporaryDirectory(prefix="trinity-conformance-") as folder, suppress(Exception):
+        catalogs = {"c": {"connector": connector, "warehouse": folder, **options}}
+        with trinity.connect(catalogs=catalogs, engine="local") as session:
+            tables = session.list_tables("c", "default")
+    if tables:
+        raise wrong_usage(f"The warehouse has tables already, as '{tables[0]}': give an empty one.")
+
+
 @contextmanager
 def local_spark(connector: str | type[Format], options: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yield a local Spark for the adapter, or a server's session, after a check that the catalog is empty."""
+    """Yield a local Spark for the adapter, or a server's session."""
     import trinity
     from trinity.spark.remote import is_remote
 
@@ -91,8 +107,6 @@ def local_spark(connector: str | type[Format], options: Mapping[str, str]) -> It
             "spark.sql.warehouse.dir": str(Path(folder) / "spark"),
         }
         with _usable(), trinity.connect(catalogs=catalogs, spark_settings=settings) as session:
-            if tables := session.list_tables("c", "default"):
-                raise wrong_usage(f"The warehouse has tables already, as '{tables[0]}': give an empty one.")
             spark = session.spark
         if not is_remote(spark):
             spark.sparkContext.setLogLevel("OFF")
