@@ -117,6 +117,7 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
         (["os:path"], "is no adapter"),
         (["nowhere:Format"], "cannot be imported"),
         (["memory", "--as-of", "new"], "'new' is no version"),
+        (["memory", "--as-of", "9.9"], "'9.9' is to come"),
         (["memory", "--report", "none/x.json"], "There is no folder 'none'"),
         (["memory", "--report", "x.pdf"], "There is no form of a report '.pdf'"),
     ],

@@ -25,7 +25,7 @@ class NotLocal:
 
     Attributes:
         reason: a clause for people.
-        error: what it comes to where there is no Spark; None for NOT_SUPPORTED.
+        error: raised in a session without Spark; NOT_SUPPORTED with the reason by default.
     """
 
     reason: str
@@ -56,8 +56,8 @@ def execute(
         local: executes it in this process, or returns why it cannot. It must have changed nothing by then.
         by_spark: executes it by Spark.
         size: bytes of the files that it reads.
-        arrow: whether it is Arrow data by name, as :meth:`trinity.Table.to_arrow`: a Spark that was given, and the
-            size, then do not matter.
+        arrow: True for calls that take or return Arrow data, as :meth:`trinity.Table.to_arrow`. They run here even if
+            Spark was given or the data is large.
 
     Raises:
         TrinityError: NOT_SUPPORTED with the reason, for a session that executes in this process alone.

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from trinity import __version__
 from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.generate.histories import GENERAL
 from trinity_conformance.model.engine_fold import FUNCTIONS
@@ -296,9 +297,11 @@ def checks_as_of(version: str) -> list[Check]:
     """Return the checks that a version of the suite had.
 
     Raises:
-        ValueError: the text is no version, as ``0.1.0``.
+        ValueError: the text is no version, as ``0.1.0``, or a later one than all checks.
     """
-    wanted = _numbers(version)
+    wanted, newest = _numbers(version), max(_numbers(check.since) for check in CHECKS)
+    if wanted[: len(newest)] > max(newest, _numbers(__version__)):
+        raise ValueError(f"'{version}' is to come: this is the suite of {__version__}")
     return [check for check in CHECKS if _numbers(check.since) <= wanted]
 
 
