@@ -47,6 +47,8 @@ from trinity.spi.handles import (
     VacuumResult,
     WriteTarget,
 )
+from trinity.spi.handles import no_such_version as no_such_version
+from trinity.spi.handles import version_at as version_at
 from trinity.spi.metadata import ConnectorMetadata
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.scan import NATIVE_FILE, NATIVE_ROW, NativeScan
@@ -61,6 +63,9 @@ from trinity.spi.schema import (
     TableDefinition,
     stored_field,
 )
+from trinity.spi.schema import name_in_file as name_in_file
+from trinity.spi.schema import stored_name as stored_name
+from trinity.spi.schema import stored_schema as stored_schema
 from trinity.spi.sink import DeleteSink, MergeSink, Operation, PageSink, RowChangeParadigm
 from trinity.spi.types import DataType, arrow_type, parse_given_type, parse_type, type_text
 

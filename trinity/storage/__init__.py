@@ -12,9 +12,9 @@ from trinity.merge.options import duration_ms as duration_ms
 from trinity.options import CatalogOptions
 from trinity.secrets import scrubbed_warnings as scrubbed_warnings
 from trinity.secrets import shown as shown
-from trinity.spi.handles import no_such_version, version_at
-from trinity.spi.schema import stored_name as stored_name
-from trinity.spi.schema import stored_schema as stored_schema
+from trinity.spi import no_such_version, version_at
+from trinity.spi import stored_name as stored_name
+from trinity.spi import stored_schema as stored_schema
 from trinity.storage.azure import AzureOptions
 from trinity.storage.bucket_options import WORKER_OPTIONS as WORKER_OPTIONS
 from trinity.storage.bucket_options import buckets_in_use as buckets_in_use

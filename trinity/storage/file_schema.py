@@ -12,8 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.spi import decode_value, encode_value
-from trinity.spi.schema import name_in_file
+from trinity.spi import decode_value, encode_value, name_in_file
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """Metadata key of an Arrow field: its id in Parquet files, for a format that goes by ids there."""

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError, system_code
-from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, WriteTarget
-from trinity.spi.schema import stored_name, stored_schema
+from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, WriteTarget, stored_name, stored_schema
 from trinity.storage.errors import store_trouble, with_renewed_keys
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location

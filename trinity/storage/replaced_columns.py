@@ -13,8 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trinity.spi import DataFile, SinkId, WriteTarget
-from trinity.spi.schema import stored_schema
+from trinity.spi import DataFile, SinkId, WriteTarget, stored_schema
 from trinity.storage.errors import with_renewed_keys
 from trinity.storage.location import Location
 from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, results_ahead, stored_row_groups

@@ -31,8 +31,8 @@ from trinity.spi import (
     VacuumResult,
     WriteTarget,
     stored_field,
+    version_at,
 )
-from trinity.spi.handles import version_at
 from trinity.storage.commits import (
     Attempt,
     Change,
