@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
-from trinity.engine.expressions.node import Refused, ScopeColumn
+from trinity.engine.expressions import Refused, ScopeColumn
 from trinity.errors import TrinityError
 from trinity.syntax.as_written import AsWritten, tree_as_written
 from trinity.syntax.parse import WRITTEN, tokenize
