@@ -84,6 +84,37 @@ class Blind(MemoryFormat):
 """
 
 
+FORGETFUL = """
+from dataclasses import replace
+from trinity.memory import MemoryFormat
+
+class Forgetful(MemoryFormat):
+    def create(self, catalog, options, context):
+        made = super().create(catalog, options, context)
+        splits = made.metadata.get_splits
+        made.metadata.get_splits = lambda table: replace(splits(table), sidecar=(), files=splits(table).files[-2:])
+        return made
+"""
+
+
+def test_the_quick_budget_finds_what_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "forgetful.py").write_text(FORGETFUL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "")
+    done = CliRunner().invoke(cli.app, ["run", "forgetful:Forgetful", "--no-spark", "--budget", "quick"])
+    assert done.exit_code == 1, done.output
+    assert "does not conform: quick without Spark" in done.output
+
+
+def test_the_quick_budget_never_says_that_an_adapter_conforms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "memory", "--no-spark", "--budget", "quick", "--check", "capabilities"]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 3, done.output
+    assert "nothing was found; quick plays too little to say that it conforms" in " ".join(done.output.split())
+
+
 def test_an_adapter_that_cannot_be_read_is_one_failure_and_the_rest_is_blocked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from trinity_conformance.playing.differences import NonConformance, again
 from trinity_conformance.playing.words import story
-from trinity_conformance.suite.budgets import SEEDS_OF_A_ROUND
+from trinity_conformance.suite.budgets import BUDGETS, SEEDS_OF_A_ROUND
 from trinity_conformance.suite.results import CheckResult, Report
 
 _FORMAT: Final = 5
@@ -180,7 +180,12 @@ class Results:
             return "does not conform"
         if self.interrupted:
             return "interrupted"
-        return "inconclusive" if self.with_status("inconclusive") else "conforms"
+        return "inconclusive" if self.is_sample or self.with_status("inconclusive") else "conforms"
+
+    @property
+    def is_sample(self) -> bool:
+        """True where the budget is too small to say that an adapter conforms."""
+        return self.budget in BUDGETS and not BUDGETS[self.budget].decides
 
     @property
     def head(self) -> str:

@@ -69,6 +69,10 @@ def _notes(results: Results) -> list[str]:
     if results.interrupted:
         seen = ", ".join(results.with_status("inconclusive"))
         lines.append(f"interrupted: this is what was played until then. Not over: {seen}")
+    elif results.is_sample and results.verdict == "inconclusive":
+        lines.append(
+            f"nothing was found; {results.budget} plays too little to say that it conforms: --budget smoke does"
+        )
     elif results.verdict == "inconclusive":
         seen = ", ".join(results.with_status("inconclusive"))
         lines.append(f"inconclusive: {seen}; give a larger --budget, or one --check at a time")

@@ -43,6 +43,7 @@ class Budget:
         concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
         longer: as long as a check has seen too little, so many times the histories.
         patience: as long as a check has seen too little, so many times the seconds, for a busy machine.
+        decides: False where it is too small to say that an adapter conforms.
         minutes: after a first round, what is drawn is played again and again from fresh seeds, until so many minutes
             have passed since the beginning. With 0 there is one round.
     """
@@ -56,6 +57,7 @@ class Budget:
     concurrency: bool = True
     longer: int = 3
     patience: int = 10
+    decides: bool = True
     minutes: float = 0
 
     @property
@@ -90,6 +92,20 @@ def _larger(limits: Mapping[Kind, tuple[float, int]]) -> Mapping[Kind, Share]:
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
+        Budget(
+            "quick",
+            "ten seconds",
+            {
+                "histories": Share(3, 3), "programs": Share(2, 2), "engines": Share(2, 2), "faults": Share(2, 3),
+                "races": Share(2, 1),
+            },
+            failures=1,
+            shrink=ShrinkBudget(10, 20),
+            refusals=8,
+            longer=1,
+            patience=1,
+            decides=False,
+        ),
         Budget("smoke", "two minutes", _SMOKE, failures=1, shrink=ShrinkBudget(30, 40)),
         Budget(
             "standard",
@@ -121,7 +137,7 @@ BUDGETS: Final[Mapping[str, Budget]] = {
         ),
     )
 }  # fmt: skip
-"""By name. smoke is a fixed number of histories, enough to see what every check is about; its seconds only limit a
-machine that is many times slower. The others play as many as there is time for, on a busy machine as many as every
-check needs, and on any machine at least what smoke plays. soak plays smoke again and again from fresh seeds, and goes
-on after a finding."""
+"""By name. quick finds what is plain in seconds, and never says that an adapter conforms. smoke is a fixed number of
+histories, enough to see what every check is about; its seconds only limit a machine that is many times slower. The
+larger ones play as many as there is time for, on a busy machine as many as every check needs, and on any machine at
+least what smoke plays. soak plays smoke again and again from fresh seeds, and goes on after a finding."""
