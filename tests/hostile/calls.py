@@ -20,10 +20,9 @@ import pyarrow as pa
 
 import trinity
 from trinity import Check, Column, TableName, cdc, dbapi
-from trinity.definition import evolve
 from trinity.external import ExternalTables
 
-MODULES: Final = (trinity, dbapi, evolve, cdc)
+MODULES: Final = (trinity, dbapi, cdc)
 """Whose ``__all__`` is public."""
 
 ROW: Final = pa.table({"k": [1], "v": ["x"]})

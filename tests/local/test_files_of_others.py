@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,43 @@ import pytest
 import trinity
 from tests.support.files_of_others import ENGINES, append, iceberg_table, make, play, rows, shown
 from trinity import Session
+from trinity.spi import Origin, SplitSource, TableHandle
+from trinity_iceberg.metadata import IcebergMetadata
 
 
 @pytest.mark.parametrize("engine", ["tombstone", "sequence_group", "plain"])
 def test_rows_of_others_are_row_versions(local: Session, warehouse: Path, engine: str) -> None:
     assert play(local, warehouse, engine, 4)
+
+
+@pytest.mark.parametrize("engine", ["tombstone", "sequence_group", "plain"])
+def test_columns_of_others_stay(local: Session, warehouse: Path, engine: str) -> None:
+    assert play(local, warehouse, engine, 0, further=["other column"] * 3)
+    assert "extra" in local.table(f"iceberg.default.{engine}").columns
+
+
+@pytest.mark.parametrize("fault", ["undone deletes", "dropped columns"])
+def test_planted_faults_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """Rows that others rewrote count as new ones, so that deletes of them are undone; a column of others is dropped."""
+    read = IcebergMetadata.get_splits
+
+    def faulty(metadata: IcebergMetadata, table: TableHandle) -> SplitSource:
+        splits = read(metadata, table)
+        if fault == "undone deletes":
+            return replace(splits, files=tuple(replace(file, origin=Origin.ADDED) for file in splits.files))
+        known = tuple(c for c in splits.definition.columns if c.name != "extra")
+        return replace(splits, definition=replace(splits.definition, columns=known))
+
+    monkeypatch.setattr(IcebergMetadata, "get_splits", faulty)
+
+    def play_some() -> None:
+        for seed in range(6):
+            folder = tmp_path / str(seed)
+            with trinity.connect(folder, engine="local") as session:
+                play(session, folder, "arrival", seed, further=["other column"])
+
+    with pytest.raises(AssertionError, match="arrival, seed"):
+        play_some()
 
 
 def test_changes_of_others_are_read_and_written(local: Session, warehouse: Path) -> None:
@@ -53,5 +86,5 @@ def test_many_histories_with_rows_of_others(tmp_path: Path, engine: str) -> None
     for seed in range(12):
         folder = tmp_path / str(seed)
         with trinity.connect(folder, engine="local") as session:
-            whole += play(session, folder, engine, seed)
+            whole += play(session, folder, engine, seed, further=["other column"] * (seed % 3))
     assert whole >= 4

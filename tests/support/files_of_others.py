@@ -6,7 +6,7 @@ Both take the same steps. What PyIceberg appends the other table upserts; what i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +14,11 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.types import StringType
 
 from trinity import Column, Session, Table, TrinityError
 
-__all__ = ["COLUMNS", "ENGINES", "append", "iceberg_table", "make", "play", "rewrite", "rows", "shown"]
+__all__ = ["COLUMNS", "ENGINES", "add_column", "append", "iceberg_table", "make", "play", "rewrite", "rows", "shown"]
 
 COLUMNS: Final = [
     Column("k", "int"),
@@ -104,7 +105,21 @@ def shown(table: Table) -> list[str]:
     return sorted(map(repr, table.to_arrow().to_pylist()))
 
 
-def play(session: Session, warehouse: Path, engine: str, seed: int, check: Callable[[Table], object] = shown) -> bool:
+def add_column(other: IcebergTable, name: str) -> None:
+    """Add a column of text by PyIceberg, unless it is there."""
+    if name not in other.schema().column_names:
+        with other.update_schema() as change:
+            change.add_column(name, StringType())
+
+
+def play(
+    session: Session,
+    warehouse: Path,
+    engine: str,
+    seed: int,
+    check: Callable[[Table], object] = shown,
+    further: Sequence[str] = (),
+) -> bool:
     """Play a history on both tables.
 
     Args:
@@ -113,6 +128,7 @@ def play(session: Session, warehouse: Path, engine: str, seed: int, check: Calla
         engine: the name of the options.
         seed: of the history.
         check: looks at the Iceberg table after each step, too.
+        further: kinds of steps beside those of every history: ``other column``.
 
     Returns:
         False where it ended early, refused by name: of two rows of a key it was not known any more which came last
@@ -132,7 +148,7 @@ def play(session: Session, warehouse: Path, engine: str, seed: int, check: Calla
     if engine != "plain":  # the first row change makes rows tell when they came (K4)
         both(lambda t: t.upsert(rows([9], 0)), lambda t: t.delete("k = 9"))
     for moment in range(1, 13):
-        step, keys = chance.choice(_STEPS), chance.sample(range(8), chance.randint(1, 4))
+        step, keys = chance.choice((*_STEPS, *further)), chance.sample(range(8), chance.randint(1, 4))
         if step == "other add" and engine in _BY_ARRIVAL:
             keys = [key + 10 * moment for key in keys]
         some = rows(keys, moment)
@@ -146,6 +162,11 @@ def play(session: Session, warehouse: Path, engine: str, seed: int, check: Calla
                     twin.append(some) if engine == "plain" else twin.upsert(some)
                 case "rewrite":
                     rewrite(iceberg_table(warehouse, table), seed)
+                case "other column":
+                    add_column(iceberg_table(warehouse, table), "extra")
+                    if "extra" not in twin.columns:
+                        session.sql(f"ALTER TABLE {twin.name} ADD COLUMN extra STRING")
+                    both(lambda t: t.update(f"k <= {keys[0]}", {"extra": f"'e{moment}'"}))  # noqa: B023
                 case "delete":
                     both(lambda t: t.delete(f"k = {keys[0]}"))  # noqa: B023
                 case "update":
