@@ -154,8 +154,8 @@ def test_a_replay_with_every_fault_counts_them(tmp_path: Path) -> None:
     assert (done.exit_code, "memory: 27 faults" in done.output) == (0, True), done.output
 
 
-def test_the_budgets_have_faults() -> None:
-    assert all(budget.shares["faults"].most >= 8 for budget in BUDGETS.values())
+def test_the_budgets_that_decide_have_faults() -> None:
+    assert all(budget.shares["faults"].most >= 8 for budget in BUDGETS.values() if budget.decides)
 
 
 @pytest.fixture
