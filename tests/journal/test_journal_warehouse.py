@@ -193,7 +193,6 @@ def test_definitions_land_on_the_journal(depts: dbapi.Connection, warehouse: Pat
         rows(depts)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_unique_keys(depts: dbapi.Connection, warehouse: Path, tiered_fmt: str) -> None:
     given = model(tiered_fmt, "BIGINT", {"depts": ["deptno"]})
@@ -277,7 +276,6 @@ def test_a_model_meets_the_tables(empty: dbapi.Connection, warehouse: Path, tier
 
 
 @pytest.mark.full
-@pytest.mark.tiered
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_the_seeds_session(
     warehouse: Path, spark: SparkSession, fmt: str, versions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -83,7 +83,12 @@ def change_rows(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    local = partial(local_program, session, table, change) if views_of is None else lambda _: _READS_VIEWS
+    def local(splits: SplitSource) -> Program | NotLocal:
+        if views_of is not None:
+            return _READS_VIEWS
+        found = local_program(session, table, change, splits)
+        return found if isinstance(found, NotLocal) else replace(found, unique=unique)
+
     return run_program(table, prepared, txn, local)
 
 
