@@ -17,6 +17,7 @@ from trinity.spi import Capability, Format
 from trinity_conformance import Tally, connectors, play, run_check
 from trinity_conformance.command import cli
 from trinity_conformance.generate.faults import faulted
+from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS, AdapterMutant
 from trinity_conformance.mutants.stored import STORED, StoredMetadata
@@ -24,7 +25,7 @@ from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
 from trinity_conformance.playing.subject import TrinitySubject
-from trinity_conformance.playing.traces import FAULTS, Compact, Fault, History, Read, Upsert, Vacuum
+from trinity_conformance.playing.traces import FAULTS, Compact, Delete, Fault, History, Read, Upsert, Vacuum
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 from trinity_conformance.suite.budgets import BUDGETS
@@ -80,6 +81,14 @@ def test_a_planted_fault_is_found_by_one_fault_in_four_steps(mutant: str, tmp_pa
 def test_what_commits_by_a_put_withstands_every_fault(tmp_path: Path) -> None:
     with subject(STORED_WELL.adapter(), tmp_path) as opened:
         assert every_fault(opened, replace(HISTORY, steps=(UPSERT,))) > 30
+
+
+def test_a_call_without_a_transaction_is_not_repeated(tmp_path: Path) -> None:
+    """It was where ``txn=None`` was given by place; the statement then found its own commit (49fa1c7cee66)."""
+    shape = replace(HISTORY.shape, properties={"changelog-producer": "lookup"})
+    steps = (replace(UPSERT, txn=None), Delete(executor="local", condition=Condition("v", "<>", 10)))
+    with subject("memory", tmp_path) as opened:
+        assert every_fault(opened, History(shape, steps)) > 10
 
 
 @pytest.mark.full

@@ -160,7 +160,8 @@ def _instead(of: object, name: str, wrapped: Callable[[Callable[..., Any], str],
 
 def _call(injection: Injection, method: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*arguments: Any, **options: Any) -> Any:
-        recorded = options.get("txn") is not None or (name in ("finish_insert", "finish_merge") and len(arguments) > 2)
+        named = arguments[2] if name in ("finish_insert", "finish_merge") and len(arguments) > 2 else None
+        recorded = options.get("txn", named) is not None
         kinds = STOPS | {"twice"} if recorded else STOPS
 
         def commit() -> Any:
