@@ -84,6 +84,14 @@ class Blind(MemoryFormat):
 """
 
 
+@pytest.fixture
+def adapters_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The present folder is empty, and adapters are imported from it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "")
+
+
 FORGETFUL = """
 from dataclasses import replace
 from trinity.memory import MemoryFormat
@@ -97,11 +105,9 @@ class Forgetful(MemoryFormat):
 """
 
 
-def test_the_quick_budget_finds_what_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "forgetful.py").write_text(FORGETFUL)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", "")
+@pytest.mark.usefixtures("adapters_here")
+def test_the_quick_budget_finds_what_is_plain() -> None:
+    Path("forgetful.py").write_text(FORGETFUL)
     done = CliRunner().invoke(cli.app, ["run", "forgetful:Forgetful", "--no-spark", "--budget", "quick"])
     assert done.exit_code == 1, done.output
     assert "does not conform: quick without Spark" in done.output
@@ -115,14 +121,10 @@ def test_the_quick_budget_never_says_that_an_adapter_conforms(monkeypatch: pytes
     assert "nothing was found; quick plays too little to say that it conforms" in " ".join(done.output.split())
 
 
-def test_an_adapter_that_cannot_be_read_is_one_failure_and_the_rest_is_blocked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("adapters_here")
+def test_an_adapter_that_cannot_be_read_is_one_failure_and_the_rest_is_blocked() -> None:
     """The class is run by its name, from a file that is not installed."""
-    (tmp_path / "blind.py").write_text(BLIND)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", "")
+    Path("blind.py").write_text(BLIND)
     done = CliRunner().invoke(cli.app, ["run", "blind:Blind", "--no-spark", "--report", "results.json"])
     assert done.exit_code == 1, done.output
     assert done.output.count("'NoneType' object is not callable") == 1
@@ -153,10 +155,8 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
         (["memory", "--report", "x.pdf"], "There is no form of a report '.pdf'"),
     ],
 )
-def test_wrong_usage(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", "")
+@pytest.mark.usefixtures("adapters_here")
+def test_wrong_usage(words: list[str], message: str) -> None:
     done = CliRunner().invoke(cli.app, ["run", *words])
     assert (done.exit_code, message in done.output) == (2, True), done.output
 

@@ -33,14 +33,19 @@ def column_name(node: exp.Expr, columns: Sequence[ScopeColumn]) -> str:
         if isinstance(tree, exp.Cast) and not tree.args.get("safe") and isinstance(tree.this, exp.Column):
             return tree.this.name
         if not _keeps_signs(tree, tokenize(text)):
-            raise _unknown(node)
+            raise _Unprintable
         return _Printer(columns).text(tree)
-    except (Refused, TrinityError):
-        raise Refused(f"'{text}' has no name; write AS after it") from None
+    except (_Unprintable, TrinityError):
+        what = text or node.sql(dialect="spark")
+        raise Refused(f"'{what}' has no name; write AS after it") from None
+
+
+class _Unprintable(Exception):
+    """An expression that this process does not print as Spark does."""
 
 
 class _Printer:
-    """Spark's text of an expression, after its class ``usePrettyExpression``: operators in parentheses, no casts.
+    """Spark's text of an expression, after its ``toPrettySQL``: operators in parentheses, no implicit casts.
 
     Args:
         columns: those that it may name.
@@ -51,19 +56,19 @@ class _Printer:
         self._tables = {column.qualifier.lower() for column in columns if column.qualifier}
 
     def text(self, node: exp.Expr) -> str:
-        """Return the text. Raises Refused for what this process cannot print."""
+        """Return the text. Raises _Unprintable."""
         if type(node) in _OPERATORS:
             return self._operator(node)
         if (printed := _PRINTED.get(type(node))) is None:
-            raise _unknown(node)
+            raise _Unprintable
         return printed(self, node)
 
     def _operator(self, node: exp.Expr) -> str:
         sides = [node.this, node.expression]
         if isinstance(node, _ARITHMETIC) and any(map(self._may_be_time, sides)):
-            raise _unknown(node)  # of days and intervals Spark makes functions
+            raise _Unprintable  # of days and intervals Spark makes functions
         if isinstance(node, _COMPARISONS) and any(_is_fraction(side) for side in sides):
-            raise _unknown(node)  # Spark rounds the number to the type of the other side
+            raise _Unprintable  # Spark rounds the number to the type of the other side
         found = f"({self.text(node.this)} {_OPERATORS[type(node)]} {self.text(node.expression)})"
         return f"(NOT {found})" if isinstance(node, exp.NEQ) else found
 
@@ -78,13 +83,13 @@ class _Printer:
         """Return a column's name; of a struct's field Spark prints the struct, too."""
         table = node.text("table").lower()
         if node.args.get("db") or node.name.lower() not in self._types or (table and table not in self._tables):
-            raise _unknown(node)
+            raise _Unprintable
         return node.name
 
     def literal(self, node: exp.Expr) -> str:
         """Return a literal's text; other numbers than 12 and 1.5 are printed as what they are read as."""
         if not node.args["is_string"] and not node.name.replace(".", "", 1).isdigit():
-            raise _unknown(node)
+            raise _Unprintable
         return node.name
 
     def negated(self, node: exp.Expr) -> str:
@@ -101,13 +106,13 @@ class _Printer:
     def null_test(self, node: exp.Expr, words: str = "IS NULL") -> str:
         """Return the text of IS NULL, or of IS NOT NULL."""
         if not isinstance(node.expression, exp.Null):
-            raise _unknown(node)
+            raise _Unprintable
         return f"({self.text(node.this)} {words})"
 
     def membership(self, node: exp.Expr) -> str:
         """Return the text of IN with a list."""
         if not node.expressions or any(_is_fraction(value) for value in node.expressions):
-            raise _unknown(node)
+            raise _Unprintable
         return f"({self.text(node.this)} IN ({self._list(node.expressions)}))"
 
     def between(self, node: exp.Expr) -> str:
@@ -117,7 +122,7 @@ class _Printer:
     def like(self, node: exp.Expr) -> str:
         """Return the text of LIKE."""
         if set(node.args) - {"this", "expression", "negate"}:
-            raise _unknown(node)
+            raise _Unprintable
         found = f"{self.text(node.this)} LIKE {self.text(node.expression)}"
         return f"(NOT {found})" if node.args.get("negate") else found
 
@@ -139,20 +144,20 @@ class _Printer:
     def cast(self, node: exp.Expr) -> str:
         """Return the text of a CAST, but of a literal: dates and 12L are such, too."""
         if node.args.get("safe") or isinstance(node.this, exp.Literal):
-            raise _unknown(node)
+            raise _Unprintable
         return f"CAST({self.text(node.this)} AS {node.args['to'].sql(dialect=AsWritten).upper()})"
 
     def whole(self, node: exp.Expr) -> str:
         """Return the text of floor and ceil, which Spark prints in capitals."""
         if any(value for key, value in node.args.items() if key != "this"):
-            raise _unknown(node)
+            raise _Unprintable
         return f"{type(node).__name__.upper()}({self.text(node.this)})"
 
     def call(self, node: exp.Expr) -> str:
         """Return the text of a function that Spark calls by the name it is written with."""
         name, operands = str(node.this).lower(), node.expressions
         if name not in _CALLED or not operands:
-            raise _unknown(node)
+            raise _Unprintable
         if name == "count" and isinstance(operands[0], exp.Star):
             return "count(1)"
         if name in ("isnull", "isnotnull"):
@@ -183,10 +188,6 @@ def _keeps_signs(tree: exp.Expr, tokens: Sequence[Token]) -> bool:
 def _is_fraction(node: exp.Expr) -> bool:
     node = node.unnest().this if isinstance(node.unnest(), exp.Neg) else node.unnest()
     return isinstance(node, exp.Literal) and not node.args["is_string"] and not node.name.isdigit()
-
-
-def _unknown(node: exp.Expr) -> Refused:
-    return Refused(f"'{node.sql(dialect='spark')}' has no name; write AS after it")
 
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
