@@ -66,19 +66,19 @@ BASE = [{"id": n, "v": "a"} for n in (1, 2, 3)]
 
 
 def write(lake: Connector, target: WriteTarget, rows: list[dict[str, Any]], sink: SinkId) -> list[bytes]:
-    """The fragments of some rows."""
+    """Write rows to data files, and return their fragments."""
     page_sink = lake.sinks.create_page_sink(target, sink)
     page_sink.append_page(pa.RecordBatch.from_pylist(rows, schema=target.storage))
     return page_sink.finish()
 
 
 def append(lake: Connector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None) -> CommitResult:
-    """One insert; of each row the last values may be left out."""
+    """Commit one insert of rows; the last values of a row may be left out."""
     return prepare(lake, table, *rows, txn=txn)()
 
 
 def prepare(lake: Connector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None) -> Callable[[], CommitResult]:
-    """An insert that has written its files; the call commits it."""
+    """Write the files of an insert, and return the function that commits it."""
     insert = lake.metadata.begin_insert(table)
     records = [dict(itertools.zip_longest(insert.target.storage.names, row)) for row in rows]
     fragments = write(lake, insert.target, records, SinkId()) if rows else []
@@ -86,7 +86,7 @@ def prepare(lake: Connector, table: TableHandle, *rows: tuple[Any, ...], txn: An
 
 
 def prepare_merge(lake: Connector, table: TableHandle, row: int) -> Callable[[], CommitResult]:
-    """A row change that has read the table and written a row; the call commits it."""
+    """Read the table and write one row as a row change, and return the function that commits it."""
     merge = lake.metadata.begin_merge(table, {})
     fragments = write(lake, merge.insert.target, [{"id": row}], SinkId())
     return lambda: lake.metadata.finish_merge(merge, fragments)
@@ -95,7 +95,7 @@ def prepare_merge(lake: Connector, table: TableHandle, row: int) -> Callable[[],
 def compact(
     lake: Connector, table: TableHandle, rows: list[dict[str, Any]], dead: list[dict[str, Any]]
 ) -> Callable[[], CommitResult]:
-    """All files into one base file and a sidecar; the call commits it."""
+    """Rewrite all files into one base file and one sidecar file, and return the function that commits them."""
     splits = lake.metadata.get_splits(table)
     rewrite = lake.metadata.begin_rewrite(dataclasses.replace(table, version=splits.version), splits.files)
     folded = max(f.commit or 0 for f in splits.files)
@@ -108,7 +108,7 @@ def compact(
 def resolve(
     lake: Connector, table: TableHandle, rows: list[dict[str, Any]], positions: list[int]
 ) -> Callable[[], CommitResult]:
-    """The log into a run of some rows, and rows of the one file in a bucket deleted (R1); the call commits it."""
+    """Write a run in place of the log, delete rows of the bucketed file (R1), and return the function that commits."""
     splits = lake.metadata.get_splits(table)
     log = [f for f in splits.files if f.tier is Tier.LOG]
     kept = [f for f in splits.files if f.tier is Tier.BASE]
@@ -123,18 +123,18 @@ def resolve(
 
 
 def stored(lake: Connector, table: TableHandle) -> list[dict[str, Any]]:
-    """The rows of all files, as they are stored."""
+    """Return the rows of all data files as they are stored."""
     splits = lake.metadata.get_splits(table)
     return [row for f in splits.files for row in pq.read_table(f.path, schema=splits.storage).to_pylist()]
 
 
 def ids(lake: Connector, table: TableHandle) -> list[int]:
-    """The ids among these rows, in order."""
+    """Return the ids of all stored rows, in order."""
     return sorted(row["id"] for row in stored(lake, table))
 
 
 def code_of(call: Callable[[], Any]) -> tuple[str, str]:
-    """Code and message of the error that a call ends in."""
+    """Return the code and the message of the error that a call raises."""
     with pytest.raises(TrinityError) as caught:
         call()
     return caught.value.code, caught.value.message

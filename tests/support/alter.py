@@ -9,10 +9,9 @@ from trinity.spi import Column, Connector, TableHandle
 
 
 def set_properties(lake: Connector, table: TableHandle, properties: Mapping[str, str]) -> None:
-    """Sets table properties, unchecked; others stay."""
+    """Set table properties without checks; properties that are not named stay as they are."""
     lake.metadata.alter_table(table, lambda d: d.with_properties({**d.properties, **properties}))
 
 
 def add_column(lake: Connector, table: TableHandle, column: Column) -> None:
-    """Adds a column."""
     lake.metadata.alter_table(table, lambda d: evolve.added(d, column))

@@ -32,14 +32,14 @@ def delete(key: int, at: int) -> Event:
 
 
 def rows(table: Table, *columns: str) -> list[tuple[Any, ...]]:
-    """The rows of a table, or some columns of them, sorted; a struct is a tuple."""
+    """Return the sorted rows of a table, all columns or some, with structs as tuples."""
     found = table.to_arrow(columns=list(columns) or None).to_pylist()
     plain = (tuple(tuple(v.values()) if isinstance(v, dict) else v for v in row.values()) for row in found)
     return sorted(plain, key=repr)
 
 
 class Target:
-    """A table, and the words by which events are applied to it."""
+    """A table, and the options with which events are applied to it."""
 
     def __init__(self, session: Session, name: str, **words: Any) -> None:
         self.words = {"keys": ["id"], "sequence_by": "n", "apply_as_deletes": DELETES, **words}

@@ -28,25 +28,25 @@ AZURE_SECRET: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz
 
 @dataclass(frozen=True)
 class AzureServer:
-    """A server; see :class:`~tests.support.object_store.ObjectServer`."""
+    """A running server; see :class:`~tests.support.object_store.ObjectServer`."""
 
     proxy: Proxy
     options: dict[str, Any] = field(repr=False)
     secret: str = field(default=AZURE_SECRET, repr=False)
 
     def new_bucket(self) -> str:
-        """The name of a container that nobody else has."""
+        """Make a container with a name of its own, and return the name."""
         name = f"container-{uuid.uuid4().hex[:12]}"
         self.files.create_dir(name)
         return name
 
     def store(self, bucket: str) -> str:
-        """The beginning of the URIs of what is in a container."""
+        """Return how the URIs of objects in a container begin."""
         return f"abfss://{bucket}@{ACCOUNT}.dfs.core.windows.net"
 
     @property
     def files(self) -> FileSystem:
-        """The server as another program sees it."""
+        """The server's files, as a program without Trinity sees them."""
         address = f"127.0.0.1:{self.proxy.port}"
         return AzureFileSystem(
             ACCOUNT,
@@ -59,7 +59,7 @@ class AzureServer:
 
 
 def _fetched() -> Path:
-    """The server's program, which is fetched once: npm takes a minute for it."""
+    """Return the path of the server's program. npm takes a minute to fetch it, so it is fetched once and kept."""
     folder = Path.home() / ".cache/trinity-tests" / f"azurite-{_AZURITE}"
     program = folder / "node_modules/.bin/azurite-blob"
     if program.exists():
@@ -79,7 +79,7 @@ def _fetched() -> Path:
 
 @contextlib.contextmanager
 def running_azure_server() -> Iterator[AzureServer]:
-    """Gets and starts a server, and stops it afterwards."""
+    """Fetch and start a server; stop it at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-azure-"))
     try:
         with _started(_fetched(), folder) as port, running_proxy(port) as proxy:

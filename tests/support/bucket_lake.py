@@ -36,7 +36,7 @@ _ODD = {"parquet": "some where/100%", "delta": "some where/100%", "iceberg": "so
 
 
 class Server(Protocol):
-    """A store of any kind; see :class:`~tests.support.object_store.ObjectServer`."""
+    """An object store of any kind; see :class:`~tests.support.object_store.ObjectServer`."""
 
     @property
     def proxy(self) -> Proxy: ...
@@ -57,13 +57,13 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class BucketLake:
-    """A catalog ``lake``.
+    """A catalog ``lake`` in a bucket.
 
     Attributes:
-        fmt: its format.
-        place: its warehouse.
-        server: the store.
-        database: what it needs beside the bucket.
+        fmt: the table format.
+        place: the warehouse.
+        server: the object store.
+        database: the options of the catalog's database, if it has one.
     """
 
     fmt: str
@@ -72,28 +72,28 @@ class BucketLake:
     database: Mapping[str, Any]
 
     def settings(self, **options: Any) -> dict[str, Any]:
-        """The catalog's settings, told of the store by options other than the server's own."""
+        """Return the catalog's settings. Options override the server's own storage options."""
         given = {**self.server.options, **options}
         return {"connector": self.fmt, "warehouse": self.place, **self.database, "storage_options": given}
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells another process of the store."""
+        """The environment variables by which another process reaches the store."""
         names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
         return {names.get(name, f"AWS_{name.upper()}"): str(value) for name, value in self.server.options.items()}
 
     @property
     def named(self) -> dict[str, Any]:
-        """The catalog's settings for a process that is told of the store by :attr:`environment`."""
+        """The catalog's settings for a process that reaches the store by :attr:`environment`."""
         return {name: value for name, value in self.settings().items() if name != "storage_options"}
 
     def connect(self, **options: Any) -> Session:
-        """A session that has this catalog alone; options as of :meth:`settings`."""
+        """Return a session that has this catalog alone. Options are those of :meth:`settings`."""
         return trinity.connect(catalogs={"lake": self.settings(**options)})
 
 
 def race(store: ObjectStore, writers: int) -> list[bool]:
-    """Has so many threads put an object ``name`` if there is none, each its number; whether each one has."""
+    """Let several threads put the same object at once if it is absent. Return whether the put of each succeeded."""
 
     def wins(number: int) -> bool:
         try:
@@ -107,7 +107,7 @@ def race(store: ObjectStore, writers: int) -> list[bool]:
 
 
 def bucket_lake(fmt: str, server: Server, bucket: str, database: Mapping[str, Any]) -> BucketLake:
-    """A catalog of which nobody else knows."""
+    """Return a catalog at a new place, which no other test uses."""
     return BucketLake(fmt, f"{server.store(bucket)}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
 
 
@@ -116,12 +116,12 @@ SERVERS = {"iceberg-postgres": "database", "iceberg-rest": "rest_catalog", "iceb
 
 
 def database_of(kind: str, folder: Path, server: Any = None) -> dict[str, Any]:
-    """The options that say where a catalog's names are.
+    """Return the options that name a catalog's database.
 
     Args:
-        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; one of :data:`SERVERS`.
-        folder: where SQLite's file may be.
-        server: what the fixture of :data:`SERVERS` gives.
+        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; or one of :data:`SERVERS`.
+        folder: the folder for SQLite's file.
+        server: the value of the fixture of :data:`SERVERS`.
     """
     match kind:
         case "iceberg":
@@ -137,20 +137,20 @@ def database_of(kind: str, folder: Path, server: Any = None) -> dict[str, Any]:
 
 
 def stored(server: Server, table: Table, version: int | None = None) -> list[dict[str, Any]]:
-    """The rows of a plain table as another program reads its listed files."""
+    """Return the rows of a plain table, read from its listed files without Trinity."""
     files = [Location.of(f.path).for_arrow for f in table.splits(version).files]
     rows = [row for file in files for row in pq.read_table(file, filesystem=server.files).to_pylist()]
     return sorted(rows, key=lambda row: str(row["k"]))
 
 
 def objects(server: Server, place: str) -> list[str]:
-    """The names of the objects below a place."""
+    """Return the names of the objects below a place."""
     selected = pf.FileSelector(Location.of(place).for_arrow, recursive=True, allow_not_found=True)
     return [str(found.path) for found in server.files.get_file_info(selected) if found.type == pf.FileType.File]
 
 
 def refusal(code: str, call: Any) -> str:
-    """The message with which a call is refused."""
+    """Return the message of the error with which a call is refused."""
     with pytest.raises(TrinityError) as caught:
         call()
     assert caught.value.code == code, caught.value.message

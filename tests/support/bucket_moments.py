@@ -25,11 +25,11 @@ _JOURNALS = ("", "-journal", "-wal")
 
 @dataclass(frozen=True)
 class Moment:
-    """A state.
+    """The state of a warehouse at one moment.
 
     Attributes:
         where: the request that was about to be sent, or had taken effect.
-        objects: name -> bytes of all that is below the warehouse.
+        objects: name -> bytes of all objects below the warehouse.
         database: name -> bytes of the files of the catalog's database, if it has one.
     """
 
@@ -39,15 +39,15 @@ class Moment:
 
     @property
     def state(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """All but its name."""
+        """The objects and the database, without the name of the moment."""
         return self.objects, self.database
 
 
 class Moments:
-    """Takes a warehouse's states, and puts them back.
+    """The states of a warehouse, recorded one by one, each of which can be put back.
 
     Args:
-        lake: the catalog, of Parquet or Delta, or of Iceberg with a database in a file.
+        lake: a catalog of Parquet or Delta, or of Iceberg with a database in a file.
     """
 
     def __init__(self, lake: BucketLake) -> None:
@@ -61,13 +61,13 @@ class Moments:
         self.found: list[Moment] = []
 
     def take(self, where: str) -> None:
-        """Takes the state of this moment, unless it is the last one's."""
+        """Record the state of the warehouse, unless it is the same as the last one recorded."""
         moment = Moment(where, {name: self._read(name, tag) for name, tag in self._listed().items()}, self._files())
         if not self.found or self.found[-1].state != moment.state:
             self.found.append(moment)
 
     def around(self, request: Request, ask: Callable[[], Answer]) -> Answer | None:
-        """Takes the states before and after a request that writes; others wait meanwhile."""
+        """Record the states before and after a request that writes, while no other request is served."""
         if request.method in ("GET", "HEAD"):
             return None
         with self._mutex:
@@ -78,7 +78,7 @@ class Moments:
             return answer
 
     def put_back(self, moment: Moment) -> Moment:
-        """Makes the warehouse what it was."""
+        """Restore the warehouse to a recorded state."""
         there = self._listed()
         if gone := [name for name in there if name not in moment.objects]:
             obstore.delete(self._store, gone)
@@ -93,7 +93,7 @@ class Moments:
         return moment
 
     def _listed(self) -> dict[str, str]:
-        """Name -> e-tag."""
+        """Return name -> e-tag of the objects below the warehouse."""
         pages = obstore.list(self._store, self._below)
         return {meta["path"]: str(meta["e_tag"]).strip('"') for page in pages for meta in page}
 
@@ -111,7 +111,7 @@ class Moments:
 
 @contextlib.contextmanager
 def watched(lake: BucketLake) -> Iterator[Moments]:
-    """Takes the states of all that is done within, the first and the last one, too."""
+    """Record the states of a warehouse during the block, from its beginning to its end."""
     moments = Moments(lake)
     moments.take("begin")
     with lake.server.proxy.faulty(moments.around):

@@ -34,10 +34,11 @@ _PROBE: Final = "_trinity/probe"
 
 
 def unneeded(lake: BucketLake, table: Table) -> list[str]:
-    """Their names below the table; other names than the format's are needed by nobody.
+    """Return the names of the objects below a table's location that its newest version does not need, without the
+    format's log.
 
     Raises:
-        AssertionError: something that is needed is not there.
+        AssertionError: an object that is needed is missing.
     """
     now = table.splits()
     needed = {path for file in (*now.files, *now.sidecar) for path in file.needs}
@@ -50,11 +51,12 @@ def unneeded(lake: BucketLake, table: Table) -> list[str]:
 
 
 def check_patience(lake: BucketLake, answer: Answer | None) -> None:
-    """Spark gives up soon on a store that shows it no data files: by itself it asks thirty times and more.
+    """Check that Spark gives up soon on a store that does not deliver data files. By default it tries thirty times and
+    more.
 
     Args:
         lake: the catalog.
-        answer: what the store says; None for nothing.
+        answer: the store's answer to a request for a data file; None for no answer.
     """
     requests: list[Request] = []
     over = threading.Event()
@@ -81,7 +83,7 @@ def check_patience(lake: BucketLake, answer: Answer | None) -> None:
 
 
 def _metadata(lake: BucketLake, table: Table) -> Iterator[str]:
-    """What an Iceberg table's metadata names, itself first."""
+    """Yield the metadata file of an Iceberg table, and the files that it names."""
     options = lake.server.options
     io = PyArrowFileIO(
         {

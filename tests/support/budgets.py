@@ -11,7 +11,7 @@ from trinity_conformance.shrink.histories import ShrinkBudget
 
 
 def played(budget: Budget, **most: int) -> Budget:
-    """Return a budget that plays so many of some kinds, however long that takes."""
+    """Return a budget that plays a fixed number of histories of some kinds, however long they take."""
     shares = {kind: Share(math.inf, most[kind]) if kind in most else share for kind, share in budget.shares.items()}
     return replace(budget, shares=shares)
 

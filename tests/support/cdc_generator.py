@@ -29,7 +29,7 @@ def _digits(draw: random.Random, most: int) -> str:
 
 
 def _number(draw: random.Random) -> str:
-    """A number of JSON."""
+    """Draw a number as JSON text."""
     edges = [1 << n for n in (7, 15, 24, 31, 53, 63, 64)] + [10**n for n in (2, 7, 9, 28, 38)]
     if draw.random() < 0.4:
         text = str((draw.choice(edges) + draw.randint(-2, 2)) * draw.choice((1, 1, -1)))
@@ -47,7 +47,7 @@ def _number(draw: random.Random) -> str:
 
 
 def _fitting(draw: random.Random, bits: int, scale: int) -> str:
-    """A number that fits a type, mostly, in one of the ways to write it."""
+    """Draw a number that mostly fits a type, in one of the ways in which it can be written."""
     whole = draw.choice((1, -1)) * (draw.getrandbits(draw.randint(1, bits)) + draw.randint(0, 1))
     digits, behind = str(abs(whole)), draw.randint(0, scale)
     if behind:
@@ -124,7 +124,7 @@ def _time(draw: random.Random) -> str:
 
 
 def _row(draw: random.Random) -> str:
-    """A row in which few columns have values, so that not every one is refused."""
+    """Draw a row with values in few columns, so that not every row is refused."""
     names = draw.sample([n for n in COLUMNS if n != "k"], draw.randint(1, 2))
     fields = [f'"k": {draw.randint(0, 99)}']
     fields += [f'"{n}": {_LIKELY[n](draw) if n in _LIKELY and draw.random() < 0.9 else _any(draw)}' for n in names]
@@ -146,7 +146,7 @@ def _enveloped(draw: random.Random, tool: str) -> str:
 
 
 def _broken(draw: random.Random, text: str, tool: str) -> str:
-    """A message that something happened to; it may be a good one even so."""
+    """Return a message's text after a random edit, which may leave it valid."""
     at, to = sorted((draw.randint(0, len(text)), draw.randint(0, len(text))))
     colon = draw.choice([n for n, c in enumerate(text) if c == ":"])
     return draw.choice((
@@ -166,6 +166,6 @@ def _broken(draw: random.Random, text: str, tool: str) -> str:
 
 
 def message(draw: random.Random, tool: str) -> str:
-    """A message of a tool."""
+    """Draw a message of a CDC tool."""
     text = _enveloped(draw, tool)
     return _broken(draw, text, tool) if draw.random() < 0.25 else text

@@ -29,11 +29,11 @@ _MICRO: Final = dt.timedelta(microseconds=1)
 
 
 class Number(str):
-    """A number in JSON, as it is written."""
+    """A number as it is written in JSON."""
 
 
 class Refusal(Exception):
-    """A refusal by a code; ``dropped`` where ``invalid="drop"`` leaves the message out instead."""
+    """The refusal of a message by an error code; ``dropped`` where ``invalid="drop"`` skips the message instead."""
 
     def __init__(self, code: str, dropped: bool = False) -> None:
         super().__init__(code)
@@ -41,7 +41,7 @@ class Refusal(Exception):
 
 
 def rows_of(tool: str, text: str) -> list[tuple[Any, ...]]:
-    """The rows that come by a message. Raises :class:`Refusal`."""
+    """Return the rows of a message. Raises :class:`Refusal`."""
     rows = _TOOLS[tool](_object(text))
     return [tuple(_value(kind, row.get(name), tool) for name, kind in COLUMNS.items()) for row in rows]
 
@@ -68,7 +68,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _own(of: Mapping[str, Any], *names: str) -> None:
-    """Checks that the tool's own fields of an object are objects, or NULL."""
+    """Check that these fields of an object, which the tool itself writes, are objects or NULL."""
     if any(of.get(name) is not None and not isinstance(of[name], dict) for name in names):
         raise Refusal("BAD_DATA", dropped=True)
 
@@ -130,7 +130,7 @@ _TOOLS: Final = {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal}
 
 
 def _value(text: str, given: Any, tool: str) -> Any:
-    """A value as the tests' SQL shows it."""
+    """Return a value as the tests' SQL shows it."""
     if given is None:
         return None
     kind = parse_type(text)
@@ -178,7 +178,7 @@ def _json(given: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of JSON as Spark writes it: characters beyond the basic plane are escaped, in capitals."""
+    """Return a JSON string as Spark writes it: characters beyond the basic plane are escaped, in capitals."""
     return re.sub(r"[^\0-\uffff]", lambda found: _escape(found[0]), json.dumps(text, ensure_ascii=False))
 
 
@@ -252,7 +252,7 @@ def _floating(text: str, kind: str) -> float | None:
 
 
 def _nearest(exact: Fraction) -> float:
-    """The nearest FLOAT, of two equally near ones the even one."""
+    """Return the nearest FLOAT; of two equally near ones the one whose last bit is 0."""
     if abs(exact) >= Fraction(2) ** 128 - Fraction(2) ** 103:
         return math.inf
     largest = float(np.finfo(np.float32).max)
@@ -284,7 +284,7 @@ def _date(text: str) -> str | None:
 
 
 def _timestamp(text: str, kind: str) -> int | None:
-    """Microseconds of 1970; a time without a zone is UTC, as the tests' session has it."""
+    """Return the microseconds since 1970. A time without a zone is UTC, the zone of the tests' session."""
     zone = r"(Z|[+-][0-9]{2}:[0-9]{2})?" if kind == "timestamp" else r"(Z|\+00:00|\+00)?"
     pattern = (
         rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:[T ]([0-9]{{2}}:[0-9]{{2}})(?::([0-9]{{2}}(?:\.[0-9]+)?))?{zone})?"

@@ -12,13 +12,13 @@ from trinity import Session, Table
 
 
 def messages(session: Session, *given: Any) -> DataFrame:
-    """A topic, in one partition: texts, bytes and NULL as they are, everything else as JSON."""
+    """Return a DataFrame of one partition with messages: texts, bytes and NULL as they are, other values as JSON."""
     texts = [m if m is None or isinstance(m, str) else json.dumps(m) for m in given]
     return session.spark.createDataFrame(pa.table({"value": pa.array(texts, pa.string())})).coalesce(1)
 
 
 def people(session: Session, columns: str = "id INT, name STRING", **properties: str) -> Table:
-    """A table with a row kind and a watermark ``lsn``."""
+    """Make a table with a row kind and the watermark ``lsn``."""
     options = {"watermark-key": "lsn", "rowkind.field": "kind", **properties}
     text = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
     session.sql(

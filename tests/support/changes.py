@@ -14,7 +14,7 @@ Change = tuple[str, int, tuple[Any, ...]]
 
 
 def feed(table: Table, start: int, end: int | None = None, **form: Any) -> Counter[Change]:
-    """What ``table.changes`` shows, each with the time of its commit."""
+    """Return the rows of ``table.changes``. Check that each has the time of its commit."""
     rows = [row.asDict(recursive=True) for row in table.changes(start, end, **form).collect()]
     times = {row.version: row.timestamp for row in table.history().collect()}
     assert all(row["_commit_timestamp"] == times[row["_commit_version"]] for row in rows)
@@ -24,7 +24,7 @@ def feed(table: Table, start: int, end: int | None = None, **form: Any) -> Count
 
 
 def defined_changes(table: Table, start: int, end: int) -> Counter[Change]:
-    """What C1 says: each version read by itself, in the columns of the last."""
+    """Return the changes that C1 defines: from separate reads of the versions, in the columns of the last one."""
     versions = [v for v in reversed([r.version for r in table.history().collect()]) if start <= v <= end]
     shown = table.splits(end).definition.visible
     reads = {v: _rows(table, v, [_identity(c) for c in shown]) for v in versions}
@@ -53,13 +53,13 @@ def _between(old: list[tuple[Any, ...]], new: list[tuple[Any, ...]], version: in
 
 
 def rows_at(table: Table, version: int | None = None) -> Counter[tuple[Any, ...]]:
-    """The merged rows of a version."""
+    """Return the merged rows of a version."""
     definition = table.splits(version).definition
     return Counter(_rows(table, version, [_identity(c) for c in definition.visible]))
 
 
 def applied(rows: Counter[tuple[Any, ...]], changes: Mapping[Change, int]) -> Counter[tuple[Any, ...]]:
-    """The rows after changes (C2)."""
+    """Return the rows after changes have been applied to them (C2)."""
     found = Counter(rows)
     for (kind, _, row), count in changes.items():
         found[row] += count if kind in ("insert", "update_postimage") else -count
@@ -67,7 +67,7 @@ def applied(rows: Counter[tuple[Any, ...]], changes: Mapping[Change, int]) -> Co
 
 
 def _identity(column: Column) -> int | str:
-    """Columns of others have names alone."""
+    """Return the id of a column, or its name: columns that another engine made have no id."""
     return column.name if column.field_id is None else column.field_id
 
 

@@ -30,10 +30,10 @@ _PATIENCE_S: Final = 120
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster.
+    """A Spark cluster.
 
     Attributes:
-        master: its address, ``spark://…``.
+        master: the address of its master, ``spark://…``.
         workers: the processes that start executors.
     """
 
@@ -41,7 +41,7 @@ class Cluster:
     workers: tuple[subprocess.Popen[bytes], ...]
 
     def kill_executor(self) -> bool:
-        """Kills the executor that runs longest; False where none runs. Its worker starts another one."""
+        """Kill the executor that has run longest; its worker starts another one. Return False where none runs."""
         for pid in self._executors():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -68,7 +68,7 @@ def _parent(pid: int) -> int | None:
 
 @contextlib.contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """Starts a master and two workers of one core each, and stops them and their executors afterwards."""
+    """Start a master and two workers of one core each; stop them and their executors at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-cluster-"))
     port, page, *pages = free_ports(4)
     with contextlib.ExitStack() as running:
@@ -94,7 +94,7 @@ def running_cluster() -> Iterator[Cluster]:
 
 
 def _alive(page: int) -> int:
-    """Workers that the master knows of; none before its page is complete."""
+    """Return the number of workers that the master knows; 0 as long as its page is incomplete."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=60) as answer:
             return int(json.load(answer)["aliveworkers"])
@@ -104,7 +104,7 @@ def _alive(page: int) -> int:
 
 @contextlib.contextmanager
 def _process(folder: Path, host: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Spark's in a process group of its own, with what it starts."""
+    """Run a process of Spark in a process group of its own, so that its children end with it."""
     folder.mkdir()
     environment = {"SPARK_HOME": str(_HOME), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
     with (folder / "log").open("wb") as log:

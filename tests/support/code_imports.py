@@ -22,7 +22,7 @@ PACKAGES = {
 
 @cache
 def imports(path: Path) -> tuple[tuple[str, str], ...]:
-    """(module, full name) of each import of a module, anywhere in it; both are one for a module as a whole."""
+    """Return (module, full name) of each import in a module, at any depth; equal for the import of a whole module."""
     found: list[tuple[str, str]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -33,7 +33,7 @@ def imports(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def modules_imported(package: str) -> dict[str, set[str]]:
-    """Module -> the package's modules that it imports, anywhere in it and for types alone too."""
+    """Return module -> the modules of its package that it imports, nested imports and imports for types too."""
     folder = PACKAGES[package]
     paths = {".".join((package, *p.relative_to(folder).with_suffix("").parts)): p for p in folder.rglob("*.py")}
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
@@ -45,14 +45,14 @@ def modules_imported(package: str) -> dict[str, set[str]]:
 
 
 def circles(imported: dict[str, set[str]]) -> list[set[str]]:
-    """Groups of modules that import each other, directly or by way of others."""
+    """Return the groups of modules that import each other, directly or indirectly."""
     reached = {name: reach(name, imported) for name in imported}
     found = {frozenset(other for other in reached[name] if name in reached[other]) for name in imported}
     return [set(circle) for circle in found if circle]
 
 
 def reach(name: str, imported: dict[str, set[str]]) -> set[str]:
-    """The modules that a module imports, and those that they import, and so on."""
+    """Return the modules that a module imports, directly or indirectly."""
     waiting, found = [*imported[name]], set[str]()
     while waiting:
         module = waiting.pop()
@@ -67,7 +67,7 @@ _ROLE: Final = re.compile(r":(?:func|class|meth|attr|data|mod):`~?([\w.]+)`")
 
 @cache
 def _names(path: Path) -> frozenset[str]:
-    """Names of what a module defines or imports, at any depth."""
+    """Return the names that a module defines or imports, at any depth."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
@@ -81,7 +81,7 @@ def _names(path: Path) -> frozenset[str]:
 
 
 def missing_references(path: Path) -> list[str]:
-    """References in a module's docstrings to what neither it nor its package has, nor the module that they name."""
+    """Return the references in a module's docstrings to names that no module or package has."""
     found = []
     for name in _ROLE.findall(path.read_text()):
         first, *parts = name.split(".")

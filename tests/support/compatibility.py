@@ -84,7 +84,7 @@ Of the delete files of others, Trinity honours [position deletes](glossary.md#po
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         parts = [
@@ -114,7 +114,7 @@ def _capabilities() -> Iterator[Sequence[str]]:
 
 
 def _types(place: Path) -> Iterator[Sequence[str]]:
-    """A row of each type: how each format stores it."""
+    """Yield a row of the table for each type: how each format stores it."""
     stored = {"Parquet": _in_parquet, "Delta": _in_delta, "Iceberg": _in_iceberg}
     with trinity.connect(place, engine="local") as session:
         for name, (kind, values) in CASES.items():
@@ -174,7 +174,7 @@ def _iceberg(place: Path) -> Iterator[Sequence[str]]:
 
 
 def _theirs(catalog: SqlCatalog, version: int) -> None:
-    """Make an empty table of a format version; PyIceberg writes none of version 3, so that is made of version 2."""
+    """Make an empty table of an Iceberg format version. PyIceberg writes no version 3: its metadata are edited."""
     made = catalog.create_table(f"theirs.v{version}", PLAIN, properties={"format-version": str(min(version, 2))})
     if version == 3:
         path = Path(made.metadata_location.removeprefix("file://"))
@@ -183,7 +183,7 @@ def _theirs(catalog: SqlCatalog, version: int) -> None:
 
 
 def _tried(session: Session, table: Callable[[], Table]) -> tuple[str, str]:
-    """Whether a table is read, and whether it is written."""
+    """Return whether Trinity reads a table, and whether it writes it."""
     try:
         found = table()
     except trinity.TrinityError as error:

@@ -25,11 +25,11 @@ _SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @contextlib.contextmanager
 def running_connect_server(further: Mapping[str, str] = MappingProxyType({}), **environment: str) -> Iterator[str]:
-    """Starts a server, whose workers find Trinity as this process does; its address, ``sc://…``.
+    """Start a server whose workers can import Trinity, and yield its address, ``sc://…``.
 
     Args:
-        further: settings of Spark's.
-        environment: variables of the server besides those of this process.
+        further: Spark settings.
+        environment: the server's environment variables, besides those of this process.
     """
     folder = Path(tempfile.mkdtemp(prefix="trinity-connect-"))
     [port] = free_ports(1)
@@ -68,7 +68,7 @@ def running_connect_server(further: Mapping[str, str] = MappingProxyType({}), **
 
 
 def client(address: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A Python program that is the server's client: pyspark is of one kind in a process."""
+    """Run a Python program as a client of the server: a process that runs Spark itself cannot be one."""
     given: Mapping[str, str] = {**_environment(), "SPARK_REMOTE": address, **environment}
     return subprocess.run([sys.executable, *words], env=given, cwd=ROOT, capture_output=True, text=True, check=False)
 

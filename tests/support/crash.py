@@ -31,13 +31,13 @@ COMMIT: Final = {
 
 @dataclass(frozen=True)
 class Crash:
-    """Runs a program, and kills it.
+    """A program that is run, and killed at one of its storage operations.
 
     Attributes:
-        shim: the shared library.
-        folder: scratch, outside of the warehouse.
-        warehouse: what is watched.
-        program: in Python.
+        shim: the shared library that counts operations and kills.
+        folder: a folder for its own files, outside of the warehouse.
+        warehouse: the folder whose operations are counted.
+        program: the Python program.
     """
 
     shim: Path
@@ -46,7 +46,7 @@ class Crash:
     program: Path
 
     def run(self, words: Sequence[object], at: int = 0, match: str = "", copies: str = "") -> bool:
-        """Runs the program up to operation ``at``, counted from ``match`` on; True when it was killed there."""
+        """Run the program up to operation ``at``, counted from a match of ``match``. Return whether it was killed."""
         control = self.folder / "control"
         control.write_bytes(bytes(64))
         self.trace.unlink(missing_ok=True)
@@ -63,19 +63,19 @@ class Crash:
 
     @property
     def trace(self) -> Path:
-        """The file with what the program did, and was about to do, a line each."""
+        """The file with the program's operations, one a line, the last of which may not have been done."""
         return self.folder / "trace"
 
     def last_operation(self) -> str:
-        """What the program was about to do."""
+        """Return the operation that the program was about to do."""
         lines = self.trace.read_text().splitlines() if self.trace.exists() else []
         return lines[-1] if lines else "nothing"
 
     def states(self, words: Sequence[object]) -> Iterator[tuple[str, Path]]:
-        """Lets the program get through: the operations, and the warehouse as each of them found it.
+        """Run the program to its end, and yield each operation with a copy of the warehouse as it was before it.
 
-        A write comes a second time, after its first half. What leaves the disk as it was, an fsync say, is passed
-        over. The last state is the one after the program's end.
+        A write is yielded a second time, with its first half written. Operations that change nothing on disk, such as
+        fsync, are skipped. The last state is the one after the program's end.
         """
         copies = self.folder / "copies"
         copies.mkdir()
@@ -94,7 +94,7 @@ class Crash:
 
 
 def _digest(folder: Path) -> str:
-    """All names and all bytes under a folder."""
+    """Return a digest of all names and bytes below a folder."""
     found = hashlib.blake2b()
     for file in sorted(folder.rglob("*")):
         found.update(os.fsencode(file.relative_to(folder)) + b"\0")
@@ -104,7 +104,7 @@ def _digest(folder: Path) -> str:
 
 
 def built_shim(folder: Path) -> Path:
-    """Compiles it into a folder; the test is skipped elsewhere than on Linux, and without a compiler."""
+    """Compile the shared library into a folder. Skip the test without a C compiler, and elsewhere than on Linux."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("the crash tests need Linux and a C compiler")
@@ -117,13 +117,13 @@ def built_shim(folder: Path) -> Path:
 def run_until_killed(
     program: Path, words: Iterable[object], environment: Mapping[str, str], folder: Path | None = None
 ) -> bool:
-    """Runs a program to its end, which may be that the library kills it; True when it did.
+    """Run a program until it ends, or the shared library kills it. Return whether it was killed.
 
     Args:
-        program: in Python.
+        program: the Python program.
         words: its arguments.
-        environment: beside that of this process.
-        folder: where it runs; here when left out.
+        environment: environment variables, besides those of this process.
+        folder: the working directory; by default that of this process.
     """
     done = subprocess.run(
         [sys.executable, str(program), *map(str, words)],
@@ -142,7 +142,7 @@ def run_until_killed(
 
 
 def kill_session(leader: int) -> None:
-    """Kills a process that leads a session, and all that are in it, workers with groups of their own, too."""
+    """Kill a process that leads a session, and all processes of the session, those of workers' own groups too."""
     while found := [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_in(pid, leader)]:
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
@@ -150,7 +150,7 @@ def kill_session(leader: int) -> None:
 
 
 def _is_in(pid: int, session: int) -> bool:
-    """True for a process of a session that has not ended yet."""
+    """Return whether a process belongs to a session and has not ended."""
     with contextlib.suppress(OSError):
         state, _, _, number = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
         return int(number) == session and state not in "ZX"

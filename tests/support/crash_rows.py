@@ -33,7 +33,7 @@ PLAIN_MERGE = """MERGE INTO {table} t USING {rows} s ON t.id = s.id
 
 
 def merged(*commits: list[Row]) -> list[Row]:
-    """U1 and U4, said again in the plainest way: the largest (ts, arrival) wins, tombstones are left out."""
+    """Return the winners by U1 and U4 in their plainest form: the largest (ts, arrival), unless it is a tombstone."""
     newest: dict[int, Row] = {}
     for row in (row for commit in commits for row in commit):
         if row[0] not in newest or row[1] >= newest[row[0]][1]:
@@ -42,7 +42,7 @@ def merged(*commits: list[Row]) -> list[Row]:
 
 
 def plainly_merged(rows: Sequence[Row] = FIRST) -> list[Row]:
-    """What PLAIN_MERGE of BATCH makes of rows."""
+    """Return the rows after PLAIN_MERGE with BATCH as its source."""
     batch = {row[0]: row for row in BATCH}
     updated = [(*row[:3], batch[row[0]][3]) if row[0] in batch else row for row in rows]
     kept = [row for row in updated if row[0] not in batch or not batch[row[0]][2]]
@@ -51,7 +51,7 @@ def plainly_merged(rows: Sequence[Row] = FIRST) -> list[Row]:
 
 
 def values(rows: Iterable[Row]) -> str:
-    """Rows as the source of a statement."""
+    """Return SQL text that selects these rows, for use as the source of a statement."""
     texts = ", ".join(f"({i}L, {ts}L, {str(deleted).lower()}, '{v}')" for i, ts, deleted, v in rows)
     return f"(SELECT * FROM VALUES {texts} AS x(id, ts, deleted, v))"
 
@@ -68,7 +68,7 @@ def read(table: Table) -> list[Row]:
 
 
 def made_victim(session: Session, name: str, *, plain: bool, base: bool = False) -> Table:
-    """Make a table of two commits of rows; a keyed one has, if asked for, a base between them."""
+    """Make a table from two commits of rows; a keyed table is compacted in full between them if ``base`` is set."""
     columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
     if plain:
         table = session.create_table(name, columns)

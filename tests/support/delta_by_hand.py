@@ -73,7 +73,7 @@ SIDECARS: Final = ("add", "remove")
 
 
 def struct_field(name: str, kind: Any, metadata: Action | None = None, *, nullable: bool = True) -> Action:
-    """A field of a ``schemaString``."""
+    """Return a field of a ``schemaString``."""
     return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata or {}}
 
 
@@ -82,7 +82,7 @@ def schema_string(fields: Sequence[Action]) -> str:
 
 
 def type_of(kind: pa.DataType) -> Any:
-    """An Arrow type as Delta's JSON has it."""
+    """Return an Arrow type in Delta's JSON."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
@@ -97,12 +97,12 @@ def type_of(kind: pa.DataType) -> Any:
 
 @dataclass
 class Log:
-    """A table's log, commit by commit.
+    """A Delta log that is written by hand, commit by commit.
 
     Attributes:
         folder: the table's folder.
-        version: of the newest commit.
-        known: what the log says by it: kind and name -> action.
+        version: the version of the newest commit.
+        known: the present state of the log: kind and name -> action.
     """
 
     folder: Path
@@ -120,7 +120,7 @@ class Log:
         readers: Sequence[str] = (),
         writers: Sequence[str] = (),
     ) -> Log:
-        """A new table, whose first commit has its protocol and metadata."""
+        """Make a table, whose first commit has its protocol and metadata."""
         fields = [struct_field(f.name, type_of(f.type)) for f in schema] if isinstance(schema, pa.Schema) else schema
         protocol: Action = {"minReaderVersion": 1, "minWriterVersion": 2}
         if readers or writers:
@@ -163,9 +163,9 @@ class Log:
         """Write a data file, and return the action that adds it.
 
         Args:
-            rows: what is in it.
-            path: its name below the table's folder, nothing escaped.
-            as_path: what the log calls it.
+            rows: its rows.
+            path: its path below the table's folder, without escapes.
+            as_path: its path in the log, where that differs.
             more: fields of the action, and options of the Parquet writer under ``parquet``.
         """
         file = self.folder / path
@@ -183,7 +183,7 @@ class Log:
         return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
 
     def forget(self, before: int) -> None:
-        """Delete the commits before a version, as a clean-up does."""
+        """Delete the commits before a version, as a log cleanup does."""
         for version in range(before):
             self.name("json", version).unlink(missing_ok=True)
 
@@ -196,14 +196,14 @@ class Log:
         write_actions(self.name("checkpoint.parquet"), list(self.rows() if rows is None else rows), schema)
 
     def in_parts(self, *, written: int = 3) -> None:
-        """Write a checkpoint of three parts, or of these only the first ones."""
+        """Write the first parts of a checkpoint of three parts, by default all."""
         rows = self.rows()
         for part in range(1, written + 1):
             path = self.name(f"checkpoint.{part:010d}.{3:010d}.parquet")
             write_actions(path, rows[part - 1 :: 3], CHECKPOINT)
 
     def second_version(self, ending: str) -> None:
-        """Write a checkpoint of version 2, whose files are in two sidecars."""
+        """Write a V2 checkpoint, whose files are listed in two sidecars."""
         rows = self.rows()
         files = [row for row in rows if row.keys() <= set(SIDECARS)]
         names = [f"{uuid.uuid4()}.parquet" for _ in range(2)]
@@ -222,14 +222,14 @@ class Log:
 
 
 def write_actions(path: Path, rows: Sequence[Action], schema: pa.Schema, kinds: Sequence[str] = ()) -> None:
-    """Write actions as a checkpoint has them."""
+    """Write actions as rows of a checkpoint file."""
     fields = [field for field in schema if not kinds or field.name in kinds]
     columns = [pa.array([_maps(row.get(field.name)) for row in rows], field.type) for field in fields]
     pq.write_table(pa.table(columns, schema=pa.schema(fields)), path)
 
 
 def _maps(body: Any) -> Any:
-    """An action as Arrow takes it, its maps as pairs."""
+    """Return an action with its maps as lists of pairs, as Arrow wants them."""
     if not isinstance(body, dict):
         return body
     named = ("partitionValues", "configuration", "options")
@@ -240,21 +240,21 @@ def _maps(body: Any) -> Any:
 
 
 def _bitmap(positions: Sequence[int]) -> bytes:
-    """Roaring's portable form of 64 bits, of one container of few numbers."""
+    """Return a bitmap in Roaring's portable 64-bit form, with one container of few numbers."""
     numbers = b"".join(struct.pack("<H", position) for position in positions)
     container = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16) + numbers
     return struct.pack("<IQI", 1681511377, 1, 0) + container
 
 
 def inline_vector(positions: Sequence[int]) -> Action:
-    """A deletion vector in the log itself."""
+    """Return a deletion vector that is stored in the log itself."""
     data = _bitmap(positions)
     text = to_z85(data + b"\0" * (-len(data) % 4))
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(positions)}
 
 
 def vector_file(folder: Path, positions: Sequence[int]) -> Action:
-    """A deletion vector in a file of its own."""
+    """Write a deletion vector to a file of its own, and return its descriptor."""
     data, name = _bitmap(positions), uuid.uuid4()
     framed = struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
     (folder / f"deletion_vector_{name}.bin").write_bytes(b"\x01" + framed)

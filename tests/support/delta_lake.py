@@ -14,7 +14,7 @@ from trinity_delta import DeltaConnector, DeltaFormat
 
 
 def open_catalog(warehouse: Path, spark: SparkSession | None) -> DeltaConnector:
-    """The catalog ``lake``; without a Spark nothing may ask for one."""
+    """Open the catalog ``lake``. Without a Spark session, asking for one fails."""
 
     def lend() -> SparkSession:
         assert spark is not None, "no JVM is needed here"
@@ -26,12 +26,12 @@ def open_catalog(warehouse: Path, spark: SparkSession | None) -> DeltaConnector:
 
 
 def commit_file(table: TableHandle, version: int) -> Path:
-    """The file of a version's actions."""
+    """Return the path of a version's commit file."""
     return Path(table.location, "_delta_log", f"{version:020d}.json")
 
 
 def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: str = "ALTER", **parameters: Any) -> None:
-    """The next commit, as another engine writes it."""
+    """Write the next commit as another engine writes it."""
     log = sorted(Path(table.location, "_delta_log").glob("*.json"))
     now = int(time.time() * 1000) + 1000
     named = {"operation": operation, "operationParameters": parameters}
@@ -41,18 +41,18 @@ def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: st
 
 
 def last_action(table: TableHandle, kind: str) -> Any:
-    """The newest action of a kind in the log."""
+    """Return the newest action of a kind in the log."""
     files = sorted(Path(table.location, "_delta_log").glob("*.json"))
     return [a[kind] for f in files for a in map(json.loads, f.read_text().splitlines()) if kind in a][-1]
 
 
 def restore_by_others(table: TableHandle, to: int, **info: Any) -> None:
-    """Go back to a version as Spark's RESTORE does: its files and its settings, and no domain metadata.
+    """Restore a version as Spark's RESTORE does: its files and its settings, but not its domain metadata.
 
     Args:
         table: the table.
         to: the version.
-        said: what the commit tells of the version, where not its number.
+        info: fields of ``commitInfo`` that name the version, instead of its number.
     """
     now, then = _live(table, len(list(Path(table.location, "_delta_log").glob("*.json"))) - 1), _live(table, to)
     gone = [{"remove": {**_named(now[key]), "deletionTimestamp": 1, "dataChange": True}} for key in now.keys() - then]
@@ -66,17 +66,17 @@ def _named(added: dict[str, Any]) -> dict[str, Any]:
 
 
 def _newest(table: TableHandle, kind: str, version: int) -> Any:
-    """The newest action of a kind by a version."""
+    """Return the newest action of a kind up to a version."""
     return [a[kind] for n in range(version + 1) for a in actions_of(table, n) if kind in a][-1]
 
 
 def actions_of(table: TableHandle, version: int) -> list[dict[str, Any]]:
-    """The actions of a version's commit."""
+    """Return the actions of a version's commit."""
     return [json.loads(line) for line in commit_file(table, version).read_text().splitlines()]
 
 
 def _live(table: TableHandle, version: int) -> dict[tuple[str, str | None], Any]:
-    """The files of a version, by path and deletion vector."""
+    """Return the files of a version, by path and deletion vector."""
     found: dict[tuple[str, str | None], Any] = {}
     for number in range(version + 1):
         actions = actions_of(table, number)
@@ -87,5 +87,5 @@ def _live(table: TableHandle, version: int) -> dict[tuple[str, str | None], Any]
 
 
 def file_key(file: dict[str, Any]) -> tuple[str, str | None]:
-    """The path of a file, and its deletion vector."""
+    """Return the path of a file and its deletion vector."""
     return file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")

@@ -12,12 +12,12 @@ from trinity import Table
 
 
 def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
-    """A table as delta-rs opens it."""
+    """Return the table as delta-rs opens it."""
     return deltalake.DeltaTable(table.location, version=version, storage_options=_known(lake))
 
 
 def append_by_delta_rs(lake: BucketLake, place: str, first: int, **options: Any) -> None:
-    """Two rows, or those that are given, appended by delta-rs, which makes the table if there is none."""
+    """Append two rows, or those of the option ``rows``, by delta-rs, which makes the table if it does not exist."""
     rows = options.pop("rows", pa.table({"k": [first, first + 1], "v": ["a", f"v{first}"]}))
     often = deltalake.CommitProperties(max_commit_retries=100)  # it gives up after 15 lost races
     known = _known(lake)

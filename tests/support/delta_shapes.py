@@ -22,11 +22,11 @@ ID: Final = "delta.columnMapping.id"
 
 @dataclass(frozen=True)
 class Shape:
-    """A table of others.
+    """A table that is written without Trinity.
 
     Attributes:
-        make: makes it in a folder, and returns its rows.
-        appended: whether Trinity adds rows to it.
+        make: makes the table in a folder, and returns its rows.
+        appended: whether Trinity appends rows to it.
         by_delta_rs: whether delta-rs opens it.
     """
 
@@ -47,7 +47,7 @@ def add_actions(*ids: int) -> list[dict[str, Any]]:
 
 
 def statistics(folder: Path) -> list[dict[str, Any]]:
-    """None, of rows alone, of values alone, spoiled, of other types than the columns."""
+    """Make files whose statistics are missing, incomplete, damaged, or of other types than the columns."""
     log = Log.of(folder, PLAIN)
     texts = [
         None,
@@ -64,7 +64,7 @@ def statistics(folder: Path) -> list[dict[str, Any]]:
 
 
 def strangers(folder: Path) -> list[dict[str, Any]]:
-    """Actions, fields and files of the log that are not known, and facts about commits that are any JSON."""
+    """Make a log with unknown actions, fields and files, and with a ``commitInfo`` that may be any JSON."""
     log = Log.of(folder, PLAIN, writers=["appendOnly", "invariants"])
     log.append(rows(1), "1.parquet", someday={"x": [1]}, tags=None, deletionVector=None)
     log.commit({"txn": {"appId": "a", "version": 1}}, info={"operation": 7, "timestamp": "today", "tags": []})
@@ -77,7 +77,7 @@ def strangers(folder: Path) -> list[dict[str, Any]]:
 
 
 def removed(folder: Path) -> list[dict[str, Any]]:
-    """Files that went, came again, and went in one commit with one that came."""
+    """Make a log in which a file is removed, added again, and removed in the commit that adds another file."""
     log = Log.of(folder, PLAIN)
     first, second = log.add(rows(1), "1.parquet"), log.add(rows(2), "2.parquet")
     log.commit(first, second)
@@ -111,7 +111,7 @@ def absolute_paths(folder: Path) -> list[dict[str, Any]]:
 
 
 def partitions(folder: Path) -> list[dict[str, Any]]:
-    """Values of every type as the log has them; files lack the columns."""
+    """Make a table with partition columns of every type, which its data files lack."""
     kinds = [
         ("s", pa.string()), ("i", pa.int32()), ("b", pa.bool_()), ("n", pa.decimal128(10, 2)), ("d", pa.date32()),
         ("t", pa.timestamp("us", "UTC")), ("f", pa.float64()), ("x", pa.binary()), ("z", pa.timestamp("us")),
@@ -168,7 +168,7 @@ def primitives(folder: Path) -> list[dict[str, Any]]:
 
 
 def timestamps(folder: Path) -> list[dict[str, Any]]:
-    """Instants as Parquet has had them: of milliseconds, of microseconds, of 96 bits."""
+    """Make files with timestamps as Parquet has had them: in milliseconds, in microseconds, in 96 bits."""
     kind = pa.timestamp("us", "UTC")
     log = Log.of(folder, pa.schema([("id", pa.int64()), ("t", kind)]))
     at = dt.datetime(2024, 2, 29, 23, 59, 59, 123000, dt.UTC)
@@ -198,7 +198,7 @@ def nested(folder: Path) -> list[dict[str, Any]]:
 
 
 def evolved(folder: Path) -> list[dict[str, Any]]:
-    """Older files lack a column, have another order, one that is gone, and a narrower type."""
+    """Make older files that lack a column, have a dropped one, another order of columns, and a narrower type."""
     wider = {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}
     fields = [struct_field("v", "string"), struct_field("id", "long", wider), struct_field("new", "double")]
     log = Log.of(folder, fields, readers=["typeWidening"])
@@ -209,7 +209,7 @@ def evolved(folder: Path) -> list[dict[str, Any]]:
 
 
 def mapped(folder: Path, mode: str) -> list[dict[str, Any]]:
-    """Columns that files call otherwise, within a struct, too."""
+    """Make files whose columns have other names than the table's, a field of a struct too."""
     inner = [struct_field("a", "integer", {PHYSICAL: "col-3", ID: 3})]
     fields = [
         struct_field("id", "long", {PHYSICAL: "col-1", ID: 1}),
@@ -228,7 +228,7 @@ def mapped(folder: Path, mode: str) -> list[dict[str, Any]]:
 
 
 def no_variant(folder: Path) -> list[dict[str, Any]]:
-    """The features of VARIANT, and no column of that type."""
+    """Make a table with the features of VARIANT, but without a column of that type."""
     Log.of(folder, PLAIN, readers=["variantType-preview", "variantType"]).append(rows(1), "1.parquet")
     return add_actions(1)
 
@@ -237,7 +237,7 @@ def no_variant(folder: Path) -> list[dict[str, Any]]:
 
 
 def vectors(folder: Path) -> list[dict[str, Any]]:
-    """Rows that are deleted in the log itself, and by a file; one of these without statistics."""
+    """Make files with deletion vectors in the log and in a file; one of the data files has no statistics."""
     settings = {"delta.enableDeletionVectors": "true"}
     log = Log.of(folder, PLAIN, settings=settings, readers=["deletionVectors"])
     before = log.add(rows(1, 2, 3), "1.parquet")
@@ -252,7 +252,7 @@ def vectors(folder: Path) -> list[dict[str, Any]]:
 
 
 def cleaned(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """A log of which a checkpoint is left, and the commits from its version on."""
+    """Make a log that has a checkpoint, and only the commits from the checkpoint's version on."""
     log = Log.of(folder, PLAIN, readers=["v2Checkpoint"] if kind in ("json", "parquet") else [])
     for number in range(4):
         log.append(rows(number), f"{number}.parquet")
@@ -271,7 +271,7 @@ def cleaned(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def as_values(log: Log) -> tuple[pa.Schema, list[dict[str, Any]]]:
-    """A checkpoint that has statistics as values, and none as text."""
+    """Return a checkpoint that has statistics as structs, and none as text."""
     bounds = pa.struct([("id", pa.int64())])
     parsed = pa.struct(
         [("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", bounds)]

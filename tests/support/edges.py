@@ -90,7 +90,7 @@ ROWS: Final = max(len(values) for _, values in CASES.values()) + 1
 
 
 def edges() -> pa.Table:
-    """One row for each edge value of the longest list, the other columns NULL behind theirs; the last row all NULL."""
+    """Return rows of edge values, with NULL in columns that have fewer than the others; the last row is all NULL."""
     arrays = [pa.array(range(ROWS), pa.int32())]
     for kind, values in CASES.values():
         arrays.append(pa.array([*values, *[None] * (ROWS - len(values))], arrow_type(kind)))
@@ -98,7 +98,7 @@ def edges() -> pa.Table:
 
 
 def within_python(rows: pa.Table) -> pa.Table:
-    """Without the rows whose dates and times Python cannot hold in every zone."""
+    """Return the rows whose dates and times Python can represent in every time zone."""
     return rows.take([place for place in range(rows.num_rows) if _readable(rows.slice(place, 1))])
 
 
@@ -110,7 +110,7 @@ def _readable(row: pa.Table) -> bool:
 
 
 def plain(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Comparable values: instants, clocks and days as numbers, floats as text with the sign of their zero."""
+    """Return values that compare exactly: times and dates as numbers, floats as text with the sign of zero."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     kind = values.type
@@ -136,7 +136,7 @@ def plain(values: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def rows_of(table: pa.Table) -> dict[str, dict[int, Any]]:
-    """Column -> key -> comparable value."""
+    """Return column -> key -> comparable value."""
     keys = table.column("k").to_pylist()
     assert len(set(keys)) == len(keys)
     columns = {name: plain(table.column(name)) for name in table.column_names if name != "k"}
@@ -144,7 +144,7 @@ def rows_of(table: pa.Table) -> dict[str, dict[int, Any]]:
 
 
 def literal(kind: str, value: Any) -> str:
-    """A literal of Spark's SQL for an edge value; of instants with the zone, so that it means the same everywhere."""
+    """Return an edge value as a literal of Spark SQL; a timestamp has its zone, to mean the same everywhere."""
     if value is None:
         return f"CAST(NULL AS {parse_type(kind)})"
     name = parse_type(kind).name

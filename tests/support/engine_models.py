@@ -12,14 +12,17 @@ Cells = tuple[Any, ...]
 
 
 def shape(text: str, engine: str = "partial-update", groups: Mapping[str, str] | None = None, **more: Any) -> Shape:
-    """A table with the columns of ``k int, a int``; the key is ``k``. Groups: sequence columns -> columns."""
+    """Return the shape of a table with the columns of a text such as ``k int, a int``; the key is ``k``.
+
+    ``groups`` maps sequence columns to the columns of their sequence group.
+    """
     columns = [Column(name, kind) for name, kind in (part.split(maxsplit=1) for part in text.split(", "))]
     found = tuple(Group(tuple(s.split(",")), tuple(c.split(","))) for s, c in (groups or {}).items())
     return Shape(tuple(columns), ("k",), engine=engine, groups=found, **more)
 
 
 def model(kind: Shape, *commits: list[Cells]) -> EngineModel:
-    """A table after some commits."""
+    """Return the model of a table after some commits."""
     found = EngineModel(kind)
     for rows in commits:
         found.upsert(rows)
@@ -27,7 +30,7 @@ def model(kind: Shape, *commits: list[Cells]) -> EngineModel:
 
 
 def only(found: EngineModel) -> Cells | None:
-    """The one row, in table order, or None."""
+    """Return the values of the only row, in the order of the table's columns; None without a row."""
     rows = list(found.merged().values())
     assert len(rows) <= 1
     return tuple(rows[0].values()) if rows else None

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
-    """One event: ``values`` by column, ``key`` and ``sequence`` beside them."""
+    """One event: ``values`` by column, with its ``key`` and ``sequence``."""
 
     key: int
     sequence: tuple[int, ...]
@@ -21,11 +21,11 @@ class Event:
 def history(
     came: Sequence[Event], tracked: Callable[[Event], Any]
 ) -> list[tuple[int, Event, tuple[int, ...], tuple[int, ...] | None]]:
-    """(key, event shown, start, end) of each version (H1-H4).
+    """Return (key, event shown, start, end) of each version (H1-H4).
 
     Args:
-        came: the events in their arrival order.
-        tracked: of an event, that whose change begins a version.
+        came: the events in arrival order.
+        tracked: returns the values of an event whose change begins a new version.
     """
     found = []
     for key, events in _timelines(came):
@@ -41,13 +41,13 @@ def history(
 
 
 def current(came: Sequence[Event]) -> dict[int, Event]:
-    """Key -> the event of its row, by which the row is as it is."""
+    """Return key -> the event that its row shows."""
     last = ((key, events[-1]) for key, events in _timelines(came))
     return {key: event for key, event in last if not event.deletes}
 
 
 def filled(came: Sequence[Event]) -> dict[int, tuple[Any, ...]]:
-    """Key -> its values, of each column the last that was not NULL since the row was last deleted."""
+    """Return key -> its values: in each column the last one that was not NULL since the row was last deleted."""
     found: dict[int, tuple[Any, ...]] = {}
     ordered = sorted(enumerate(came), key=lambda pair: (pair[1].sequence, pair[0]))
     for _, event in ordered:
@@ -60,7 +60,7 @@ def filled(came: Sequence[Event]) -> dict[int, tuple[Any, ...]]:
 
 
 def _timelines(came: Sequence[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """(key, its events by sequence); of equal sequences the one that came last (K4)."""
+    """Yield (key, its events by sequence). Of events of equal sequence the last to arrive counts (K4)."""
     by_key: defaultdict[int, dict[tuple[int, ...], Event]] = defaultdict(dict)
     for event in came:
         by_key[event.key][event.sequence] = event

@@ -40,7 +40,7 @@ NESTED: Final = [
 
 
 def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
-    """Rows of edge values, drawn at random, with NULLs; mild ones are values with which most calculations succeed."""
+    """Return rows of random edge values and NULLs; mild ones are values with which most calculations succeed."""
     draw = random.Random(seed)
     arrays = [pa.array(range(rows), pa.int32())]
     for column in COLUMNS[1:]:
@@ -52,7 +52,7 @@ def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
 
 
 def nested_sample(rows: int, seed: int) -> pa.Table:
-    """Rows of nested values, and of texts that patterns are looked for in, drawn at random, with NULLs."""
+    """Return rows of random nested values, of texts for patterns to match, and of NULLs."""
     draw = random.Random(seed)
     arrays = [pa.array(range(rows), pa.int32())]
     for column in NESTED[1:]:
@@ -64,7 +64,7 @@ def nested_sample(rows: int, seed: int) -> pa.Table:
 def by_spark(
     session: Session, rows: pa.Table, texts: Sequence[str], columns: Sequence[Column] = COLUMNS
 ) -> list[Outcome]:
-    """The type and the values of each expression, of one job."""
+    """Return the type and the values of each expression, all evaluated by one Spark job."""
     given = with_char(frame(session, rows), columns)
     wanted = [f"{with_plain_comparisons(text)} AS e{number}" for number, text in enumerate(texts)]
     found = given.selectExpr("k", *wanted).toArrow().sort_by("k")
@@ -78,7 +78,7 @@ def _outcome(values: pa.Array | pa.ChunkedArray) -> Outcome:
 
 
 def in_process(rows: pa.Table, text: str, zone: str, columns: Sequence[Column] = COLUMNS) -> Outcome | NotLocal:
-    """The type and the values of an expression by this process."""
+    """Return the type and the values of an expression that this process evaluates."""
     found = compile_expression(text, Scope.of(columns), lambda: zone)
     if isinstance(found, NotLocal):
         return found
@@ -87,13 +87,13 @@ def in_process(rows: pa.Table, text: str, zone: str, columns: Sequence[Column] =
 
 
 class Generator:
-    """Draws expressions; those that this process leaves to Spark are among them."""
+    """A generator of expressions, some of which this process leaves to Spark."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
 
     def condition(self, depth: int = 2) -> str:
-        """An expression of type BOOLEAN."""
+        """Draw an expression of type BOOLEAN."""
         draw = self.draw
         if depth and draw.random() < 0.4:
             left, right = self.condition(depth - 1), self.condition(depth - 1)
@@ -113,7 +113,7 @@ class Generator:
         return self.comparison()
 
     def comparison(self) -> str:
-        """A comparison of values that Spark compares, of one type or of two."""
+        """Draw a comparison of values of one type, or of two that Spark compares."""
         draw = self.draw
         family = draw.choice(_FAMILIES)
         value, other, third = (self.value(family) for _ in range(3))
@@ -133,7 +133,7 @@ class Generator:
         )
 
     def expression(self, depth: int = 2) -> str:
-        """An expression of any type."""
+        """Draw an expression of any type."""
         draw = self.draw
         kinds = (self.number, self.number, self.text, self.day, lambda d: self.condition(min(d, 1)))
         kind = draw.choice(kinds)
@@ -161,7 +161,7 @@ class Generator:
         return kind(depth)
 
     def number(self, depth: int) -> str:
-        """A calculation."""
+        """Draw a calculation."""
         draw = self.draw
         if not depth or draw.random() < 0.2:
             return self.value(_NUMBERS)
@@ -199,7 +199,7 @@ class Generator:
         )
 
     def text(self, depth: int) -> str:
-        """A text."""
+        """Draw an expression of a text type."""
         draw = self.draw
         if not depth or draw.random() < 0.2:
             return self.value(("c_string", "c_varchar", "c_char", "c_string"))
@@ -243,7 +243,7 @@ class Generator:
         )
 
     def day(self, depth: int) -> str:
-        """A date, or a timestamp."""
+        """Draw an expression of a date or a timestamp."""
         draw = self.draw
         if not depth or draw.random() < 0.3:
             return self.value(("c_date", "c_date", "c_ts", "c_ntz"))
@@ -280,11 +280,11 @@ class Generator:
         )
 
     def time(self) -> str:
-        """A timestamp."""
+        """Draw a timestamp column or literal."""
         return self.value(("c_ts", "c_ntz"))
 
     def value(self, family: Sequence[str]) -> str:
-        """A column or a literal of one of some types."""
+        """Draw a column or a literal of one of some types."""
         draw = self.draw
         name = draw.choice(family)
         kind, values = CASES[name]
@@ -314,13 +314,13 @@ _DAYS_READ = [
 
 
 class NestedGenerator:
-    """Draws expressions of values within nested ones, of nested values, and of texts that match patterns."""
+    """A generator of expressions over nested values and over texts that match patterns."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
 
     def expression(self) -> str:
-        """An expression of any type."""
+        """Draw an expression of any type."""
         number, other, text = self.number(), self.number(), self.text()
         return self.draw.choice(
             [
@@ -354,24 +354,24 @@ class NestedGenerator:
         )
 
     def number(self) -> str:
-        """A number."""
+        """Draw an expression of a number."""
         number = f"ls[{self.place()}].x"
         return self.draw.choice(["s.a", "s.b.d", f"l[{self.place()}]", f"m[{self.key()}]", number, "k"])
 
     def text(self) -> str:
-        """A text."""
+        """Draw an expression of a text."""
         return self.draw.choice(["s.b.c", f"w[{self.place()}]", f"ls[{self.place()}].y", "t"])
 
     def place(self) -> str:
-        """A place in an array."""
+        """Draw an index of an array."""
         return self.draw.choice([*["0", "1", "k % 2", "s.a"] * 3, "-1", "2", "CAST(NULL AS INT)"])
 
     def key(self) -> str:
-        """A key of a map."""
+        """Draw a key of a map."""
         return self.draw.choice(["'k'", "'x'", "'none'", "t", "s.b.c"])
 
     def pattern(self) -> str:
-        """A regular expression as a literal."""
+        """Draw a regular expression as a literal."""
         draw = self.draw
         parts, times = draw.choice([(_PATTERN_PARTS, _TIMES_IN_PATTERNS), (_PATTERN_PARTS[:17], ("", "", "+", "{2}"))])
         some = "".join(draw.choice(parts) + draw.choice(times) for _ in range(draw.randrange(4)))

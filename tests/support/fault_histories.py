@@ -29,7 +29,7 @@ _TOLD = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, and what goes wrong meanwhile."""
+    """A statement, and the fault that is injected while it runs."""
 
     kind: str
     faults: FaultSequence
@@ -45,10 +45,10 @@ def drawn_history(seed: int) -> History:
 
 
 def play(lake: BucketLake, history: History) -> None:
-    """Play a history, and compare what each statement told with what is there afterwards.
+    """Play a history, and compare what each statement reported with what the tables hold afterwards.
 
     Raises:
-        AssertionError: a statement told something else than what is so, or rows are lost or doubled.
+        AssertionError: a statement reported something untrue, or rows are lost or duplicated.
     """
     _Player(lake).play(history)
 
@@ -155,7 +155,7 @@ class _Player:
         return self._change(number % _KEYS, None, lambda: session.table("keyed").delete([number % _KEYS]))
 
     def _change(self, key: int, number: int | None, act: Callable[[], object]) -> _Step:
-        """Return the step that gives a key a row of a number, or none."""
+        """Return the step that sets the row of a key to a number, or deletes it."""
         after = {**self.live, key: number}
         expected = {k: n for k, n in after.items() if n is not None}
 
@@ -166,7 +166,7 @@ class _Player:
         return _Step(act, lambda fresh: self._read(fresh, "keyed") == Counter(expected.values()), settle)
 
     def _compact(self, session: Session) -> _Step:
-        """Compact a log that has something to compact."""
+        """Return the step that compacts a log with something to compact."""
         number = self._number()
         _put(session, number)
         self.live[number % _KEYS] = number
@@ -178,7 +178,7 @@ class _Player:
         return _Step(lambda: table.compact(strength), lambda fresh: fresh.table("keyed").version > before)
 
     def _vacuum(self, session: Session) -> _Step:
-        """Vacuum a table: what it removes is no row, however far it came."""
+        """Return the step that vacuums a table: it removes no row, even if it is interrupted."""
         return _Step(lambda: session.table("keyed").vacuum("0 seconds"), None)
 
     # -- helpers ----------------------------------------------------------------------------------------
@@ -213,8 +213,8 @@ class _Step:
 
     Attributes:
         act: runs it.
-        stands: tells in a fresh session whether it took effect; None where only what it told does.
-        settle: keeps in mind what became of it.
+        stands: returns, from a fresh session, whether it took effect; None where only its own report says so.
+        settle: records the outcome.
     """
 
     act: Callable[[], object]

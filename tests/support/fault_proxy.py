@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True)
 class Request:
-    """A request: ``PUT``, and the path with its query."""
+    """A request: its method, such as ``PUT``, and its path with its query."""
 
     method: str
     path: str
@@ -20,13 +20,13 @@ class Request:
 
     @property
     def conditional(self) -> bool:
-        """True for a put that is to find nothing."""
+        """True for a conditional put, which succeeds only where no object of its name exists."""
         known = self.headers.get("if-none-match"), self.headers.get("x-goog-if-generation-match")
         return self.method == "PUT" and ("*" in known or "0" in known)
 
     @property
     def object(self) -> str:
-        """What it is about: the path without its query."""
+        """The path of the object, without the query."""
         return self.path.partition("?")[0]
 
 
@@ -50,11 +50,11 @@ Fault = Callable[[Request, Callable[[], Answer]], Answer | None]
 
 @dataclass
 class Proxy:
-    """A proxy.
+    """A proxy before a server.
 
     Attributes:
-        port: where it listens.
-        requests: what it was asked, in order.
+        port: the port that it listens on.
+        requests: the requests that it received, in order.
     """
 
     port: int
@@ -63,7 +63,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[list[Request]]:
-        """The requests that are made within."""
+        """Yield a list of the requests that are made during the block, filled at its end."""
         before = len(self.requests)
         found: list[Request] = []
         yield found
@@ -71,7 +71,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def faulty(self, fault: Fault) -> Iterator[None]:
-        """Lets a fault decide about every request that is made within."""
+        """Let a fault decide about every request that is made during the block."""
         self._fault = fault
         try:
             yield
@@ -80,7 +80,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def losing(self, meant: Callable[[Request], bool]) -> Iterator[list[str]]:
-        """Loses the answer to the first request that is meant, which takes effect; gives its path, once it came."""
+        """Lose the answer to the first matching request, which takes effect. Yield a list that then holds its path."""
         lost: list[str] = []
 
         def loses(request: Request, ask: Callable[[], Answer]) -> Answer | None:
@@ -94,7 +94,7 @@ class Proxy:
             yield lost
 
     def answer(self, request: Request, ask: Callable[[], Answer]) -> Answer:
-        """The answer to give."""
+        """Return the answer to a request: the fault's, if there is one, else the server's."""
         self.requests.append(request)
         found = self._fault(request, ask) if self._fault else None
         return ask() if found is None else found
@@ -110,7 +110,7 @@ class _Server(ThreadingHTTPServer):
         self.proxy = Proxy(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing of clients that went away."""
+        """Ignore errors of clients that have closed their connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         return found
 
     def respond(self, body: bytes) -> Answer:
-        """The server's answer."""
+        """Return the server's answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=_PATIENCE_S)
         try:
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -171,12 +171,12 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = forward  # noqa: N815 - as http.server calls them
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
-        """Says nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def running_proxy(upstream: int) -> Iterator[Proxy]:
-    """Starts a proxy for a port of this machine, and stops it afterwards."""
+    """Start a proxy for a local port; stop it at the end of the block."""
     with _Server(upstream) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()

@@ -38,10 +38,10 @@ class FaultSequence:
     """A sequence of faults.
 
     Attributes:
-        at: the request that goes wrong, by its number; :data:`COMMIT`.
-        effect: one of ``done``, ``late`` and ``undone``, for this request; what is asked afterwards has none.
-        answers: to this request, and one by one to those that are about the same object later.
-        repeats: True for one whose last answer is given for as long as somebody asks.
+        at: the number of the request that fails, or :data:`COMMIT`.
+        effect: ``done``, ``late`` or ``undone``: whether that request takes effect; later ones do not.
+        answers: the answers to that request and to the later ones for the same object, one by one.
+        repeats: True where the last answer is repeated for all further requests.
     """
 
     at: int
@@ -51,7 +51,7 @@ class FaultSequence:
 
 
 def drawn(random: Random) -> FaultSequence:
-    """Draw a sequence."""
+    """Draw a sequence of faults."""
     at = COMMIT if random.random() < 0.6 else random.randrange(12)
     effect = random.choice(_EFFECTS)
     unanswered = ("lost", "silent", "failed", "throttled") if effect == "done" else ("lost", "silent")
@@ -102,7 +102,10 @@ class _Play:
 
 @contextlib.contextmanager
 def playing(proxy: Proxy, sequence: FaultSequence) -> Iterator[Callable[[], bool]]:
-    """Play a sequence within, and give what tells whether it began; what is late takes effect at the end."""
+    """Play a sequence of faults during the block, and yield a function that returns whether it has begun.
+
+    A request whose effect is late takes effect at the end.
+    """
     play = _Play(sequence)
     with proxy.faulty(play.fault):
         try:
@@ -115,7 +118,7 @@ def playing(proxy: Proxy, sequence: FaultSequence) -> Iterator[Callable[[], bool
 
 @contextlib.contextmanager
 def hurried() -> Iterator[None]:
-    """Have clients wait a tenth of their time, and those that are made afterwards wait as ever."""
+    """Shorten the timeouts of clients to a tenth during the block; clients made afterwards have the usual ones."""
     with pytest.MonkeyPatch.context() as patch:
         _forget_clients()
         for name in ("SILENCE", "PATIENCE", "UNSURE", "FIRST_PAUSE", "LONGEST_PAUSE"):

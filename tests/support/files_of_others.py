@@ -53,7 +53,7 @@ _STEPS: Final = ("add", "other add", "other add", "rewrite", "delete", "update",
 
 
 def rows(keys: list[int], w: int) -> pa.Table:
-    """Return a row for each of some keys."""
+    """Return a row for each of these keys."""
     return pa.table(
         {
             "k": pa.array(keys, pa.int32()),
@@ -67,7 +67,7 @@ def rows(keys: list[int], w: int) -> pa.Table:
 
 
 def make(session: Session, fmt: str, engine: str) -> Table:
-    """Make an empty table; ``plain`` is one without a key."""
+    """Make an empty table with the options of a merge engine; ``plain`` is a table without a key."""
     key = [] if engine == "plain" else ["k"]
     return session.create_table(f"{fmt}.default.{engine}", COLUMNS, primary_key=key, properties=ENGINES[engine])
 
@@ -79,7 +79,7 @@ def iceberg_table(warehouse: Path, table: Table) -> IcebergTable:
 
 
 def append(other: IcebergTable, added: pa.Table) -> None:
-    """Append rows by PyIceberg, which leaves hidden columns NULL."""
+    """Append rows by PyIceberg, which leaves the hidden columns NULL."""
     schema = other.schema().as_arrow()
     columns = [
         added[f.name].cast(f.type) if f.name in added.column_names else pa.nulls(len(added), f.type) for f in schema
@@ -88,7 +88,7 @@ def append(other: IcebergTable, added: pa.Table) -> None:
 
 
 def rewrite(other: IcebergTable, seed: int) -> None:
-    """Write all stored rows into one file, in another order, in one commit."""
+    """Rewrite all stored rows by PyIceberg into one file, in another order, in one commit."""
     stored, old = other.scan().to_arrow(), [task.file for task in other.scan().plan_files()]
     if not len(stored):
         return
@@ -101,12 +101,12 @@ def rewrite(other: IcebergTable, seed: int) -> None:
 
 
 def shown(table: Table) -> list[str]:
-    """Return the merged rows, read by this process, as texts."""
+    """Return the merged rows as texts, read by this process."""
     return sorted(map(repr, table.to_arrow().to_pylist()))
 
 
 def add_column(other: IcebergTable, name: str) -> None:
-    """Add a column of text by PyIceberg, unless it is there."""
+    """Add a text column by PyIceberg, unless the table has it."""
     if name not in other.schema().column_names:
         with other.update_schema() as change:
             change.add_column(name, StringType())
@@ -120,22 +120,22 @@ def play(
     check: Callable[[Table], object] = shown,
     further: Sequence[str] = (),
 ) -> bool:
-    """Play a history on both tables.
+    """Play a history on an Iceberg table and on its Parquet twin.
 
     Args:
-        session: has catalogs of both formats in the warehouse.
-        warehouse: its folder.
-        engine: the name of the options.
-        seed: of the history.
-        check: looks at the Iceberg table after each step, too.
+        session: a session that has catalogs of both formats in the warehouse.
+        warehouse: the warehouse's folder.
+        engine: the name of the options in :data:`ENGINES`.
+        seed: the seed of the history.
+        check: also checks the Iceberg table after each step.
         further: kinds of steps beside those of every history: ``other column``.
 
     Returns:
-        False where it ended early, refused by name: of two rows of a key it was not known any more which came last
-        (L3), or the rewrite, which PyIceberg calls an overwrite, touched rows that the sidecar folds (E3).
+        False where it ended early with a refusal: the order of two row versions of a key was no longer known (L3), or
+        the rewrite, which PyIceberg calls an overwrite, rewrote rows that the sidecar folds (E3).
 
     Raises:
-        AssertionError: with the steps, where the tables differ.
+        AssertionError: the tables differ; it lists the steps.
     """
     chance, table, twin = random.Random(seed), make(session, "iceberg", engine), make(session, "parquet", engine)
     done = list[str]()

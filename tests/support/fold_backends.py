@@ -41,7 +41,7 @@ def definition_of(shape: Shape, session: Session, name: str) -> TableDefinition:
 
 
 def stored(definition: TableDefinition, versions: Iterable[Version]) -> pa.Table:
-    """Row versions as tables store them: what they carry, which columns that is, and their kind."""
+    """Return row versions as a table stores them: their values, the columns that they carry, and their row kind."""
     rows = [
         {
             **_values(definition, v),
@@ -55,7 +55,7 @@ def stored(definition: TableDefinition, versions: Iterable[Version]) -> pa.Table
 
 
 def _values(definition: TableDefinition, version: Version) -> Mapping[str, Any]:
-    """NULL for what a version does not carry."""
+    """Return the values of a row version, with NULL in columns that it does not carry."""
     spec = merge_spec(definition)
     kept = {*spec.key, *spec.ordering} | set(version.named or version.row)
     kind = {spec.row_kind: "+I"} if spec.row_kind and version.assigned else {}
@@ -76,7 +76,7 @@ def in_arrow(definition: TableDefinition, versions: pa.Table) -> pa.Table:
 
 
 def spark_sql(definition: TableDefinition, versions: pa.Schema, of: str = "versions") -> str:
-    """The fold as a Spark query over rows of some name, with ``ARRIVAL``."""
+    """Return the fold as a Spark query over the relation ``of``, whose rows have the column ``ARRIVAL``."""
     types = [(field.name, spark_type(type_text(field.type))) for field in versions]
     fold = SqlFold(definition, merge_spec(definition))
     rows = SqlRows(f"SELECT * FROM {of}", [*types, (ARRIVAL, "bigint")])
@@ -116,7 +116,7 @@ def in_spark(session: Session, folded: Sequence[tuple[TableDefinition, pa.Table]
 
 
 def cannot_say(backend: str, definition: TableDefinition) -> Mapping[str, str]:
-    """Columns whose function a backend has no form of."""
+    """Return the columns whose aggregate function a backend does not implement."""
     spec = merge_spec(definition)
     if backend == "arrow":
         return ArrowFold(definition, spec).not_in_arrow()
@@ -142,7 +142,7 @@ PROFILES = [
 
 
 def written(history: History) -> EngineModel:
-    """The model after the writes of a history."""
+    """Return the model after the writes of a history."""
     model = EngineModel(history.shape)
     for step in history.steps:
         if isinstance(step, Upsert):
@@ -162,9 +162,9 @@ CARE = {"upsert": 7, "compact": 5}
 
 
 def play(session: Session, name: str, history: History) -> EngineModel:
-    """Write and compact a table as a history does, compare what each step reads with the model, and return that.
+    """Play the writes and compactions of a history on a table, compare each read with the model, and return the model.
 
-    Where no step reads a value out of range, the changes have to lead from each read to the next, and to the last one.
+    Unless a step reads a value out of range, the changes must lead from each read to the next, and to the last one.
     """
     shape, model = history.shape, EngineModel(history.shape)
     definition_of(shape, session, name)
@@ -195,9 +195,9 @@ def play(session: Session, name: str, history: History) -> EngineModel:
 
 
 def check_changes(table: Table, reads: Mapping[int, pa.Table]) -> None:
-    """Check that the changes after each of some versions lead from what it reads to what the later ones read.
+    """Check that the change feed leads from the rows of each of these versions to the rows of the later ones.
 
-    A row in which the entries of a map have another order is no change.
+    A row whose map has its entries in another order counts as unchanged.
     """
     versions = sorted(reads)
     for before, after in [*pairwise(versions), (versions[0], versions[-1])]:

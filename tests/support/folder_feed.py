@@ -22,11 +22,11 @@ from trinity_parquet import ParquetFormat
 
 
 class Feed:
-    """A folder in partitions ``p=0``, ``p=1``, with a column ``v`` of numbers.
+    """A table in a folder with partitions ``p=0`` and ``p=1``, and a column ``v`` of numbers.
 
     Args:
-        folder: the folder.
-        settings: a catalog's, by which it is reached.
+        folder: the table's folder.
+        settings: the settings of its catalog.
     """
 
     def __init__(self, folder: str, settings: Mapping[str, Any]) -> None:
@@ -40,19 +40,19 @@ class Feed:
         self.sinks: PageSinkProvider = lake.sinks
 
     def append(self, *numbers: int) -> CommitResult:
-        """Appends rows, one file for each partition."""
+        """Append rows, one file a partition."""
         insert = self.metadata.begin_insert(self.table)
         return self.metadata.finish_insert(insert, self.staged(insert.target, *numbers))
 
     def staged(self, target: Any, *numbers: int) -> list[bytes]:
-        """Stages rows, and gives their fragments."""
+        """Write rows to staged files, and return their fragments."""
         sink = self.sinks.create_page_sink(target, SinkId())
         parts = pa.array([v % 2 for v in numbers], pa.int64())
         sink.append_page(pa.record_batch([pa.array(numbers, pa.int64()), parts], schema=target.storage))
         return sink.finish()
 
     def compact(self) -> CommitResult:
-        """Writes all rows anew, in the place of their files."""
+        """Rewrite all rows into new files."""
         files = self.metadata.get_splits(self.table).files
         rewrite = self.metadata.begin_rewrite(self.table, files)
         staged = self.staged(rewrite.target, *rows_in(files))
@@ -60,12 +60,12 @@ class Feed:
 
 
 def values(feed: Feed) -> list[int]:
-    """The rows that a read finds."""
+    """Return the rows of the newest version."""
     return rows_in(feed.metadata.get_splits(feed.table).files)
 
 
 def rows_in(files: Iterable[DataFile]) -> list[int]:
-    """The rows of some files."""
+    """Return the rows of these files."""
     return sorted(v for file in files for v in _numbers(file.path))
 
 

@@ -34,7 +34,7 @@ Write = Callable[[Path, pa.Table], None]
 
 
 def rows_of(table: Table, version: int | None = None) -> Rows:
-    """What both executors read."""
+    """Return the rows of a table; check that both executors read the same."""
     found = [(r.id, r.v) for r in table.to_df(version).collect()]
     assert len(set(found)) == len(found)
     assert plan_read(table.splits(version)).not_local is None
@@ -76,7 +76,7 @@ def spark_iceberg(folder: Path, rows: pa.Table) -> None:
 
 
 def hadoop_catalog(warehouse: Path) -> SparkSession:
-    """Spark with an Iceberg catalog ``files`` whose tables lie in folders, without a service."""
+    """Return a Spark session with an Iceberg catalog ``files`` of type ``hadoop``."""
     active = SparkSession.getActiveSession()
     assert active is not None
     spark = active.newSession()
@@ -99,13 +99,13 @@ WRITERS: list[tuple[str, Write]] = [
 
 
 def cases(*short: Write) -> list[ParameterSet]:
-    """Every writer; but for some in the long tier."""
+    """Return every writer as a test parameter; those that are not named run in the long tier only."""
     marks = [() if write in short else pytest.mark.full for _, write in WRITERS]
     return [pytest.param(c, w, marks=m, id=w.__name__) for (c, w), m in zip(WRITERS, marks, strict=True)]
 
 
 def seen_by_others(folder: Path, connector: str) -> pa.Table:
-    """All stored rows, by an engine that knows nothing of keys."""
+    """Return all stored rows, read by an engine that does not know about keys."""
     if connector == "parquet":
         return dataset.dataset(folder, partitioning="hive").to_table()
     if connector == "delta":
@@ -115,7 +115,7 @@ def seen_by_others(folder: Path, connector: str) -> pa.Table:
 
 
 def equality_delete(spark: SparkSession, name: str, folder: Path, key: int) -> None:
-    """Deletes a key as streaming engines do: by a file that holds it."""
+    """Delete a key by an equality delete file, as streaming engines do."""
     table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # type: ignore[union-attr]
     iceberg = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
     path = folder / "data" / "deletes.parquet"
@@ -132,7 +132,7 @@ def equality_delete(spark: SparkSession, name: str, folder: Path, key: int) -> N
 
 
 class Other:
-    """Spark's own reader and writer of a table's format, on a table of Trinity's."""
+    """Spark's own reader and writer of a format, applied to a table of Trinity."""
 
     def __init__(self, session: Session, table: Table) -> None:
         self.table = table
@@ -142,26 +142,26 @@ class Other:
         self.name = f"delta.`{table.location}`" if self.format == "delta" else f"iceberg.default.{table.name.table}"
 
     def __call__(self, *statements: str) -> list[Any]:
-        """Runs statements, ``{t}`` being the table, and returns the rows of the last one."""
+        """Run statements, in which ``{t}`` is the table, and return the rows of the last one."""
         rows: list[Any] = []
         for statement in statements:
             rows = self.spark.sql(statement.format(t=self.name)).collect()
         return rows
 
     def append(self, **row: Any) -> None:
-        """Adds a row."""
+        """Insert a row."""
         names = ", ".join(row)
         values = ", ".join("NULL" if v is None else repr(v) for v in row.values())
         self(f"INSERT INTO {{t}} ({names}) VALUES ({values})")
 
     def add(self, rows: pa.Table) -> None:
-        """Adds rows, without Trinity's hidden columns, of which another writer knows nothing."""
+        """Insert rows without Trinity's hidden columns, which another writer does not know."""
         self.spark.createDataFrame(rows).createOrReplaceTempView("added")
         names = ", ".join(rows.column_names)
         self(f"INSERT INTO {{t}} ({names}) SELECT {names} FROM added")
 
     def rewrite(self, by: str | None = None) -> None:
-        """The format's own compaction of all files, sorted by a column."""
+        """Rewrite all files by the format's own compaction, sorted by a column if one is given."""
         if self.format == "delta":
             self("OPTIMIZE {t}" + (f" ZORDER BY ({by})" if by else ""))
             return
@@ -173,7 +173,7 @@ class Other:
 
 
 def shown(table: Table) -> list[str]:
-    """The merged rows, as text; both executors read the same."""
+    """Return the merged rows as texts; check that both executors read the same."""
     found = sorted(map(repr, table.to_df().toArrow().to_pylist()))
     if plan_read(table.splits()).not_local is None:
         assert sorted(map(repr, table.to_arrow().to_pylist())) == found

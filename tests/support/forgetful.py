@@ -14,7 +14,7 @@ KEPT: Final[dict[tuple[str, int], TableVersion]] = {}
 
 
 class ForgetfulMetadata(AcmeMetadata):
-    """Acme's metadata, with versions that the next process does not find."""
+    """The metadata of the adapter Acme; versions after the second are kept in memory, and lost with the process."""
 
     def newest_version(self, table: TableHandle) -> int:
         return max([super().newest_version(table), *(n for place, n in KEPT if place == table.location)])
@@ -31,7 +31,7 @@ class ForgetfulMetadata(AcmeMetadata):
 
 
 class Forgetful(AcmeFormat):
-    """Acme with that."""
+    """The adapter Acme with :class:`ForgetfulMetadata`."""
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         return Connector(ForgetfulMetadata(catalog, str(options["warehouse"])), ParquetSinkProvider())

@@ -18,9 +18,9 @@ _updating: Final = threading.Lock()
 
 
 def _updates_what_it_knows(self: Any) -> Any:
-    """UpdateTable as AWS has it: refused when the table has another version than the ``VersionId`` that is given.
+    """Answer UpdateTable as AWS does: refuse it when the table has another version than the given ``VersionId``.
 
-    https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html; moto does not look at it.
+    See https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html; moto ignores the field.
     """
     request = self.parameters
     with _updating:
@@ -32,10 +32,10 @@ def _updates_what_it_knows(self: Any) -> Any:
 
 @contextlib.contextmanager
 def running_glue() -> Iterator[str]:
-    """Starts a server on a free port of this process, and stops it afterwards.
+    """Start a server on a free port of this process; stop it at the end of the block.
 
     Yields:
-        its address.
+        the server's address.
     """
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

@@ -37,14 +37,14 @@ class _Object:
 
 @dataclass
 class Stored:
-    """All that a server has.
+    """All that a server stores.
 
     Attributes:
-        token: one by which anybody may do everything.
-        email: the service account that may, too.
-        key: by which its tokens are proved.
+        token: a token that is always accepted.
+        email: a service account whose tokens are accepted.
+        key: the public key that verifies these tokens.
         buckets: bucket -> name of an object -> the object.
-        slow: the time by which its clock is behind the machine's.
+        slow: how far the server's clock is behind the machine's.
     """
 
     token: str
@@ -56,7 +56,7 @@ class Stored:
     slow: timedelta = timedelta()
 
     def put(self, bucket: str, name: str, data: bytes, generation: str | None) -> _Object | None:
-        """Puts an object; None where there is another generation than the one that is asked for."""
+        """Put an object. Return None where the present generation is not the required one."""
         with self.lock:
             there = self.buckets[bucket].get(name)
             if generation is not None and int(generation) != (there.generation if there else 0):
@@ -67,14 +67,14 @@ class Stored:
             return found
 
     def copied(self, source: str) -> bytes | None:
-        """The bytes of an object that is to be copied, ``bucket/name`` percent-encoded; None where there is none."""
+        """Return the bytes of the object to copy, a percent-encoded ``bucket/name``; None if it does not exist."""
         bucket, _, name = unquote(source).removeprefix("/").partition("/")
         with self.lock:
             there = self.buckets.get(bucket, {}).get(name)
         return there.data if there else None
 
     def listed(self, bucket: str, prefix: str, delimiter: str, after: str) -> tuple[dict[str, _Object], list[str]]:
-        """Objects and prefixes, by their names; those behind one alone."""
+        """Return the objects and the common prefixes of a listing, by name, after the name ``after``."""
         with self.lock:
             names = sorted(n for n in self.buckets[bucket] if n.startswith(prefix) and n > after)
             objects = {n: self.buckets[bucket][n] for n in names}
@@ -85,7 +85,7 @@ class Stored:
         return {n: objects[n] for n in names if not parts[n][1]}, list(below)
 
     def knows(self, authorization: str) -> bool:
-        """True for a token that may be used."""
+        """Return whether a token is accepted."""
         token = authorization.removeprefix("Bearer ")
         if token == self.token:
             return True
@@ -98,7 +98,7 @@ class Stored:
 
 
 class GoogleHandler(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """The handler of one request."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -151,7 +151,7 @@ class GoogleHandler(BaseHTTPRequestHandler):
         return self.send(there)
 
     def send(self, found: _Object) -> None:
-        """Sends an object, or the part that is asked for."""
+        """Send an object, or the requested range of it."""
         wanted = _RANGE.fullmatch(self.headers.get("Range", ""))
         if wanted is None:
             return self.say(200, found.data, _facts(found))
@@ -180,7 +180,7 @@ class GoogleHandler(BaseHTTPRequestHandler):
         self.say(200, f"<?xml version='1.0'?><ListBucketResult>{''.join(rows)}</ListBucketResult>".encode())
 
     def upload(self, stored: Stored, bucket: str, name: str, query: dict[str, str], body: bytes) -> None:
-        """A multipart upload: begun, given a part, completed, or given up."""
+        """Handle a request of a multipart upload: start it, upload a part, complete it, or abort it."""
         upload = query.get("uploadId", "")
         if self.command == "POST" and not upload:
             upload = uuid.uuid4().hex
@@ -237,7 +237,7 @@ class GoogleHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
-        """Says nothing."""
+        """Log nothing."""
 
 
 def _facts(found: _Object) -> dict[str, str]:

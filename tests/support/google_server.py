@@ -34,14 +34,14 @@ _EMAIL: Final = "tests@nowhere.iam.gserviceaccount.com"
 
 @dataclass(frozen=True)
 class GoogleServer:
-    """A server; see :class:`~tests.support.object_store.ObjectServer`.
+    """A running server; see :class:`~tests.support.object_store.ObjectServer`.
 
     Attributes:
-        proxy: what stands before it.
-        options: the ``storage_options`` by which it is reached: the file of a service account's key.
-        key: that file's text.
-        secret: a line of it.
-        stored: what the server has.
+        proxy: the proxy before it.
+        options: the ``storage_options`` of clients: the file with a service account's key.
+        key: the text of that file.
+        secret: one line of the key.
+        stored: all that the server stores.
     """
 
     proxy: Proxy
@@ -51,18 +51,18 @@ class GoogleServer:
     stored: Stored = field(repr=False)
 
     def new_bucket(self) -> str:
-        """The name of a bucket that nobody else has."""
+        """Make a bucket with a name of its own, and return the name."""
         name = f"bucket-{uuid.uuid4().hex[:12]}"
         self.stored.buckets[name] = {}
         return name
 
     def store(self, bucket: str) -> str:
-        """The beginning of the URIs of what is in a bucket."""
+        """Return how the URIs of objects in a bucket begin."""
         return f"gs://{bucket}"
 
     @property
     def files(self) -> FileSystem:
-        """The server as another program sees it."""
+        """The server's files, as a program without Trinity sees them."""
         return GcsFileSystem(
             access_token=TOKEN,
             credential_token_expiration=datetime.now(UTC) + timedelta(hours=1),
@@ -74,10 +74,10 @@ class GoogleServer:
 
 @contextlib.contextmanager
 def running_google_server(folder: Path) -> Iterator[GoogleServer]:
-    """Starts a server, and stops it afterwards.
+    """Start a server; stop it at the end of the block.
 
     Args:
-        folder: where the file of a service account's key may be.
+        folder: the folder for the file with a service account's key.
     """
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     stored = Stored(TOKEN, _EMAIL, key.public_key())

@@ -41,7 +41,7 @@ GENERATED = settings(
 
 @st.composite
 def deliveries(draw: st.DrawFn, cuts_at_most: int) -> list[tuple[list[Event], str]]:
-    """Batches of events, some delivered again, each with what is done to the table after it."""
+    """Draw batches of events, some delivered twice, each with the compaction that follows it."""
     came = draw(st.lists(EVENTS, min_size=20, max_size=60))
     came += draw(st.lists(st.sampled_from(came), max_size=10))
     cuts = sorted(draw(st.sets(st.integers(1, len(came) - 1), min_size=1, max_size=cuts_at_most)))
@@ -64,7 +64,7 @@ def model(kind: str, came: list[Event]) -> list[tuple[Any, ...]]:
 def _played(
     sessions: Sequence[Session], fmt: str, kind: str, batches: list[tuple[list[Event], str]]
 ) -> list[tuple[Any, ...]]:
-    """The rows of a table to which the batches were applied, by each session in turn."""
+    """Apply the batches to a table, by each session in turn, and return its rows."""
     name = f"{fmt}.default.t"
     sessions[0].sql(f"DROP TABLE IF EXISTS {name}")
     target = Target(sessions[0], name, **KINDS[kind])
@@ -79,7 +79,7 @@ def _played(
 
 
 def check(sessions: Sequence[Session], fmt: str, kind: str, batches: list[tuple[list[Event], str]]) -> None:
-    """Play batches by some sessions in turn: the table is as the model has it (H1-H5)."""
+    """Apply the batches by some sessions in turn, and check that the table is as the model has it (H1-H5)."""
     if kind == "left out":  # one column of sequence: what is equal in it is a tie
         batches = [([replace(e, sequence=e.sequence[:1]) for e in part], after) for part, after in batches]
     came = [event for part, _ in batches for event in part]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def iceberg_spark(session: Session) -> SparkSession:
-    """A Spark session with the session's catalog ``iceberg``, whose name may be bound to another warehouse already."""
+    """Return a Spark session with the session's catalog ``iceberg``, whose name may already have another warehouse."""
     spark = session.spark.newSession()
     for key, value in session.catalogs["iceberg"].spark_catalog_settings("iceberg").items():  # type: ignore[attr-defined]
         spark.conf.set(key, value)
@@ -22,7 +22,7 @@ def iceberg_spark(session: Session) -> SparkSession:
 
 
 def pyiceberg(table: Table) -> Any:
-    """The table as PyIceberg loads it."""
+    """Return the table as PyIceberg loads it."""
     folder = Path(table.location).parents[1]
     catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     return catalog.load_table(f"default.{table.name.table}")

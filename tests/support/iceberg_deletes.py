@@ -31,14 +31,14 @@ _IDS = (2147483546, 2147483545)
 
 
 def delete_by_equality(table: Table, rows: pa.Table, partition: Record | None = None) -> None:
-    """Deletes the rows that are equal to one of some rows in all of their columns."""
+    """Delete the rows that equal one of these rows in all columns of the latter."""
     ids = [table.schema().find_field(name).field_id for name in rows.column_names]
     entry: dict[str, Any] = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": ids}
     _commit(table, _numbered(rows, ids), entry, partition)
 
 
 def delete_by_position(table: Table, places: dict[str, list[int]]) -> None:
-    """Deletes rows by their places: data file as the table names it -> places."""
+    """Delete rows by their positions: data file, as the table names it, -> positions."""
     names = np.repeat(list(places), [len(found) for found in places.values()]).tolist()
     rows = pa.table({"file_path": names, "pos": pa.array([n for found in places.values() for n in found], pa.int64())})
     entry: dict[str, Any] = {"content": DataFileContent.POSITION_DELETES, "equality_ids": None}

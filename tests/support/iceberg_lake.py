@@ -12,7 +12,7 @@ from trinity_iceberg import IcebergConnector, IcebergFormat
 
 
 def open_catalog(warehouse: Path, name: str = "lake", **options: Any) -> IcebergConnector:
-    """The catalog; nothing may ask for a Spark."""
+    """Open the catalog. Asking for a Spark session fails."""
 
     def no_spark() -> Any:
         raise AssertionError("the adapter needs no Spark")
@@ -21,5 +21,5 @@ def open_catalog(warehouse: Path, name: str = "lake", **options: Any) -> Iceberg
 
 
 def with_pyiceberg(lake: IcebergConnector, table: TableHandle) -> IcebergTable:
-    """The table, as PyIceberg sees it."""
+    """Return the table as PyIceberg loads it."""
     return lake._iceberg.load_table((table.schema, table.table))

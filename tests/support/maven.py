@@ -13,12 +13,12 @@ from typing import ClassVar
 
 @dataclass
 class Repository:
-    """A running repository.
+    """A running Maven repository.
 
     Attributes:
         address: its address.
         files: path -> content, which tests fill.
-        asked: the paths that it was asked for, each with the header Authorization.
+        asked: the paths that were requested, each with the header Authorization.
     """
 
     address: str
@@ -28,7 +28,7 @@ class Repository:
 
 @contextmanager
 def running_repository() -> Iterator[Repository]:
-    """Run a repository for as long as the block does."""
+    """Run a repository during the block."""
 
     class Answers(BaseHTTPRequestHandler):
         repository: ClassVar[Repository]
@@ -49,7 +49,7 @@ def running_repository() -> Iterator[Repository]:
             return content or b""
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         Answers.repository = Repository(f"http://127.0.0.1:{server.server_port}/maven")
@@ -59,5 +59,5 @@ def running_repository() -> Iterator[Repository]:
 
 
 def listing(coordinates: str, content: bytes) -> str:
-    """Return the line of a list of JARs for a content."""
+    """Return the line of a JAR in the list of JARs."""
     return f"{coordinates} {len(content)} {sha256(content).hexdigest()}\n"

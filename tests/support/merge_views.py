@@ -14,7 +14,7 @@ def shown(rows: pa.Table) -> list[str]:
 
 
 def types(rows: pa.Table) -> list[str]:
-    """Names and types of the columns, whatever the reader's own time zone, and words for the parts of nested ones."""
+    """Return the names and the types of the columns: nested types in words, and no time zone of the reader."""
     return [f"{f.name} {type_text(f.type)}" for f in rows.schema]
 
 

@@ -46,7 +46,7 @@ def drawn(seed: int, length: int = 10) -> list[Step]:
 
 @dataclass
 class Field:
-    """A field of a struct: what it is called now, its type, and a number of its own by which its values are known."""
+    """A field of a struct: its present name, its type, and a number by which its values are recognized."""
 
     name: str
     type: str
@@ -55,7 +55,7 @@ class Field:
 
 @dataclass
 class Nested:
-    """A table under test, and what it must hold.
+    """A table under test, and the rows that it must hold.
 
     Args:
         spark: the Spark session that all histories share.
@@ -75,7 +75,7 @@ class Nested:
         self.rows: dict[int, dict[str, Any]] = {}
 
     def play(self, history: list[Step]) -> None:
-        """Take the steps, and compare after each one."""
+        """Play the steps, and compare the table with what it must hold after each one."""
         catalogs = {"iceberg": {"connector": "iceberg", "warehouse": str(self.folder)}}
         try:
             with trinity.connect(spark=self.spark, catalogs=catalogs) as session:
@@ -97,7 +97,7 @@ class Nested:
         assert self._shown(pyiceberg(table).scan().to_arrow()) == self._expected(), "PyIceberg"
 
     def _compare(self, when: str, read: Callable[[], pa.Table]) -> bool:
-        """Compare what is read with what must be there; False when the read is refused."""
+        """Compare the rows that are read with the expected ones. Return False when the read is refused."""
         try:
             found = read()
         except TrinityError as error:

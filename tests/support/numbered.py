@@ -20,10 +20,10 @@ ENDINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 
 
 class Numbered(NoopCatalog):
-    """A table in a folder whose commits are numbered files.
+    """A table in a folder, whose metadata files are numbered by commit.
 
     Args:
-        folder: the table's.
+        folder: the table's folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +35,7 @@ class Numbered(NoopCatalog):
         return self.folder / "version-hint.text"
 
     def file(self, number: int) -> Path | None:
-        """Return the file of a commit, of several spellings the one that HadoopTables takes."""
+        """Return the metadata file of a commit; of several spellings the one that HadoopTables prefers."""
         found = (self.folder / f"v{number}{ending}" for ending in ENDINGS)
         return next((path for path in found if path.exists()), None)
 
@@ -62,7 +62,7 @@ class Numbered(NoopCatalog):
         return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": str(path)})
 
     def write(self, number: int, metadata: TableMetadata, ending: str, digits: int = 1) -> Path:
-        """Write the metadata file of a commit, in a spelling."""
+        """Write the metadata file of a commit in a spelling."""
         path = self.folder / f"v{number:0{digits}d}{ending}"
         data = metadata.model_dump_json(exclude_none=True).encode()
         path.write_bytes(gzip.compress(data) if ".gz" in ending else data)
@@ -78,18 +78,18 @@ class Numbered(NoopCatalog):
 
 
 def rows(*keys: int) -> pa.Table:
-    """Return the rows of some keys."""
+    """Return a row for each of these keys."""
     return pa.table({"id": pa.array(keys, pa.int64()), "v": pa.array([f"v{key}" for key in keys], pa.string())})
 
 
 def read(path: Path) -> TableMetadata:
-    """Return what a metadata file says."""
+    """Return the metadata that a file holds."""
     data = path.read_bytes()
     return TableMetadataUtil.parse_raw((gzip.decompress(data) if ".gz" in path.name else data).decode())
 
 
 def new_table(folder: Path, codec: str = "none") -> Numbered:
-    """Make a table without a catalog, which has one row and two commits."""
+    """Make a table without a catalog, with one row and two commits."""
     catalog = SqlCatalog("maker", uri=f"sqlite:///{folder.parent}/maker.db", warehouse=f"file://{folder.parent}")
     catalog.create_namespace_if_not_exists("ns")
     properties = {"format-version": "2", "write.metadata.compression-codec": codec, "trinity.primary-key": "id"}

@@ -35,12 +35,12 @@ _SERVERS = ("master", "volume", "filer", "s3")
 
 @dataclass(frozen=True)
 class ObjectServer:
-    """A server.
+    """A running server.
 
     Attributes:
-        proxy: what stands before it.
-        options: the ``storage_options`` by which it is reached, through the proxy.
-        secret: the key among them, which nobody is told.
+        proxy: the proxy before it.
+        options: the ``storage_options`` of clients, which connect through the proxy.
+        secret: the secret key among them, which must not appear in any output.
     """
 
     proxy: Proxy
@@ -48,18 +48,18 @@ class ObjectServer:
     secret: str = field(default=SECRET, repr=False)
 
     def new_bucket(self) -> str:
-        """The name of a bucket that nobody else has."""
+        """Make a bucket with a name of its own, and return the name."""
         name = f"bucket-{uuid.uuid4().hex[:12]}"
         self.files.create_dir(name)
         return name
 
     def store(self, bucket: str) -> str:
-        """The beginning of the URIs of what is in a bucket."""
+        """Return how the URIs of objects in a bucket begin."""
         return f"s3://{bucket}"
 
     @property
     def files(self) -> FileSystem:
-        """The server as another program sees it."""
+        """The server's files, as a program without Trinity sees them."""
         return S3FileSystem(
             access_key=_KEY,
             secret_key=SECRET,
@@ -72,7 +72,7 @@ class ObjectServer:
 
 @contextlib.contextmanager
 def running_object_server() -> Iterator[ObjectServer]:
-    """Starts a server and stops it afterwards."""
+    """Start a server; stop it at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-objects-"))
     config = folder / "s3.json"
     config.write_text(
@@ -118,7 +118,7 @@ def running_object_server() -> Iterator[ObjectServer]:
 
 
 def _sessions() -> dict[str, Any]:
-    """How the server gives temporary keys."""
+    """Return the server's settings for temporary keys."""
     every = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*", "arn:aws:s3:::*/*"]}
     trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]}
     return {
@@ -146,12 +146,12 @@ def _identity(name: str, key: str, secret: str, actions: list[str]) -> dict[str,
 
 
 def key_of(request: Request) -> str:
-    """The access key by which a request was signed; empty without one."""
+    """Return the access key that signed a request; empty without a signature."""
     return request.headers.get("authorization", "").partition("Credential=")[2].partition("/")[0]
 
 
 def wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Waits for a server until it answers at a port."""
+    """Wait until a server answers at a port."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         assert server.poll() is None, log.read_text()[-2000:]
@@ -162,7 +162,7 @@ def wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody has."""
+    """Return free ports of the loopback interface."""
     with contextlib.ExitStack() as open_ones:
         found = [open_ones.enter_context(socket.socket()) for _ in range(count)]
         for one in found:

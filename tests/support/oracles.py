@@ -44,7 +44,7 @@ class Oracle(ABC):
         self.table = "t"
 
     def executed_by(self, executor: Executor) -> None:
-        """Nothing: the engine is another one."""
+        """Do nothing: another engine executes the statements."""
 
     def read_elsewhere(self) -> None:
         return None
@@ -53,16 +53,16 @@ class Oracle(ABC):
         return None
 
     def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
-        """Nothing goes wrong: the engine's storage is its own."""
+        """Inject nothing: the engine's storage is its own."""
         return nullcontext(Injection(fault))
 
     @abstractmethod
     def run(self, text: str) -> int | None:
-        """Runs a statement; the number of rows that it changed, None where the engine does not tell."""
+        """Run a statement, and return the number of rows that it changed; None where the engine does not report it."""
 
     @abstractmethod
     def rows(self) -> list[tuple[Any, ...]]:
-        """All rows of the table."""
+        """Return all rows of the table."""
 
     def create(self, shape: Shape) -> None:
         self.shape = replace(shape, partition_by=(), properties={})
@@ -86,7 +86,7 @@ class Oracle(ABC):
         return Outcome(self.commits)
 
     def change(self, statement: Statement) -> Counts:
-        """Other engines tell the number of changed rows only; their kinds are the model's."""
+        """Run a statement, and return its counts. Engines report only the total; counts by kind are the model's."""
         counts = self.model().effect(statement).counts
         changed = self.run(self.text(reachable(statement)))
         if changed is None:
@@ -95,11 +95,11 @@ class Oracle(ABC):
         return counts if changed == counts.affected else Counts(changed)
 
     def text(self, statement: Statement) -> str:
-        """The statement as the engine takes it."""
+        """Return the statement in the engine's dialect."""
         return statement.sql(self.table, self.shape, self.dialect)
 
     def model(self) -> DmlModel:
-        """The model of the rows as the engine has them."""
+        """Return a model of the table's present rows."""
         model = DmlModel(self.shape)
         model.upsert(tuple(row.values()) for row in self.read())
         return model
@@ -120,7 +120,7 @@ class Oracle(ABC):
         raise Unsupported("a change feed, which no other engine has")
 
     def reopen(self) -> None:
-        """Nothing: the table stays open."""
+        """Do nothing: the table stays open."""
 
     def another(self, how: int) -> Writer:
         raise NotImplementedError
@@ -145,7 +145,7 @@ class Oracle(ABC):
 
 
 def reachable(statement: Statement) -> Statement:
-    """The statement without the WHENs behind one of their kind that has no condition, which engines refuse."""
+    """Return the statement without WHENs that follow an unconditional one of their kind, which engines refuse."""
     kept: list[Case] = []
     for case in statement.cases:
         if not any(k.when == case.when and k.condition is None for k in kept):
@@ -154,17 +154,17 @@ def reachable(statement: Statement) -> Statement:
 
 
 def accepted(statement: Statement, effect: Effect) -> bool:
-    """Whether a statement succeeds wherever constants are cast though no row needs them."""
+    """Return whether a statement also succeeds in an engine that casts constants even if no row needs them."""
     return not effect.refused and not too_wide(statement)
 
 
 def too_wide(statement: Statement) -> bool:
-    """Whether a number may not fit its column."""
+    """Return whether a number may not fit its column."""
     return str(2**40) in json.dumps([[n, e.to_json()] for c in statement.cases for n, e in c.values or () if n != "b"])
 
 
 def said_by_formats(statement: Statement, effect: Effect) -> bool:
-    """Whether the formats' own Spark writers take a statement, and do the same."""
+    """Return whether the formats' own Spark writers accept a statement, and with the same effect."""
     if not accepted(statement, effect) or effect.faults or (statement.kind != "MERGE" and statement.source):
         return False
     if "several-matches" in effect.saw:  # refused, also where one at most of them is selected
@@ -174,7 +174,7 @@ def said_by_formats(statement: Statement, effect: Effect) -> bool:
 
 
 class DuckDb(Oracle):
-    """In memory."""
+    """A DuckDB database in memory."""
 
     dialect = "duckdb"
 
@@ -198,13 +198,13 @@ _REFUSALS: Final[dict[type[psycopg.Error], ErrorCode]] = {
 
 
 class Postgres(Oracle):
-    """A temporary table of one connection. What PostgreSQL refuses is refused with Trinity's code.
+    """A temporary table in PostgreSQL, on one connection. PostgreSQL's errors are raised with Trinity's codes.
 
     Args:
-        server: what psycopg needs to reach it.
+        server: psycopg's connection options.
 
     Attributes:
-        refused: the codes that it was refused with.
+        refused: the codes of the errors so far.
     """
 
     dialect = "postgres"
@@ -223,7 +223,7 @@ class Postgres(Oracle):
 
     @property
     def by_source(self) -> bool:
-        """Whether it knows WHEN NOT MATCHED BY SOURCE."""
+        """Whether the server supports WHEN NOT MATCHED BY SOURCE."""
         return self.connection.info.server_version >= 170000
 
     def run(self, text: str) -> int:
@@ -241,7 +241,7 @@ _KINDS: Final = (MATCHED, NOT_MATCHED, BY_SOURCE)
 
 
 def spark_text(statement: Statement, table: str, shape: Shape) -> str:
-    """A statement as the formats' own Spark writers take it."""
+    """Return a statement in the dialect of the formats' own Spark writers."""
     # Spark wants the kinds in this order, and a row is of one kind alone
     cases = tuple(sorted(reachable(statement).cases, key=lambda case: _KINDS.index(case.when)))
     text = replace(statement, cases=cases).sql(table, shape, "spark")

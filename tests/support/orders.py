@@ -6,7 +6,7 @@ from trinity import Column, Session, Table
 
 
 def make_orders(session: Session, catalog: str) -> Table:
-    """An empty keyed table: order_id, ts, deleted, and an amount."""
+    """Make an empty keyed table with the columns order_id, ts, deleted, and an amount."""
     return session.create_table(
         f"{catalog}.default.orders",
         [

@@ -30,13 +30,13 @@ _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class Shared(TrinitySubject):
-    """A table that another engine writes too.
+    """A table that another engine writes, too.
 
     Args:
         connector, spark, folder: as for the subject.
         external: whether the other engine also makes the table, which is then registered.
-        stamped: whether rows say from the first on in which order they came. Rows that are only upserted would tie
-            once others rewrite them.
+        stamped: whether rows have a stamp from the beginning. Without one, rows that are only upserted would tie once
+            another engine rewrites them.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Shared(TrinitySubject):
             self.table.connector.metadata.alter_table(self.table.handle, lambda d: d.with_stamps())
 
     def register(self, shape: Shape) -> None:
-        """Has the other engine make the table."""
+        """Let the other engine make the table, and register it."""
         self.adopt(shape)
         location = _OTHERS[self.format](self, 0).make(self._arrow(shape.columns, []))
         key = {"primary-key": ",".join(shape.key)}
@@ -70,7 +70,7 @@ class Shared(TrinitySubject):
 
     @property
     def table(self) -> Table:
-        """The table as Trinity has it."""
+        """The table, opened by Trinity."""
         found: Table = self._table
         return found
 
@@ -86,22 +86,22 @@ class Shared(TrinitySubject):
 
     @property
     def shape(self) -> Shape:
-        """The table as the model has it."""
+        """The shape of the table in the model."""
         return self._shape
 
     @property
     def names(self) -> Names:
-        """What its columns are called by now."""
+        """The present names of its columns."""
         return self._names
 
     def rows(self, step: Upsert) -> pa.Table:
-        """A commit's rows under the names that the table has."""
+        """Return the rows of a commit under the present names of the columns."""
         columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
         found: pa.Table = self._names.given(self._arrow(columns, step.rows))
         return found
 
     def spark_session(self) -> SparkSession:
-        """Spark, with the format's own catalog ``c`` where it has one."""
+        """Return a Spark session with the format's own catalog ``c``, where it has one."""
         spark = self.others_spark.newSession()
         if self._connector == "iceberg":
             for key, value in self.session.catalogs["c"].spark_catalog_settings("c").items():  # type: ignore[attr-defined]
@@ -109,16 +109,16 @@ class Shared(TrinitySubject):
         return spark
 
     def pyiceberg(self) -> SqlCatalog:
-        """The adapter's catalog, as PyIceberg opens it."""
+        """Return the adapter's catalog, opened by PyIceberg."""
         return SqlCatalog("c", uri=f"sqlite:///{self._folder}/catalog.db", warehouse=f"file://{self._folder}")
 
 
 class _Other(ABC):
-    """Another engine.
+    """Another engine, which writes the shared table.
 
     Args:
         shared: the table.
-        how: chooses among its ways.
+        how: the seed of the choices among the engine's ways to do a thing.
     """
 
     def __init__(self, shared: Shared, how: int) -> None:
@@ -127,11 +127,11 @@ class _Other(ABC):
 
     @abstractmethod
     def make(self, rows: pa.Table) -> str | None:
-        """Makes a table of no rows; its location, None where it is found by name."""
+        """Make an empty table with the columns of ``rows``. Return its location; None where it is found by name."""
 
     @abstractmethod
     def append(self, rows: pa.Table) -> None:
-        """Appends rows as one file."""
+        """Append rows as one file."""
 
     def upsert(self, step: Upsert) -> Outcome:
         self.append(self.shared.rows(step))
@@ -174,14 +174,14 @@ class _Spark(_Other):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What Spark calls the table."""
+        """The table's name in Spark."""
 
     def run(self, statement: str) -> list[Any]:
-        """Runs a statement, ``{t}`` being the table."""
+        """Run a statement, in which ``{t}`` is the table."""
         return self.spark.sql(statement.format(t=self.name)).collect()
 
     def change(self, statement: Statement) -> Counts:
-        """The kinds of changed rows are not told: they are what the statement means over the rows that it found."""
+        """Run a statement, and return its counts from a model of the rows before it: Spark does not report them."""
         shared = self.shared
         found = DmlModel(Shape(shared.shape.columns, ()))
         found.commits.append([Version(row) for row in shared.read()])
@@ -192,7 +192,7 @@ class _Spark(_Other):
         return counts
 
     def sorted_by(self) -> str | None:
-        """A column to sort by, under the name that it has now."""
+        """Return the present name of a column to sort by."""
         shape = self.shared.shape
         found = [c.name for c in shape.columns if c.type in _SORTED and c.name not in shape.partition_by]
         chosen = self.chance.choice([*found, None, None])
@@ -261,7 +261,7 @@ class _Iceberg(_Spark):
         table.append(rows.cast(pa.schema([f.with_nullable(not required[f.name]) for f in rows.schema])))
 
     def call(self, procedure: str, *arguments: str) -> None:
-        """Calls a procedure of Iceberg's."""
+        """Call a procedure of Iceberg."""
         self.run(f"CALL c.system.{procedure}({', '.join([f'table => {self.bare!r}', *arguments])})")
 
     def compact(self, full: bool) -> None:

@@ -48,11 +48,11 @@ TYPES: Final = frozenset(
 
 
 def mixed(history: History, ways: Collection[str] = WAYS) -> History:
-    """The history, with other engines' steps between Trinity's.
+    """Return the history with steps of other engines between those of Trinity.
 
     Args:
         history: any history.
-        ways: what others do: ops of steps.
+        ways: the kinds of steps that other engines take.
     """
     mixer = _Mixer(history.shape, ways, Random(history.id))
     for step in history.steps:
@@ -115,7 +115,7 @@ class _Mixer:
         self.model.upsert(step.rows, step.txn, step.names)
 
     def single(self, step: Upsert) -> Upsert:
-        """The commit with the last row of each key."""
+        """Return the commit with only the last row of each key."""
         shape, names = self.shape, step.names or self.shape.names
         last = {self.model.key_of(shape.decode_row(row, names)): n for n, row in enumerate(step.rows)}
         kept, numbers = set(last.values()), itertools.count()
@@ -146,7 +146,7 @@ class _Mixer:
             self.folded = False
 
     def in_place(self, statement: Statement, effect: Effect) -> bool:
-        """Whether another engine may run a statement, and it is known what that means."""
+        """Return whether another engine may run a statement, and its effect is known."""
         if not said_by_formats(statement, effect) or not effect.counts.affected or self.model.overflows():
             return False
         if statement.kind == "DELETE" and re.search("<>|NOT ", statement.sql("t", Shape((), ()), "spark")):
@@ -179,12 +179,12 @@ class _Mixer:
             self.folded, self.added = not self.model.overflows(), False
 
     def fold(self) -> None:
-        """Sees to it that the stored rows are those of the merged read, and all of them Trinity's."""
+        """Compact in full where needed, so that the stored rows are those of the merged read."""
         if self.shape.key and not self.folded:
             self.compact(Compact(full=True))
 
     def rewrite(self, share: float) -> None:
-        """Has another engine rewrite files."""
+        """Let another engine rewrite files, with some probability."""
         if not self.likely("compact", share):
             return
         if self.added and self.shape.key:
@@ -194,7 +194,7 @@ class _Mixer:
 
 
 def _keeps_aside(shape: Shape) -> bool:
-    """Whether rows are folded from versions that lie aside, or meet there what late rows meet."""
+    """Return whether compaction keeps row versions beside the folded rows, or late rows change single columns."""
     columns = tuple(Column(c.name, c.type, c.nullable) for c in shape.columns)
     draft = TableDefinition("default", "t", columns, shape.key)
     spec = merge_spec(draft.with_properties(canonical_properties(shape.options())))

@@ -23,7 +23,7 @@ _OF_SPARK: Final = ("pyspark", "py4j")
 
 @contextlib.contextmanager
 def without_spark() -> Iterator[None]:
-    """Have the import of pyspark fail, as where it is not installed."""
+    """Let the import of pyspark fail, as where it is not installed."""
     loaded = {name: module for name, module in sys.modules.items() if name.split(".")[0] in _OF_SPARK}
     for name in loaded:
         del sys.modules[name]
@@ -36,7 +36,7 @@ def without_spark() -> Iterator[None]:
 
 @contextlib.contextmanager
 def postgres(options: dict[str, Any]) -> Iterator[None]:
-    """Have libpq find a server, without what a page makes."""
+    """Set libpq's environment variables for a server, and drop what an earlier page made there."""
     names = {name: {"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}") for name in options}
     with patch.dict(os.environ, {names[name]: str(value) for name, value in options.items()}):
         with psycopg.connect(autocommit=True) as connection:
@@ -47,7 +47,7 @@ def postgres(options: dict[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def buckets(objects: ObjectServer, google: GoogleServer) -> Iterator[dict[str, str]]:
-    """Make the buckets of a page, and return the names that are the reader's own."""
+    """Make the buckets of a page, and yield the values that a reader would fill in."""
     objects.files.create_dir("lakehouse")
     google.stored.buckets["lakehouse"] = {}
     found = {
@@ -69,7 +69,7 @@ def buckets(objects: ObjectServer, google: GoogleServer) -> Iterator[dict[str, s
 
 @contextlib.contextmanager
 def provided(needs: frozenset[str]) -> Iterator[dict[str, str]]:
-    """Start what the examples of a page need, for them alone, and return the names that are the reader's own."""
+    """Start the servers that the examples of a page need, and yield the values that a reader would fill in."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if "postgres" in needs:

@@ -46,7 +46,7 @@ def put(table: Table, regions: list[str], ids: range, ts: int, v: str, gone: boo
 
 
 def by_partition(table: Table) -> dict[Any, int]:
-    """Partition value -> number of files."""
+    """Return partition value -> number of files."""
     found: dict[Any, int] = {}
     for file in table.splits().files:
         [value] = file.partition.values()
@@ -62,7 +62,7 @@ def plain_table(session: Session, fmt: str, kind: str, values: list[Any]) -> Tab
 
 
 def wide_table(session: Session, fmt: str, *without: str) -> tuple[Table, list[dict[str, Any]]]:
-    """A table partitioned by a column of every type, and its rows."""
+    """Make a table partitioned by a column of every type, and return it with its rows."""
     kinds = [k for k in VALUES if k not in without]
     columns = [Column("id", "int"), *[Column(f"p{n}", kind) for n, kind in enumerate(kinds)]]
     names = [c.name for c in columns[1:]]

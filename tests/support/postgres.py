@@ -31,11 +31,11 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server.
+    """A running server.
 
     Attributes:
-        options: what psycopg needs to reach it.
-        restart: kills it, as a crash would, and starts it again.
+        options: psycopg's connection options.
+        restart: kills the server, as a crash would, and starts it again.
     """
 
     options: dict[str, Any]
@@ -43,7 +43,7 @@ class RunningServer:
 
 
 def _binary(name: str) -> str:
-    """``initdb`` or ``pg_ctl``: on the PATH, or where Debian has it."""
+    """Return the path of ``initdb`` or ``pg_ctl``: on the PATH, or where Debian installs it."""
     if found := shutil.which(name):
         return found
     known = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda p: int(p.parts[-3]))
@@ -52,7 +52,7 @@ def _binary(name: str) -> str:
 
 
 def _user() -> str | None:
-    """Who runs the server, which refuses root; None for the user of the tests."""
+    """Return the user that runs the server, which refuses root; None for the user of the tests."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}
@@ -61,7 +61,7 @@ def _user() -> str | None:
 
 @contextlib.contextmanager
 def running_server() -> Iterator[RunningServer]:
-    """Starts a server and stops it afterwards."""
+    """Start a server; stop it at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-postgres-"))
     user = _user()
     if user is not None:

@@ -20,8 +20,8 @@ class Backup:
 
     Attributes:
         table: the table.
-        folder: where its files are copied to.
-        named: what the Iceberg catalog of the warehouse says of it: the present metadata file, and the one before.
+        folder: the folder with the copies of its files.
+        named: the entry of the Iceberg catalog: the present metadata file, and the previous one.
     """
 
     table: Table
@@ -30,7 +30,7 @@ class Backup:
 
     @classmethod
     def of(cls, table: Table, folder: Path) -> Backup:
-        """Copy a table as it is now."""
+        """Copy a table in its present state."""
         shutil.copytree(table.location, folder)
         named: tuple[Any, ...] = ()
         if (catalog := _catalog(table)) is not None:
@@ -42,10 +42,10 @@ class Backup:
         return cls(table, folder, named)
 
     def put_back(self, *, in_place: bool = False) -> None:
-        """Make the table what it was.
+        """Restore the table to the copied state.
 
         Args:
-            in_place: True to let the files be that are in the copy, and to delete the others.
+            in_place: True to keep the files that are in the copy, and to delete only the others.
         """
         if in_place:
             rewound(self.table, self.folder)
@@ -62,19 +62,19 @@ class Backup:
 
 
 def swapped(table: Table, copy: Path) -> None:
-    """Put another folder in the place of the table's."""
+    """Replace the folder of a table by another one."""
     shutil.rmtree(table.location)
     copy.rename(table.location)
 
 
 def rewound(table: Table, copy: Path) -> None:
-    """Roll the table's folder back as a file system does: what came since is gone, what was there is the same file."""
+    """Delete the files of a table's folder that its copy lacks, and keep the others, as a file system's rollback."""
     place = Path(table.location)
     for file in [f for f in place.rglob("*") if f.is_file() and not (copy / f.relative_to(place)).exists()]:
         file.unlink()
 
 
 def _catalog(table: Table) -> Path | None:
-    """The database of an Iceberg table's catalog; None for a table of another format, or without one."""
+    """Return the database file of an Iceberg table's catalog; None for other formats, or without a catalog."""
     found = sorted(Path(table.location).parents[1].glob("*.db")) if table.name.catalog == "iceberg" else []
     return found[0] if found else None

@@ -31,7 +31,7 @@ Rows = list[dict[str, Any]]
 
 
 def _files(table: Table) -> list[str]:
-    """Newest first: readers of many files that take the columns of the first one then know all."""
+    """Return the data files, newest first: readers that take the columns of the first file then know all columns."""
     return [f.path for f in sorted(table.splits().files, key=lambda f: f.commit or 0, reverse=True)]
 
 
@@ -135,7 +135,7 @@ _LATER: Final = _row(3, 3, "later", more=7)
 
 
 def _states(session: Session, fmt: str, kind: str) -> Iterator[tuple[Table, Rows, Rows]]:
-    """A table state by state, with its stored row versions and its live rows."""
+    """Yield a table in one state after another, with its stored row versions and its live rows."""
     columns, partition_by, properties = _KEYED[kind]
     key = [] if kind == "plain" else ["part", "k"]
     name = f"{fmt}.default.{re.sub(r'[^a-z]', '_', kind)}"
@@ -180,7 +180,7 @@ def _states(session: Session, fmt: str, kind: str) -> Iterator[tuple[Table, Rows
 
 
 def _renamed(row: dict[str, Any]) -> dict[str, Any]:
-    """A row after v was renamed, and a column of numbers given way to another one of its name."""
+    """Return a row after v was renamed, and a column of numbers was replaced by a column of text of the same name."""
     more = row.get("more")
     return {k: v for k, v in row.items() if k not in ("v", "more")} | {
         "value": row["v"],
@@ -214,7 +214,7 @@ def _seen(
 
 
 def cells(session: Session, fmt: str, kind: str) -> dict[str, str]:
-    """Reader -> what it sees of one kind of table, state by state."""
+    """Return reader -> what it reads of a kind of table, state by state."""
     found: dict[str, list[str]] = {name: [] for name in READERS[fmt]}
     for table, versions, live in _states(session, fmt, kind):
         for name, read in READERS[fmt].items():
@@ -223,7 +223,7 @@ def cells(session: Session, fmt: str, kind: str) -> dict[str, str]:
 
 
 def folder_cells(session: Session, kind: str) -> dict[str, str]:
-    """Reader -> what it sees of the folder of a Parquet table that is compacted in full and vacuumed."""
+    """Return reader -> what it reads of the folder of a Parquet table after a full compaction and a vacuum."""
     states = _states(session, "parquet", kind)
     next(states)
     table, versions, live = next(states)
@@ -241,7 +241,7 @@ _TABLE: Final = re.compile(r"^\| tables \| reader \|.*?(?=^$)", re.MULTILINE | r
 
 
 def on_page(fmt: str, kind: str) -> dict[str, str]:
-    """The same as the page shows it."""
+    """Return the same cells from the page."""
     found = _TABLE.search(PAGE.read_text())
     assert found, f"{PAGE} has no table of readers"
     head, _, *lines = [[c.strip() for c in line.strip("|").split("|")] for line in found[0].splitlines()]

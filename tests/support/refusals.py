@@ -12,7 +12,7 @@ from trinity import TrinityError
 
 @contextmanager
 def refused(code: str, *named: str) -> Iterator[pytest.ExceptionInfo[TrinityError]]:
-    """A context that expects a TrinityError of a code whose message names these things."""
+    """Expect a TrinityError of a code, whose message contains these words."""
     with pytest.raises(TrinityError) as caught:
         yield caught
     assert caught.value.code == code, str(caught.value)

@@ -29,15 +29,15 @@ _EXCLUDED: Final = ("bundle", "hadoop-client-api", "hadoop-client-runtime")
 
 @contextlib.contextmanager
 def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehouse: str | None = None) -> Iterator[str]:
-    """Starts a server whose tables may lie in buckets, and stops it afterwards.
+    """Start a server whose tables may be in buckets; stop it at the end of the block.
 
     Args:
-        jars: those of :func:`fetch_rest_catalog`.
-        bucket_options: the ``storage_options`` by which it reaches them.
-        warehouse: the place of tables for which nobody says another; a folder when left out.
+        jars: the folder that :func:`fetch_rest_catalog` filled.
+        bucket_options: the ``storage_options`` by which the server reaches the buckets.
+        warehouse: where tables without a location of their own are made; by default a folder.
 
     Yields:
-        its address.
+        the server's address.
     """
     folder = Path(tempfile.mkdtemp(prefix="trinity-rest-"))
     try:
@@ -67,14 +67,14 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehous
 
 
 def _jars() -> Path:
-    """The folder of pyspark's own."""
+    """Return the folder of pyspark's JARs."""
     import pyspark  # not before: the tests without Spark load this module, too
 
     return Path(pyspark.__file__).parent / "jars"
 
 
 def fetch_rest_catalog(folder: Path) -> None:
-    """Gets the server's JARs, as Spark gets its own packages: by Ivy, which is among pyspark's."""
+    """Fetch the server's JARs by Ivy, which pyspark brings, as Spark fetches its own packages."""
     found = [_dependency(*one) for one in _DEPENDENCIES]
     found.append(_dependency("org.apache.iceberg", "iceberg-core", _ICEBERG, "", "tests"))
     found.append(_dependency("org.apache.iceberg", "iceberg-open-api", _ICEBERG, "test-fixtures"))  # the server
@@ -98,7 +98,7 @@ def fetch_rest_catalog(folder: Path) -> None:
 
 
 def _dependency(organisation: str, name: str, revision: str, *classifiers: str) -> str:
-    """A module with what it needs, of which certain artifacts are wanted."""
+    """Return a dependency of Ivy: a module with its own dependencies, or only the artifacts of these classifiers."""
     settings = [f'm:classifier="{kind}"' if kind else "" for kind in classifiers]
     wanted = "".join(f'<artifact name="{name}" type="jar" {one}/>' for one in settings)
     known = f'org="{organisation}" name="{name}" rev="{revision}"'

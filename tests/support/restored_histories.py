@@ -43,7 +43,7 @@ REFUSALS: Final = frozenset({"NOT_SUPPORTED", "BAD_DATA"})
 
 
 def drawn(seed: int, length: int = 14) -> History:
-    """Return the history of a seed; whatever it draws, it restores something."""
+    """Return the history of a seed. Each has at least one restore."""
     chance = Random(seed)
     names = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
     names = ["upsert", "upsert", *names]
@@ -65,7 +65,7 @@ State = dict[int, Version]
 
 @dataclass
 class Restored:
-    """A table under test, what it must hold, and a second table that follows it.
+    """A table under test, the rows that it must hold, and a second table that follows it.
 
     Args:
         fmt: the format.
@@ -108,7 +108,7 @@ class Restored:
         return self.session.table("t")
 
     def play(self, history: History) -> None:
-        """Take the steps, and compare after each one."""
+        """Play the steps, and compare the table with what it must hold after each one."""
         try:
             for number, (name, one, other) in enumerate(history):
                 self.seen[name] += 1
@@ -145,7 +145,7 @@ class Restored:
         return self.required and bool(rows["v"].null_count)
 
     def _drawn(self, state: State, one: int, other: int) -> tuple[pa.Table, State]:
-        """Return row versions, and the state after them."""
+        """Draw row versions, and return them with the state after them."""
         chance, found = Random(one), dict(state)
         rows = []
         for key in chance.sample(range(KEYS), 1 + other % 3):
@@ -159,7 +159,7 @@ class Restored:
         return pa.Table.from_pylist(rows, schema), found
 
     def go_back(self, one: int, other: int) -> None:
-        """Restore a version by Trinity: followers and streams go on. Versions that others took away are refused."""
+        """Restore a version by Trinity. Followers and streams continue; a version that others removed is refused."""
         version = self._chosen(one)
         try:
             self.table.restore(version)
@@ -187,7 +187,7 @@ class Restored:
         self.session = self._connect(self.home)
 
     def follow(self, one: int, other: int) -> None:
-        """Follow the table: the target agrees with it, or says why it cannot; it may not once nothing was lost."""
+        """Let the target follow the table: it must agree, or fail with the reason; without a loss it may not fail."""
         if self.followed is None:
             self.targets += 1
             self.followed = f"followers.default.f{self.targets}", None
@@ -206,7 +206,7 @@ class Restored:
         self.lost = False
 
     def stream(self, one: int, other: int) -> None:
-        """Let a stream come up to date: what it tells makes the rows, or it says why it cannot go on."""
+        """Let a stream catch up: its changes must lead to the table's rows, or it must fail with the reason."""
         if self.streamed is None:
             self.streams += 1
             self.streamed = {}
@@ -241,27 +241,27 @@ class Restored:
         return OTHERS[self.fmt](self.spark, self.table) if self.fmt in OTHERS else None
 
     def append(self, one: int, other: int) -> None:
-        """Have another engine append row versions, with statistics or without, as a file of its own or by its path."""
+        """Let another engine append row versions, with or without statistics, as a file of its own or by its path."""
         rows, state = self._drawn(self.state, one, other)
         if (others := self._others) is not None and not self._forbidden(rows):
             others.append(rows, one)
             self._stored(rows, state)
 
     def require(self, one: int, other: int) -> None:
-        """Have another engine forbid NULL in a column, or allow it again."""
+        """Let another engine forbid NULL in a column, or allow it again."""
         if (others := self._others) is not None and not self.has_nulls:
             self.required = not self.required
             others.require("v", self.required)
             self._committed()
 
     def remake(self, one: int, other: int) -> None:
-        """Have another engine change how metadata and statistics are kept: compressed, as structs, or not at all."""
+        """Let another engine change how metadata and statistics are kept: compressed, as structs, or not at all."""
         if (others := self._others) is not None:
             others.remake_metadata(one)
             self._committed()
 
     def clone(self, one: int, other: int) -> None:
-        """Clone the table by Delta's own means: the clone has the same rows, or is refused by name."""
+        """Clone the table by Delta's SHALLOW CLONE: the clone has the same rows, or is refused by name."""
         if self.fmt != "delta":
             return
         place = self.folder / f"clone{self.seen['clone']}" / "delta"
@@ -276,9 +276,9 @@ class Restored:
                 self.seen["clone refused"] += 1
 
     def drop_feature(self, one: int, other: int) -> None:
-        """Drop the feature by which Delta keeps what Trinity has beside the rows: refused, until it is repaired.
+        """Drop the Delta feature that holds Trinity's domain metadata: the table is refused until it is repaired.
 
-        What changed meanwhile is not known, so followers and streams may not go on.
+        The changes meanwhile are not known, so followers and streams may not continue.
         """
         if self.fmt != "delta":
             return
@@ -290,13 +290,13 @@ class Restored:
         self._committed()
 
     def checkpoint(self, one: int, other: int) -> None:
-        """Have Delta write a checkpoint, in which no commit says any more what it was."""
+        """Let Delta write a checkpoint, from which the operations of commits can no longer be read."""
         if self.fmt == "delta":
             logs = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
             logs.forTable(self.spark._jsparkSession, self.table.location).checkpoint()
 
     def restore(self, one: int, other: int) -> bool | None:
-        """Put the table back by the format's own means."""
+        """Restore a version by the format's own means."""
         if self.fmt == "parquet":
             return None
         version = self._chosen(one)
@@ -320,9 +320,9 @@ class Restored:
         found.manage_snapshots().set_current_snapshot(snapshot.snapshot_id).commit()
 
     def put_back(self, one: int, other: int) -> bool | None:
-        """Put the whole warehouse back from a backup; later versions are gone, and their numbers come again.
+        """Restore the whole warehouse from a backup: later versions are gone, and their numbers are used again.
 
-        Sessions are closed before, or go on.
+        Sessions are closed before, or stay open.
         """
         version = self._chosen(one)
         goes_on = other % 2 == 0
@@ -345,7 +345,7 @@ class Restored:
         return self._usable("put_back")
 
     def copy(self, one: int, other: int) -> None:
-        """Copy the warehouse elsewhere and write there: the copy is right or refused, and the table as before."""
+        """Copy the warehouse and write to the copy: the copy must be right or refused, and the table unchanged."""
         place = self.folder / f"copy{self.written}"
         shutil.copytree(self.home, place)
         before = dict(self.state)
@@ -367,7 +367,7 @@ class Restored:
     # -- comparisons ----------------------------------------------------------------------------------------
 
     def _usable(self, step: str) -> bool | None:
-        """Return False when the table says that it cannot be used as it was left."""
+        """Return False when the table refuses to be read in its present state."""
         try:
             self._rows(self.table)
         except TrinityError as error:
@@ -382,7 +382,7 @@ class Restored:
         assert self._rows_here(self.second.table("t")) == self._live(), f"{when}: another session"
 
     def _finish(self) -> None:
-        """Compact, and compare with what the format's own reader shows."""
+        """Compact, and compare with the rows that the format's own reader shows."""
         self.table.compact(full=True)
         self._compare("after compaction")
         assert self._rows(self.table) == self._live(), "a read of Spark's"
@@ -413,9 +413,10 @@ class Restored:
         return known[number % len(known)]
 
     def _committed(self) -> None:
-        """Remember what the version holds that a step has made, with a backup of it.
+        """Record the rows of the version that a step has made, with a backup of it.
 
-        A change of columns makes no version of an Iceberg table: the present one keeps those that it was made with.
+        A change of columns makes no version of an Iceberg table: the present version keeps the columns that it was made
+        with.
         """
         version = self.table.splits().version
         self.states[version] = dict(self.state)

@@ -15,11 +15,11 @@ from trinity import Table
 
 
 class Others(ABC):
-    """Another engine's hold on a table.
+    """Another engine that writes a table.
 
     Args:
         spark: the Spark session of the histories.
-        table: the table as Trinity has it now.
+        table: the table, opened by Trinity.
     """
 
     def __init__(self, spark: SparkSession, table: Table) -> None:

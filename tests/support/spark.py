@@ -43,17 +43,17 @@ _BUCKETS: Final = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> SparkSession:
-    """The one that runs, or a new one, with the JARs of all formats and of object stores."""
+    """Return the Spark session that runs, or start one with the JARs of all formats and object stores."""
     short_tier = "not full" in pytestconfig.getoption("markexpr")
     return started(tmp_path_factory.mktemp("spark"), short_tier)
 
 
 def started(folder: Path, short_tier: bool) -> SparkSession:
-    """Return the Spark that runs, or a new one.
+    """Return the Spark session that runs, or start one.
 
     Args:
-        folder: the place of its own files.
-        short_tier: whether it evaluates expressions as they are, and knows S3 alone.
+        folder: the folder for its own files.
+        short_tier: whether it interprets expressions without generated code, and has the JARs of S3 alone.
     """
     settings = {
         **_SETTINGS,
@@ -70,7 +70,7 @@ def started(folder: Path, short_tier: bool) -> SparkSession:
 
 
 def drop_temp_views(spark: SparkSession) -> None:
-    """Drop the temporary views that a test has made: they hide tables of their name from the tests that follow."""
+    """Drop the temporary views that a test has made: they would hide tables of the same name in later tests."""
     own: Any = getattr(spark, "_jsparkSession", None)  # one of Spark Connect has none
     if own is not None:
         views = own.sessionState().catalog().listTempViews("default", "*")

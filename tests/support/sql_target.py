@@ -11,19 +11,19 @@ from trinity.errors import TrinityError
 
 
 def make_target(session: Session, *, keyed: bool) -> None:
-    """Make ``t`` in the current schema: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
+    """Make ``t`` in the current schema with the rows (1, 10, a), (2, 20, b), (3, 30, NULL)."""
     key = ", PRIMARY KEY (id)" if keyed else ""
     session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
     session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
 
 
 def rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
-    """The rows of a table, sorted."""
+    """Return the sorted rows of a table."""
     return sorted((tuple(r) for r in session.sql(f"SELECT * FROM {table}").collect()), key=repr)
 
 
 def refused(session: Session, text: str) -> TrinityError:
-    """The error of a statement, which leaves the table as it was, without a commit."""
+    """Return the error of a statement; check that it leaves the table unchanged, and makes no commit."""
     before, commits = rows(session), session.table("t").history().count()
     with pytest.raises(TrinityError) as caught:
         session.sql(text)

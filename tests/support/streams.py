@@ -20,7 +20,7 @@ Row = tuple[int, int, int]
 
 
 def drawn(draw: random.Random, count: int) -> list[list[Row]]:
-    """Batches of rows: some are late, some tie, and no two rows are the same."""
+    """Draw batches of rows, some late, some with equal timestamps, no two of them equal."""
     return [
         [(draw.randrange(12), 10 * batch - draw.choice([0, 0, 0, 10, 25]), 10 * batch + n) for n in range(5)]
         for batch in range(count)
@@ -28,7 +28,7 @@ def drawn(draw: random.Random, count: int) -> list[list[Row]]:
 
 
 def write(folder: Path, batches: list[list[Row]]) -> None:
-    """The batches as JSON files of a new folder, which Spark takes in their order."""
+    """Write the batches as JSON files to a new folder. Spark reads them in their order."""
     folder.mkdir()
     for number, batch in enumerate(batches):
         rows = (json.dumps(dict(zip(("id", "ts", "n"), row, strict=True))) for row in batch)
@@ -37,7 +37,7 @@ def write(folder: Path, batches: list[list[Row]]) -> None:
 
 
 def made_of(batches: list[list[Row]], keyed: bool) -> Counter[Row]:
-    """The table's rows (U1, K4); all rows of a plain table."""
+    """Return the rows of the table that the batches make: all rows of a plain table, else the winners (U1, K4)."""
     rows = [row for batch in batches for row in batch]
     if not keyed:
         return Counter(rows)
@@ -49,5 +49,5 @@ def made_of(batches: list[list[Row]], keyed: bool) -> Counter[Row]:
 
 
 def is_killed(words: tuple[object, ...], environment: Mapping[str, str]) -> bool:
-    """Runs ``crash/stream.py`` to its end; True when it was killed."""
+    """Run ``crash/stream.py`` until it ends. Return whether it was killed."""
     return run_until_killed(_CHILD, words, environment)

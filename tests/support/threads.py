@@ -11,7 +11,7 @@ from trinity import Table
 
 
 def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:
-    """Runs the works in threads that start together; returns the errors that they raised."""
+    """Run functions in threads that start together, and return the errors that they raised."""
     errors: list[Exception] = []
     start = threading.Barrier(len(works))
 
@@ -31,7 +31,7 @@ def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, table: Table, call: str, happens: Callable[[], object]) -> None:
-    """Has something happen once, right after a call of the table's connector."""
+    """Call ``happens`` once, right after a call of a method of the connector's metadata has returned."""
     metadata = table.connector.metadata
     method = getattr(metadata, call)
 

@@ -6,5 +6,5 @@ import pytest
 
 
 def without_turns(patch: pytest.MonkeyPatch) -> None:
-    """Let this process's writers to a table commit at once, not in turns."""
+    """Let this process's writers to a table commit at once, not one after the other."""
     patch.setattr("trinity.storage.commits._FifoLock.taken", lambda self: nullcontext())

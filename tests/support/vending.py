@@ -25,19 +25,19 @@ _ENDPOINT: Final = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/crede
 
 @dataclass
 class Vending:
-    """A catalog.
+    """An Iceberg REST catalog that hands out temporary keys.
 
     Attributes:
-        store: the server of the objects.
-        address: the catalog's.
-        listed: True: keys are listed by prefix; False: they stand in a table's configuration.
-        asked_alone: whether there is an endpoint for keys alone.
-        left_ms: the time for which it says that keys hold; None: it does not say.
+        store: the object store.
+        address: the catalog's address.
+        listed: True where keys are listed by prefix, False where they are in the table's configuration.
+        asked_alone: whether keys have an endpoint of their own.
+        left_ms: the lifetime that the catalog announces for keys; None for no announcement.
         handed: the keys that were handed out, the oldest first: access key id, secret and token.
-        refused: access key ids that are not known to the store any more.
-        broken: whether it refuses everything.
-        instead: the configuration of a table that it gives instead of keys.
-        ways: how keys were asked for.
+        refused: the access key ids that the store no longer accepts.
+        broken: whether the catalog refuses every request.
+        instead: a configuration of tables that has no keys, used instead of one with keys.
+        ways: the ways in which keys were requested.
     """
 
     store: ObjectServer = field(repr=False)
@@ -53,7 +53,7 @@ class Vending:
     _places: dict[str, str] = field(default_factory=dict)
 
     def settings(self, place: str, **options: Any) -> dict[str, Any]:
-        """The settings of a catalog that has no key but those handed out."""
+        """Return the settings of a catalog without any key of its own."""
         known = {name: self.store.options[name] for name in ("endpoint", "region", "allow_http")}
         return {
             "connector": "iceberg",
@@ -66,16 +66,17 @@ class Vending:
 
     @property
     def secrets(self) -> list[str]:
-        """What nobody may read anywhere."""
+        """The secrets and tokens that must not appear in any output."""
         return [keys[name] for keys in self.handed for name in ("SecretAccessKey", "SessionToken")]
 
     @contextlib.contextmanager
     def refusing(self, at: int = 0, *, all_of_them: bool = False) -> Iterator[list[Request]]:
-        """Has the store refuse what was handed out until a request by such a key; gives the requests that it refused.
+        """Let the store refuse, from one of their requests on, the keys that were handed out by then. Yield the refused
+        requests.
 
         Args:
-            at: the number of the request.
-            all_of_them: whether it refuses what is handed out later, too.
+            at: the number of that request, from 0.
+            all_of_them: whether keys that are handed out later are refused, too.
         """
         config: list[Request] = []
         seen: list[Request] = []
@@ -95,7 +96,7 @@ class Vending:
             yield config
 
     def answer(self, request: Request, ask: Any) -> Answer | None:
-        """The catalog's answer, with keys where they are asked for."""
+        """Return the catalog's answer, with keys where they are requested."""
         path = request.path.partition("?")[0]
         if self.broken:
             return _json({"error": {"message": "no", "type": "ForbiddenException", "code": 403}}, 403)
@@ -145,7 +146,7 @@ class Vending:
 
 
 def keys_of(store: ObjectServer, place: str) -> dict[str, str]:
-    """New keys of a server for one place: an access key id, its secret, and a token."""
+    """Get new temporary keys of a server for one place: an access key id, its secret, and a token."""
     client = boto3.client(
         "sts",
         endpoint_url=store.options["endpoint"],
@@ -192,11 +193,11 @@ def _now_ms() -> int:
 
 @contextlib.contextmanager
 def running_vending(catalog: str, store: ObjectServer) -> Iterator[Vending]:
-    """Starts a proxy before a catalog, and stops it afterwards.
+    """Start a proxy before a catalog; stop it at the end of the block.
 
     Args:
-        catalog: its address.
-        store: the server of the objects.
+        catalog: the catalog's address.
+        store: the object store.
     """
     proxy: Proxy
     with running_proxy(int(catalog.rpartition(":")[2])) as proxy:

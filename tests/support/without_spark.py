@@ -13,7 +13,7 @@ _OF_JAVA: Final = ("JAVA_HOME", "SPARK_HOME")
 
 
 def run_without_spark(code: str, *arguments: str) -> str:
-    """Run code in such a process, and return what it prints.
+    """Run code in a process without Java and pyspark, and return what it prints.
 
     Args:
         code: the code.

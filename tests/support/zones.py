@@ -19,7 +19,7 @@ ZONED: Final = [(c, z) for c in PRIMITIVES for z in (ZONES if c in TIMED else ZO
 
 
 def frame(session: Session, rows: pa.Table) -> DataFrame:
-    """The rows as a Spark DataFrame, of Spark's own types: TIMESTAMP_NTZ for timestamps without zone."""
+    """Return the rows as a Spark DataFrame of Spark's own types, TIMESTAMP_NTZ for timestamps without zone."""
     from pyspark.sql.pandas.types import from_arrow_schema  # not before: the tests without Spark load this module, too
 
     schema: Any = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
