@@ -13,10 +13,11 @@ import pytest
 from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixtures
 from trinity import Column, Session, Table, TrinityError, dbapi
 from trinity.definition.define import define_table
-from trinity.engine.changing.conditions import Names, condition_facts
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.names import TableName
+from trinity.predicates.conditions import condition_facts
+from trinity.predicates.names import Names
 
 pytestmark = pytest.mark.inner
 

@@ -135,6 +135,7 @@ LAYERS: Final = {
         ("calls",),
         ("names", "spi"),
         ("syntax",),
+        ("predicates",),
         ("merge",),
         ("storage",),
         ("memory", "spark", "target"),

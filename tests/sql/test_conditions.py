@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from trinity import Column
-from trinity.engine.changing.conditions import Names, condition_facts
+from trinity.predicates.conditions import condition_facts
+from trinity.predicates.names import Names
 from trinity.spi import TableDefinition
 
 pytestmark = pytest.mark.inner

@@ -15,6 +15,7 @@ import pyarrow as pa
 from trinity.calls import public
 from trinity.display import InNotebooks
 from trinity.errors import TrinityError
+from trinity.predicates.names import Names
 from trinity.spi import Operation, TableDefinition, TableHandle
 
 if TYPE_CHECKING:
@@ -139,6 +140,12 @@ class Program:
         if self.source is None:
             return []
         return names_of_rows(self.source)
+
+    @property
+    def names(self) -> Names:
+        """The names of columns in its expressions."""
+        alias = self.source_alias if self.source is not None else None
+        return Names(self.target_alias, alias, self.source_columns)
 
 
 def names_of_rows(rows: DataFrame | pa.Table) -> list[str]:

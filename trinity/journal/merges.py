@@ -13,7 +13,7 @@ from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, RewrittenChange
-from trinity.syntax.comparisons import conjuncts, equal_sides
+from trinity.predicates.comparisons import conjuncts, equal_sides
 
 _PRESENT = "_trinity_in_source"
 

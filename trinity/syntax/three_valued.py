@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
-from trinity.syntax.comparisons import as_operand
+from trinity.syntax.trees import as_operand
 
 
 class Use(Enum):

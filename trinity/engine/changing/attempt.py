@@ -10,7 +10,6 @@ from functools import cached_property
 import pyarrow as pa
 
 from trinity.engine.changing.change_tasks import Written
-from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts, partition_columns
 from trinity.engine.changing.engine_rules import check_mark, check_program
 from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.plan import (
@@ -29,6 +28,7 @@ from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.errors import TrinityError
+from trinity.predicates.conditions import ConditionFacts, condition_facts, partition_columns
 from trinity.spi import (
     STAMP,
     STORED_NAME,
@@ -79,7 +79,7 @@ class PinnedStatement:
         _same_version(merge.table, program)
         merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         condition = program.cases[0].condition if program.source is None else program.on
-        facts = condition_facts(condition, splits.definition, Names.of(program))
+        facts = condition_facts(condition, splits.definition, program.names)
         return cls(table, program, merge, splits, facts)
 
     def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
@@ -198,7 +198,7 @@ class Attempt(ABC):
             return None
         files = self.files
         if case.condition is not None:
-            columns = partition_columns(case.condition, self.definition, Names.of(self.program), files)
+            columns = partition_columns(case.condition, self.definition, self.program.names, files)
             if columns is None:
                 return None
             files = self.selected(str(case.condition), columns, files)

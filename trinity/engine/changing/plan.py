@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import omitted_value, touched_groups
 from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
 from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
@@ -20,6 +19,7 @@ from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.messages import shown_row
 from trinity.names import split_name
+from trinity.predicates.conditions import same_expression
 from trinity.spi import Operation, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted

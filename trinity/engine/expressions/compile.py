@@ -28,7 +28,7 @@ from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
 from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Refused, Scope, ScopeColumn
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
-from trinity.syntax.comparisons import conjuncts
+from trinity.predicates.comparisons import conjuncts
 from trinity.syntax.parse import expression_tree
 
 

@@ -76,7 +76,7 @@ def prune(
     """
     if not isinstance(predicate, Predicate):
         return list(files)
-    from trinity.engine.reading.stats_tests import stats_of
+    from trinity.predicates.stats_tests import stats_of
 
     with deep_recursion():
         test = predicate.stats_test(None if columns is None else frozenset(columns))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from trinity.engine.expressions import Compiled
-    from trinity.engine.reading.stats_tests import StatsTest
+    from trinity.predicates.stats_tests import StatsTest
 
 Where: TypeAlias = "str | exp.Expr"
 """Spark SQL of a condition, or its tree."""
@@ -59,7 +59,7 @@ class Predicate:
     @classmethod
     def of_keys(cls, definition: TableDefinition, keys: pa.Table) -> Predicate | None:
         """Return the predicate that lists the keys; None for too many, or for types that have no exact literals."""
-        from trinity.engine.reading.listed_keys import listing
+        from trinity.predicates.listed_keys import listing
 
         tree = listing(definition, keys)
         return None if tree is None else cls(definition, tree, tree, lambda: "")
@@ -74,7 +74,7 @@ class Predicate:
     def stats_test(self, columns: frozenset[str] | None = None) -> StatsTest:
         """Return a test of statistics that rejects no file with a matching row; ``columns``: only these are used."""
         if columns not in self._stats_tests:
-            from trinity.engine.reading.stats_tests import StatsTests
+            from trinity.predicates.stats_tests import StatsTests
 
             known = {c.name.lower(): (c.name, c.type) for c in self.definition.columns}
             used = known if columns is None else {name.lower(): known[name.lower()] for name in columns}
@@ -88,7 +88,7 @@ class Predicate:
     @cached_property
     def listed_keys(self) -> pa.Table | None:
         """The keys that the predicate lists, for a keyed table; None when it lists none."""
-        from trinity.engine.reading.listed_keys import listed_keys
+        from trinity.predicates.listed_keys import listed_keys
 
         return listed_keys(self.definition, self.tree, self.timezone) if self.definition.keyed else None
 

@@ -11,9 +11,9 @@ from sqlglot import exp
 from trinity.engine.expressions import Refused
 from trinity.errors import TrinityError
 from trinity.hidden import HIDDEN_PREFIX
+from trinity.predicates.comparisons import conjuncts, equal_sides
 from trinity.sql.local.column_names import with_column_names
 from trinity.sql.queries.references import joined_nodes
-from trinity.syntax.comparisons import conjuncts, equal_sides
 from trinity.syntax.parse import expression_or_none
 
 _UNDERSTOOD: Final = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})

@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
+from trinity.predicates.comparisons import conjuncts
 from trinity.sql.local.aggregates import as_one_value
 from trinity.sql.local.refusals import or_refuse
 from trinity.sql.local.relations import Relation, filtered, with_values
-from trinity.syntax.comparisons import conjuncts
 
 _Timezone = Callable[[], str]
 _WORDS: Final = {

@@ -27,8 +27,8 @@ from trinity.sql.queries.instants import local_instant
 from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Reference, find_references
 from trinity.sql.queries.results import Rows
-from trinity.syntax.comparisons import bare
 from trinity.syntax.parse import Statement
+from trinity.syntax.trees import bare
 
 if TYPE_CHECKING:
     from trinity.session import Session

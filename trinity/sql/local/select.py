@@ -23,6 +23,7 @@ from trinity.engine.expressions import (
     compile_predicate,
 )
 from trinity.merge.arrow.keys import one_zero
+from trinity.predicates.comparisons import conjuncts
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.column_names import with_column_names
@@ -36,7 +37,6 @@ from trinity.sql.local.rewrites import simpler
 from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
 from trinity.sql.local.values import one_row, value_rows
 from trinity.sql.local.windows import Windows, ordering
-from trinity.syntax.comparisons import conjuncts
 
 Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
 """Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""

@@ -11,8 +11,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from trinity.predicates.comparisons import Comparison, conjuncts
 from trinity.spi import TableDefinition
-from trinity.syntax.comparisons import Comparison, bare, conjuncts
+from trinity.syntax.trees import bare
 
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:

@@ -9,7 +9,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.local.target import why_not_read
 from trinity.engine.changing.plan import written_unique_keys
 from trinity.engine.executes import NotLocal
@@ -55,7 +54,7 @@ def _texts(program: Program) -> Iterator[str]:
 @deep_recursion()
 def _compares_char(text: str, program: Program, definition: TableDefinition) -> bool:
     """Return True for a text that names a CHAR column of the target and the source."""
-    tree, names = expression_or_none(text), Names.of(program)
+    tree, names = expression_or_none(text), program.names
     if tree is None:
         return False
     columns = list(tree.find_all(exp.Column))

@@ -14,7 +14,6 @@ import pyarrow as pa
 from trinity.engine.appending.append import source_frame
 from trinity.engine.changing.attempt import Attempt, PinnedStatement
 from trinity.engine.changing.change_tasks import Written
-from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.plan import StatementPlan, written_unique_keys
 from trinity.engine.changing.spark.char_comparisons import padded_program
 from trinity.engine.changing.spark.live_keys import check_keys, check_unique
@@ -29,6 +28,7 @@ from trinity.engine.sql_permissions import guard_program
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
 from trinity.hidden import FILE_NUMBER, MERGE_ROW
+from trinity.predicates.conditions import same_expression
 from trinity.spark.frames import local_frame
 from trinity.spark.remote import parallelism, plan_text
 from trinity.spark.types import arrow_schema

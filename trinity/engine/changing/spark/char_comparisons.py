@@ -13,10 +13,10 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.changing.conditions import Names
 from trinity.engine.program import Expression, Program, with_texts
 from trinity.engine.values.assignment import types_of
 from trinity.errors import TrinityError
+from trinity.predicates.names import Names
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
 
@@ -28,7 +28,7 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
     source = program.source
     if source is None or not _lengths(definition):
         return program
-    names = Names.of(program)
+    names = program.names
 
     def padded(text: str) -> str:
         return _padded_text(text, definition, names, source)

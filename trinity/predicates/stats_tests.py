@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from trinity.predicates.comparisons import Comparison, literal_value
 from trinity.spi import ColumnStats, DataFile
-from trinity.syntax.comparisons import Comparison, literal_value
 
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
 """False when the predicate cannot be true for any row of a file with these statistics."""

@@ -13,41 +13,14 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.program import Expression, Program
+from trinity.predicates.comparisons import Comparison, conjuncts, equal_sides, literal_value
+from trinity.predicates.names import Names
 from trinity.spi import Column, DataFile, TableDefinition
-from trinity.syntax.comparisons import Comparison, bare, conjuncts, equal_sides, literal_value
 from trinity.syntax.parse import expression_or_none
+from trinity.syntax.trees import bare
 
 Bound = tuple[Any, Any]
 """(smallest, largest) value, None for no bound on that side."""
-
-
-@dataclass(frozen=True)
-class Names:
-    """The aliases of an expression that mean the target, and the source, if there is one."""
-
-    target: str
-    source: str | None = None
-    source_columns: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, program: Program) -> Names:
-        """Return the names of a statement's expressions."""
-        alias = program.source_alias if program.source is not None else None
-        return cls(program.target_alias, alias, program.source_columns)
-
-    def side(self, column: exp.Column, definition: TableDefinition) -> str | None:
-        """Return ``target``, ``source``, or None for a name that is ambiguous or unknown."""
-        qualifier, name = column.table.lower(), column.name.lower()
-        if column.args.get("db"):
-            return None
-        in_target = any(c.name.lower() == name for c in definition.visible)
-        in_source = name in (c.lower() for c in self.source_columns)
-        if qualifier == self.target.lower() or (not qualifier and in_target and not in_source):
-            return "target" if in_target else None
-        if self.source and (qualifier == self.source.lower() or (not qualifier and in_source and not in_target)):
-            return "source"
-        return None
 
 
 @dataclass(frozen=True)
@@ -171,7 +144,7 @@ def _both(one: Bound, other: Bound) -> Bound:
 
 
 def partition_columns(
-    condition: Expression, definition: TableDefinition, names: Names, files: Sequence[DataFile]
+    condition: object, definition: TableDefinition, names: Names, files: Sequence[DataFile]
 ) -> list[Column] | None:
     """Return the partition columns that a condition names, if it names no others and every file has their values.
 

@@ -83,20 +83,6 @@ def equal_sides(part: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
         yield part.expression, part.this
 
 
-def as_operand(value: exp.Expr) -> exp.Expr:
-    """Return a copy of an expression, in parentheses where an operator beside it could take it apart."""
-    simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Func | exp.Subquery)
-    return value.copy() if simple else exp.Paren(this=value.copy())
-
-
-def bare(tree: exp.Expr) -> exp.Expr:
-    """Return a copy of an expression that names columns without the table."""
-    tree = tree.copy()
-    for column in tree.find_all(exp.Column):
-        column.set("table", None)
-    return tree
-
-
 def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lambda: "") -> Any:
     """Return the value of a literal as a column is compared with it; None when what Spark makes of it is not certain.
 

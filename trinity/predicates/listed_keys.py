@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from trinity.predicates.comparisons import Comparison, conjuncts, literal_value
 from trinity.spi import TableDefinition, parse_type
-from trinity.syntax.comparisons import Comparison, conjuncts, literal_value
 
 _ROUNDED: Final = frozenset({"float", "double"})
 """Types that cannot hold every literal: Spark compares 0.1 with a FLOAT as DOUBLE."""

@@ -1,0 +1,1 @@
+"""What predicates say of rows, by their trees: comparisons, literals, statistics, listed keys, equalities of ON."""
